@@ -84,7 +84,7 @@ class Meter:
         self._offsets = np.cumsum([0, *(part.size for part in labels)], dtype=np.int64)
         self._once = tacit.FedAUC(epsilon, mechanism="randomised-response")
         self._fresh = tacit.FedAUC(epsilon)
-        self.notebook = tacit.ClientState()
+        self.notebook = tacit.ClientState(same_places=True)
         self._seeds = np.random.SeedSequence(seed)
         self._totals = {"once": tacit.Cost(0.0), "fresh": tacit.Cost(0.0)}
         self.results: list[EpochResult] = []

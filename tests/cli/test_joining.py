@@ -127,6 +127,11 @@ def test_a_late_site_asks_the_others_for_a_new_code(
         rosters.newest_roster(*arguments, None, 1.0)
     with pytest.raises(ValueError, match="different rosters"):
         rosters.newest_roster(*arguments, first, 1.0)
+    older, taken = (home / ROSTER_FILE).read_bytes(), second.output.partition("roster: ")[2]
+    rosters.newest_roster(*arguments, taken.split()[0], 1.0)
+    monkeypatch.setattr(rosters, "reach", lambda *_: Reached(200, older))
+    with pytest.raises(ValueError, match="older than the last that this site took"):
+        rosters.newest_roster(*arguments, first, 1.0)
 
 
 def test_an_invitation_that_was_replaced_is_said(

@@ -1,26 +1,33 @@
-"""Connections without a request are closed; those with one are not."""
+"""Connections without a request are closed, and those that bring too much; the others are not."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import socket
 import threading
+import weakref
+from asyncio import Transport
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from tacit.collecting import connections
-from tacit.collecting.connections import impatient
+from tacit.collecting.connections import HEAD_BYTES, SLICE_BYTES, Connection
 from tacit.collecting.intake import Intake
 from tacit.collecting.service import application
 from tests.collecting.support import messages_of, new_folder
 
 HEAD = b"POST /reports HTTP/1.1\r\nHost: collector\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+UPGRADED = HEAD + b"Connection: upgrade\r\nUpgrade: x\r\n\r\n"
+WHOLE = b"GET /health HTTP/1.1\r\n\r\n"
 
 
 @dataclass(frozen=True)
@@ -35,29 +42,23 @@ class Served:
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
 
 
-def beginning(base: Any, begins: threading.Event) -> Any:
-    """Connections at which nobody looks before an event: a busy machine may send late."""
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    folder, begins = new_folder(tmp_path), threading.Event()
 
-    class Beginning(impatient(base)):  # type: ignore[misc]
+    class Beginning(Connection):
+        """Connections at which nobody looks before an event: a busy machine may send late."""
+
         def _look(self, before: Any) -> None:
             if begins.is_set():
                 super()._look(before)
             else:
-                self.loop.call_later(connections.HEAD_SECONDS, self._look, before)
+                self._looking = self.loop.call_later(0.1, self._look, before)
 
-    return Beginning
-
-
-@pytest.fixture(params=[H11Protocol, HttpToolsProtocol])
-def served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[Served]:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
-    folder, begins = new_folder(tmp_path), threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))
     app = application(folder, Intake(folder), 1e6)
-    kind = beginning(request.param, begins)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", http=kind)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", http=Beginning)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
@@ -103,3 +104,177 @@ def test_a_body_that_comes_late_is_taken(served: Served) -> None:
             assert everything(other) == b""
         connection.sendall(report[9:])
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+class Wire(Transport):
+    """Where a connection's bytes go; notes whether it was ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = False
+
+    def write(self, data: Any) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self.ended
+
+    def abort(self) -> None:
+        self.ended = True
+
+    close = abort
+    pause_reading = resume_reading = lambda self: None
+
+
+class Bench:
+    """Connections without a network, to an application that reads a request and never answers."""
+
+    def __init__(self) -> None:
+        self._config = uvicorn.Config(
+            self._app, http=Connection, ws="none", interface="asgi3", log_level="error"
+        )
+        self._config.load()
+        self._state = ServerState()
+
+    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.Event().wait()
+
+    def connected(self, *begun: bytes) -> tuple[Connection, Wire]:
+        """A new connection that brought some bytes."""
+        connection = Connection(self._config, self._state, {})
+        wire = Wire()
+        connection.connection_made(wire)
+        for each in begun:
+            connection.data_received(each)
+        return connection, wire
+
+    def ended(self, wires: list[Wire]) -> list[int]:
+        """Which of them were ended."""
+        return [index for index, wire in enumerate(wires) if wire.ended]
+
+
+ENDLESS = {
+    "lines": (HEAD, b"a:\r\n"),
+    "long lines": (HEAD, b"X: " + b"a" * 5000 + b"\r\n"),
+    "one line": (HEAD + b"X: ", b"a"),
+    "one name": (HEAD, b"a"),
+    "address": (b"GET /", b"a"),
+    "nothing": (b"", b"\r\n"),
+    "trailers": (CHUNKED, b"a:\r\n"),
+    "one trailer": (CHUNKED + b"X: ", b"a"),
+    "upgrade": (UPGRADED, b"a"),
+}
+
+
+@pytest.mark.parametrize("read", [1, 700, 2**18])
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_what_has_no_end_is_ended_within_its_limit(kind: str, read: int) -> None:
+    """However it comes; the bytes are counted that were taken before the end."""
+    begun, more = ENDLESS[kind]
+
+    async def taken() -> int:
+        connection, wire = Bench().connected(begun)
+        parser, fed = connection.parser, [0]
+
+        class Counted:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(parser, name)
+
+            def feed_data(self, data: bytes) -> None:
+                fed[0] += len(data)
+                parser.feed_data(data)
+
+        connection.parser = Counted()  # type: ignore[assignment]
+        coming = chain.from_iterable(repeat(more))
+        while not wire.ended and fed[0] <= 2 * HEAD_BYTES:
+            connection.data_received(bytes(next(coming) for _ in range(read)))
+        assert wire.ended
+        return fed[0]
+
+    assert asyncio.run(taken()) <= HEAD_BYTES + SLICE_BYTES
+
+
+@pytest.mark.parametrize("line", [b"a:\r\n", b"X: " + b"a" * 16_000 + b"\r\n"])
+def test_heads_up_to_the_limit_are_read(line: bytes) -> None:
+    """Also after a body that is longer; whether it comes with it or apart."""
+    body = bytes(3 * HEAD_BYTES)
+    room = HEAD_BYTES - len(HEAD) - len(b"Content-Length: 99999\r\n\r\n")
+    head = HEAD + line * (room // len(line)) + b"Content-Length: %d\r\n\r\n" % len(body)
+
+    async def session() -> None:
+        bench = Bench()
+        for parts in ([head, body], [head + body]):
+            connection, wire = bench.connected(*parts)
+            assert not wire.ended
+            assert not connection.cycle.more_body
+
+    asyncio.run(session())
+
+
+def test_a_second_request_before_the_answer_ends_the_connection() -> None:
+    """Each of those in one read would be kept until the first is answered."""
+
+    async def session() -> int:
+        connection, wire = Bench().connected(WHOLE)
+        assert not wire.ended
+        connection.data_received(WHOLE * 10_000)
+        assert wire.ended
+        return len(connection.pipeline)
+
+    assert asyncio.run(session()) <= SLICE_BYTES // len(WHOLE) + 1
+
+
+def test_too_many_connections_end_the_one_that_waits_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For a head, a body, or its reader; who is owed an answer stays, and a new one may not."""
+    monkeypatch.setattr(connections, "CONNECTIONS", 4)
+
+    async def session() -> None:
+        bench, wires = Bench(), list[Wire]()
+        slow = HEAD + b"Content-Length: 2\r\n\r\na"
+        for number, begun in enumerate([WHOLE, b"", slow, WHOLE]):
+            connection, wire = bench.connected(begun) if begun else bench.connected()
+            connection._since = number
+            wires.append(wire)
+        last = connection
+        ends = []
+        for _ in range(3):
+            ends.append(bench.ended(wires))
+            wires.append(bench.connected(WHOLE)[1])
+        assert ends == [[], [1], [1, 2]]
+        assert bench.ended(wires) == [1, 2, 6]
+        last.pause_writing()
+        wires.append(bench.connected()[1])
+        last.resume_writing()
+        assert bench.ended(wires) == [1, 2, 3, 6]
+
+    asyncio.run(session())
+
+
+def test_a_connection_that_was_lost_is_kept_by_nobody() -> None:
+    """Heads of many connections that went away would otherwise add up until nobody looks."""
+
+    async def session() -> Any:
+        connection, _ = Bench().connected(HEAD)
+        connection.connection_lost(ConnectionResetError())
+        gone = weakref.ref(connection)
+        del connection
+        gc.collect()
+        return gone()
+
+    assert asyncio.run(session()) is None
+
+
+def test_headers_without_end_do_not_reach_the_collector(served: Served) -> None:
+    """The rest is what the system's buffers hold."""
+    line, sent = b"X: " + b"a" * 60_000 + b"\r\n", 0
+    with served.connected() as connection:
+        connection.sendall(HEAD)
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            while sent < 2**28:
+                connection.sendall(line)
+                sent += len(line)
+    with served.connected() as other:
+        other.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(served.report) + served.report)
+        assert other.recv(4096).startswith(b"HTTP/1.1 200")

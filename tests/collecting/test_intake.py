@@ -268,6 +268,45 @@ def test_a_folder_has_one_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert CliRunner().invoke(collect, start).exit_code == 0
 
 
+def test_a_report_that_a_crash_cut_is_said_and_may_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "serve", lambda *arguments: None)
+    start = [str(CAMPAIGN), "--folder", str(tmp_path)]
+    CliRunner().invoke(collect, start)
+    folder = Folder(tmp_path)
+    intake, messages = Intake(folder), messages_of(folder, 3)
+    taken(intake, messages)
+    intake.close()
+    path = folder.reports / log_name(1)
+    path.write_bytes(path.read_bytes()[:-1])
+    said = CliRunner().invoke(collect, start).output
+    assert said.count("warning: ") == 1
+    assert "never acknowledged" in said
+    assert "warning: " not in CliRunner().invoke(collect, start).output
+    again = Intake(Folder(tmp_path))
+    assert again.warnings == []
+    assert taken(again, messages[2:]) == [True]
+    assert len(collected(folder)) == 3
+
+
+@pytest.mark.parametrize("place", range(4, 10))
+def test_a_changed_length_loses_no_report_and_frees_no_token(tmp_path: Path, place: int) -> None:
+    """Whoever reads: the next start, and an estimate meanwhile."""
+    folder = new_folder(tmp_path)
+    intake = Intake(folder)
+    taken(intake, messages_of(folder, 30))
+    intake.close()
+    path = folder.reports / log_name(1)
+    content = path.read_bytes()
+    damaged = changed(content, 10 * len(content) // 30 + place)
+    path.write_bytes(damaged)
+    for read in (Intake, Folder.stages):
+        with pytest.raises(CampaignError, match="where record 10 begins"):
+            read(Folder(folder.path))
+    assert path.read_bytes() == damaged
+
+
 def test_a_damaged_log_stops_the_collector(tmp_path: Path) -> None:
     folder = new_folder(tmp_path)
     log = Log(folder.reports / log_name(1))

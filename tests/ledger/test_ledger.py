@@ -22,6 +22,7 @@ from tacit.ledger.ledger import (
     Ledger,
     LedgerError,
     LimitError,
+    RepeatedError,
     request_digest,
 )
 from tacit.ledger.records import canonical_records
@@ -335,6 +336,21 @@ class TestLimits:
 
 class TestRefusals:
     """Refused questions are noted once, and change no sum."""
+
+    def test_a_debit_that_must_follow_another_is_refused_after_any_other(self, path: Path) -> None:
+        """Decided with the debit, so that of two processes that ask at once one is refused."""
+        with Ledger(path) as ledger, Ledger(path) as other:
+            ledger.limit("registry", math.inf)
+            first = ledger.debit(asked(), last=b"")
+            with pytest.raises(RepeatedError, match="was debited before"):
+                other.debit(asked(), last=b"")
+            second = other.debit(asked(), last=first.hash)
+            with pytest.raises(RepeatedError):
+                ledger.debit(asked(), last=first.hash)
+            with pytest.raises(ConflictError, match="an older state was restored"):
+                ledger.debit(asked(step="later"), last=first.hash)
+            ledger.debit(asked(step="later"), last=second.hash)
+            assert [line.kind for line in ledger.lines()].count("debit") == 3
 
     def test_a_refusal_is_noted_once_for_a_session_and_step(self, path: Path) -> None:
         with Ledger(path) as ledger:

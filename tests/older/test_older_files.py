@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.data.record_order import order_of
 from tacit.ledger.ledger import Ledger
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
@@ -26,7 +27,8 @@ from tacit.protocols.shared.reports.flipped_labels import Flipped
 from tacit.results.curves.calibrator import Calibrator
 from tacit.results.saved.reading import read_results
 from tacit.running.session.messages import COORDINATOR, verified
-from tacit.running.session.party.service import CLIENT_STATE_FILE, PartyDesk
+from tacit.running.session.party.debits import fingerprint
+from tacit.running.session.party.service import CLIENT_STATE_FILE, LOST_MARK, PartyDesk
 from tacit.running.session.party.state import cost_of, state_kinds
 from tacit.running.session.plan_file import Plan
 
@@ -65,27 +67,42 @@ def test_a_ledger_holds_what_was_spent(home: Path) -> None:
         assert [line.step for line in ledger.lines()] == [None, "0 share_scores"]
 
 
+def mark_records(desk: PartyDesk) -> None:
+    """Note with which records the run began: the first version did not."""
+    (run,) = desk.party_file.state.glob("*.run")
+    with Ledger(desk.party_file.ledger) as ledger:
+        mark = order_of(desk.records, fingerprint(ledger, desk.records))
+    run.with_suffix(".records").write_bytes(mark)
+
+
+def test_a_run_that_has_no_note_of_its_records_is_declined(home: Path) -> None:
+    desk = PartyDesk.open(home / "a" / "party.toml")
+    agreement = desk.plan.agreement()
+    reply = verified(desk.answer((home / "letter").read_bytes()), agreement, 0, COORDINATOR)
+    assert decode_values(reply.body) == {"reason": LOST_MARK}
+
+
 @pytest.mark.parametrize("flipped", [False, True], ids=["no notebook", "a notebook"])
 def test_a_run_goes_on_where_the_older_program_left_it(home: Path, flipped: bool) -> None:
-    """Labels that were flipped and released before cost nothing, and stay as they are."""
+    """Flips of which it did not keep whose they are cost again, as those of other records do."""
     notebook = home / "a" / "ledger-state" / CLIENT_STATE_FILE
     desk = PartyDesk.open(home / "a" / "party.toml")
     kinds, agreement = state_kinds(desk.plan.protocol), desk.plan.agreement()
     if flipped:
         shutil.copyfile(FILES / "notebook", notebook)
+    mark_records(desk)
     message = (home / "letter").read_bytes()
     reply = verified(desk.answer(message), agreement, 0, COORDINATOR)
     said = decode_values(reply.body)
-    assert cost_of(said["spent"]).epsilon == (0.0 if flipped else 1.0)
+    assert cost_of(said["spent"]).epsilon == 1.0
     assert np.asarray(decode(said["content"])["positives"], dtype=np.float64).shape == ()
     with Ledger(home / "a" / "ledger.db") as ledger:
         assert [line.step for line in ledger.lines()][1:] == ["0 share_scores", "1 noisy_rank_sums"]
-        assert [each.epsilon for each in ledger.spending("registry")] == [0.0 if flipped else 1.0]
+        assert [each.epsilon for each in ledger.spending("registry")] == [1.0]
     (note,) = decode_values(notebook.read_bytes(), kinds)["notes"].values()
     assert isinstance(note, Flipped)
     assert note.released.all()
-    if flipped:
-        assert notebook.read_bytes() == (FILES / "notebook").read_bytes()
+    assert note.digest == order_of(desk.records, b"")
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=[path.stem for path in RESULTS])

@@ -86,6 +86,9 @@ class TestCost:
     def test_nothing_adds_nothing(self, cost: Cost) -> None:
         assert cost + NOTHING == cost == NOTHING + cost
 
+    def test_two_deltas_that_reach_one_protect_nothing(self) -> None:
+        assert Cost(1.0, 0.5, LABEL) + Cost(1.0, 0.5, LABEL) == UNPROTECTED
+
     def test_rho_adds_only_where_both_have_one(self) -> None:
         gaussian = Cost(1.0, 1e-6, LABEL, 0.1)
         assert (gaussian + gaussian).rho == pytest.approx(0.2)

@@ -59,7 +59,7 @@ def test_real_records_get_noise_from_the_system() -> None:
 
 def test_flipped_labels_serve_further_comparisons() -> None:
     first, second = two_models()
-    state, response = ClientState(), FedAUC(1.0, "randomised-response")
+    state, response = ClientState(same_places=True), FedAUC(1.0, "randomised-response")
     assert compare(first, second, response, seed=1, state=state).spent.epsilon == 1.0
     third = replace(first, scores=-first.scores)
     again = compare(first, third, response, seed=2, state=state)

@@ -21,6 +21,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from tacit import Clients, read
 from tacit.crypto.identities import Identity
 from tacit.ledger.ledger import Ledger
+from tacit.mlflow import metrics_of
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.encoding.queries import encode_query
@@ -224,6 +225,48 @@ def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Pa
     coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path, lost=lost))
     assert coordinator.active == (0, 2)
     assert any("begins again without it" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "adjacency", "spent"),
+    [
+        ('name = "dpauc"\nepsilon = 1.0\nsecond_round = 0.75', "record", 4.0),
+        ('name = "hierarchical-auc"\nepsilon = 1.0', "score", 4.0),
+        ('name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"', "label", 1.0),
+    ],
+    ids=["dpauc", "hierarchical-auc", "fedauc"],
+)
+def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
+    tmp_path: Path, protocol: str, adjacency: str, spent: float
+) -> None:
+    """Three parties of five vanish, each in the second round of another run."""
+    last_of = {104: 0, 103: 2, 102: 4}
+    grid = Grid(
+        tmp_path,
+        "abcde",
+        lambda node, kind, count: kind == MESSAGE and count > last_of.get(node, count),
+    )
+    limit = f'epsilon = 100.0\nadjacency = "{adjacency}"'
+    restarting = f'on_loss = "restart"\n{QUIET}'
+    identity = federation(tmp_path, protocol, parties=5, limit=limit, extra=restarting)
+    coordinator, _, journal = conducted(tmp_path, identity, grid)
+    result = concluded(Plan.read(tmp_path / "plan.toml"), coordinator, journal.received)
+    assert result.participants == ("a", "b")
+    for name in result.participants:
+        with Ledger(tmp_path / name / "ledger.db") as ledger:
+            debits = [line for line in ledger.lines() if line.kind == "debit"]
+        assert sum(line.epsilon or 0.0 for line in debits) == pytest.approx(spent)
+        runs = list(dict.fromkeys(line.session for line in debits))
+    told = [warning for warning in result.warnings if "broke off" in warning]
+    assert [warning.split(" ")[1] for warning in told] == runs[:3]
+    assert [warning.split("when it lost ")[1][0] for warning in told] == ["e", "d", "c"]
+    assert all(f"at most epsilon 1, {adjacency} adjacency" in warning for warning in told)
+    written = result.to_dict()["spent"]
+    assert written == {"epsilon": pytest.approx(spent), "delta": 0.0, "adjacency": adjacency}
+    assert metrics_of(result)["tacit.epsilon"] == pytest.approx(spent)
+    page = result.to_html()
+    assert f"Each client spent at most epsilon {spent:g}, {adjacency} adjacency." in page
+    assert all(str(run) in page for run in runs[:3])
 
 
 def test_too_few_nodes_end_the_run_in_time(tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ def test_where_too_many_vanish_the_run_fails_or_the_sum_is_begun_again(number: i
     run = rehearse(clients, protocol, lost, min_clients=4, restarts=True, on_loss="restart")
     assert run.members == (0, 1, 2, 3, 4)
     assert near(run, clients)
-    assert run.spent == protocol.guarantee
+    masked = number > 1  # the others had sent their numbers, and debited them
+    assert run.spent.epsilon == (2.0 if masked else 1.0)
 
 
 def test_without_dropouts_nobody_may_vanish() -> None:

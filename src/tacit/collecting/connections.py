@@ -1,43 +1,95 @@
-"""Connections that bring no request are closed, so that few senders cannot hold them all."""
+"""Connections that cost a sender nothing cost the collector little: few bytes, not long, not many.
+
+uvicorn waits without limit for the end of a request's head or of its trailing headers, and keeps
+all of them; it keeps all requests of a connection that come before the first is answered; and it
+takes as many connections as there are. Whoever has no token could use up memory and connections.
+"""
 
 from __future__ import annotations
 
 from asyncio import Transport
 from typing import Any
 
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
 HEAD_SECONDS = 10.0
 """Seconds between two looks at a connection; one without a request at two looks is closed."""
 
+HEAD_BYTES = 2**14
+"""Largest number of bytes of a request's head, or of what follows its body."""
 
-def impatient(base: Any) -> Any:
-    """A class of uvicorn's connections that also closes those whose next request does not come.
+SLICE_BYTES = 2**10
+"""Bytes that are parsed at a time: so much more than ``HEAD_BYTES`` may come before the end."""
 
-    uvicorn waits without limit for the end of a request's head, and for the rest of a body that was
-    answered already. A service on the network then runs out of connections, which cost a sender
-    nothing.
+CONNECTIONS = 400
+"""Largest number of connections; files of 1,024, a usual limit, leave room for the collector's."""
 
-    Parameters
-    ----------
-    base : the class of connections, such as ``uvicorn.protocols.http.auto.AutoHTTPProtocol``.
+
+class Connection(HttpToolsProtocol):
+    """A connection with limits, each of which ends it.
+
+    One more than ``CONNECTIONS`` ends the one that waits longest for its sender: for a head, the
+    rest of a body, or an answer to be read. So nobody is kept out by senders who do nothing.
     """
 
-    class Impatient(base):  # type: ignore[misc]
-        """A connection that is looked at again and again until it is closed."""
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Begin to count, and make room."""
+        super().connection_made(transport)
+        self._head, self._since = 0, self.loop.time()
+        self._look_later()
+        if len(self.connections) > CONNECTIONS:
+            waiting = (each for each in self.connections if not each._is_owed_an_answer)
+            longest = min(waiting, key=lambda each: each._since)
+            self.connections.discard(longest)
+            longest.transport.abort()
 
-        def connection_made(self, transport: Transport) -> None:
-            super().connection_made(transport)
-            self._look_later()
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave nothing that keeps what the connection brought."""
+        self._looking.cancel()
+        super().connection_lost(exc)
 
-        def _look_later(self) -> None:
-            self.loop.call_later(HEAD_SECONDS, self._look, self.cycle)
-
-        def _look(self, before: Any) -> None:
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, up to the limit; a second request before an answer is beyond it."""
+        for place in range(0, len(data), SLICE_BYTES):
+            part = data[place : place + SLICE_BYTES]
+            self._head += len(part)
+            super().data_received(part)
+            if self._head > HEAD_BYTES or self.pipeline:
+                self.transport.abort()
             if self.transport.is_closing():
                 return
-            waits = before is None or before.response_complete
-            if waits and self.cycle is before:
-                self.transport.close()
-            else:
-                self._look_later()
 
-    return Impatient
+    def on_headers_complete(self) -> None:
+        """Count anew: what follows is a body or the next head."""
+        self._head = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Count no bodies; who reads them limits them."""
+        self._head = 0
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        """Note since when the next request is awaited."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def _is_owed_an_answer(self) -> bool:
+        """Whether a whole request came and its sender reads what it gets."""
+        now = self.cycle
+        return now is not None and not (
+            now.more_body or now.response_complete or self.flow.write_paused
+        )
+
+    def _look_later(self) -> None:
+        self._looking = self.loop.call_later(HEAD_SECONDS, self._look, self.cycle)
+
+    def _look(self, before: Any) -> None:
+        if self.transport.is_closing():
+            return
+        waits = before is None or before.response_complete
+        if waits and self.cycle is before:
+            self.transport.close()
+        else:
+            self._look_later()

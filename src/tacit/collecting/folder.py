@@ -3,6 +3,7 @@
 campaign.json  stage-1.json          signed documents
 keys/coordinator.key  tokens.key     secrets; the first is needed to sign only
 reports/log-1.bin                    what was taken and is not sealed yet
+reports/log-1.torn                   what a crash left of a report that was never acknowledged
 reports/batch-1-0.parquet            a sealed batch: payloads of one stage, in an order drawn
 spent/batch-1.parquet                the tokens of that batch, in ascending order
 """

@@ -53,7 +53,8 @@ class OpenStage:
 class Intake:
     """The state of a collector: its open log, the tokens that are spent, and its counters.
 
-    ``check`` and the two that settle tokens are for one thread, ``store`` for another.
+    ``check`` and the two that settle tokens are for one thread, ``store`` for another. ``warnings``
+    says in a sentence a log what its start cut off.
 
     Parameters
     ----------
@@ -82,6 +83,7 @@ class Intake:
         self._prefix = folder.campaign.digest[:DIGEST_PREFIX]
         self._spent, self._pending = Spent(), set[int]()
         self.counters: Counter[str] = Counter()
+        self.warnings: list[str] = []
         self._read_spent()
         self._log = self._opened()
         self._open = self._opened_stage(folder.current_stage)
@@ -97,6 +99,7 @@ class Intake:
         for number in numbers:
             log = Log(self._folder.reports / log_name(number), self._disk)
             sealed = (self._folder.spent / f"batch-{number}.parquet").exists()
+            self.warnings += log.warnings
             for body in log.bodies:
                 self._spent.add(serial_of(body))
             if number == numbers[-1] and not sealed and log.records < self._seal_every:

@@ -1,8 +1,12 @@
 """An append-only log of reports: a group is written, then fsync returns, then it counts.
 
-A record is the CRC-32 of its body, the body's length, and the body. What a crash leaves at the end
-was never acknowledged, and is cut off at the next start. After a failed write or fsync nothing is
-known about the file's end: it is cut to the last good record, and never written again.
+A record is a header and a body. The header has the record's number in the log, the body's length
+and CRC-32, and a CRC-32 of its own. So a length is believed only where nothing in the header
+changed, and what a crash leaves at the end is told from damage: it is the beginning of a record,
+and the file ends in it. It was never acknowledged; the next start moves it into a file of its own.
+Anything else that does not check stops the reader, and stays as it is. After a failed write or
+fsync nothing is known about the file's end: it is cut to the last good record, and never written
+again.
 """
 
 from __future__ import annotations
@@ -16,10 +20,8 @@ from zlib import crc32
 
 from tacit.collecting.errors import CampaignError
 
-RECORD = struct.Struct("<IH")
-MAX_GROUP_BYTES = 2**20
-"""Largest number of bytes that are written at a time: more than that after a record that does not
-check is no torn write."""
+FIELDS, HEADER = struct.Struct("<IHI"), struct.Struct("<IHII")
+"""Number, length and check of the body; the same with the check of these three."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +43,21 @@ class Log:
 
     Raises
     ------
-    CampaignError : for a file that is damaged before its end.
+    CampaignError : for a file that is damaged; it stays as it is.
     OSError : where the file cannot be read or written.
     """
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
         self.path, self._disk = path, disk or Disk()
-        self.failed = False
+        self.failed, self.warnings = False, list[str]()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            self.bodies, self._size = _records(path, self_repairing=True)
+            self.bodies, self._size, torn = _records(path)
+            if torn:
+                self._keep(torn)
+            sync_folder(path.parent, self._disk)
             self._disk.truncate(self._file, self._size)
             self._disk.fsync(self._file)
-            sync_folder(path.parent, self._disk)
         except BaseException:
             os.close(self._file)
             raise
@@ -68,9 +72,9 @@ class Log:
         """
         if self.failed:
             raise OSError(f"{self.path} failed before")
-        group = b"".join(RECORD.pack(crc32(body), len(body)) + body for body in bodies)
+        group = b"".join(_record(*each) for each in enumerate(bodies, self.records))
         try:
-            self._write(group)
+            self._write(self._file, group)
             self._disk.fsync(self._file)
         except OSError:
             self.failed = True
@@ -83,10 +87,24 @@ class Log:
         """Close the file."""
         os.close(self._file)
 
-    def _write(self, group: bytes) -> None:
-        rest = memoryview(group)
+    def _keep(self, torn: bytes) -> None:
+        """Append a torn end to a file beside the log, and say so."""
+        kept = self.path.with_suffix(".torn")
+        file = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            self._write(file, torn)
+            self._disk.fsync(file)
+        finally:
+            os.close(file)
+        self.warnings.append(
+            f"{self.path} ended in {len(torn)} bytes of a record that was never acknowledged, as a "
+            f"crash leaves them: they are in {kept} now"
+        )
+
+    def _write(self, file: int, content: bytes) -> None:
+        rest = memoryview(content)
         while rest:
-            rest = rest[self._disk.write(self._file, bytes(rest)) :]
+            rest = rest[self._disk.write(file, bytes(rest)) :]
 
 
 def sync_folder(folder: Path, disk: Disk | None = None) -> None:
@@ -99,35 +117,36 @@ def sync_folder(folder: Path, disk: Disk | None = None) -> None:
 
 
 def read_log(path: Path) -> list[bytes]:
-    """The bodies of a log that may be written at this moment; an unfinished end is left out."""
-    return _records(path, self_repairing=False)[0]
+    """The bodies of a log that may be written at this moment; an unfinished end is left out.
+
+    Raises
+    ------
+    CampaignError : for a file that is damaged.
+    """
+    return _records(path)[0]
 
 
-def _records(path: Path, self_repairing: bool) -> tuple[list[bytes], int]:
-    """The bodies up to the first record that does not check, and where that begins."""
+def _record(number: int, body: bytes) -> bytes:
+    fields = number, len(body), crc32(body)
+    return HEADER.pack(*fields, crc32(FIELDS.pack(*fields))) + body
+
+
+def _records(path: Path) -> tuple[list[bytes], int, bytes]:
+    """The bodies, where the last one ends, and what is there of a record that was not finished."""
     content, bodies, place = path.read_bytes(), list[bytes](), 0
-    while (body := _body_at(content, place)) is not None:
+    while place + HEADER.size <= len(content):
+        number, length, body_check, check = HEADER.unpack_from(content, place)
+        start = place + HEADER.size
+        body = content[start : start + length]
+        sound = crc32(content[place : place + FIELDS.size]) == check and number == len(bodies)
+        if sound and len(body) < length:
+            break
+        if not sound or crc32(body) != body_check:
+            raise CampaignError(
+                f"{path} is damaged at byte {place}, where record {len(bodies)} begins, and no "
+                "write that stopped looks like that: nothing was changed; put a copy in its place, "
+                "or cut it there yourself: what follows is lost then, and its tokens count again"
+            )
         bodies.append(body)
-        place += RECORD.size + len(body)
-    if _is_whole_after(content, place):
-        raise CampaignError(f"{path} is damaged at byte {place}: whole records follow")
-    if self_repairing and len(content) - place > MAX_GROUP_BYTES:
-        raise CampaignError(f"{path} is damaged at byte {place}, long before its end")
-    return bodies, place
-
-
-def _body_at(content: bytes, place: int) -> bytes | None:
-    """The body of the record that begins there; None where it does not check."""
-    if place + RECORD.size > len(content):
-        return None
-    check, length = RECORD.unpack_from(content, place)
-    body = content[place + RECORD.size : place + RECORD.size + length]
-    return body if length and len(body) == length and crc32(body) == check else None
-
-
-def _is_whole_after(content: bytes, place: int) -> bool:
-    """Whether a whole record follows one that does not check: bytes were changed, not cut off."""
-    if place + RECORD.size > len(content):
-        return False
-    length = RECORD.unpack_from(content, place)[1]
-    return _body_at(content, place + RECORD.size + length) is not None
+        place = start + length
+    return bodies, place, content[place:]

@@ -15,7 +15,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tacit.collecting.connections import impatient
 from tacit.collecting.errors import CampaignError, ReportError
 from tacit.collecting.estimating import evaluation_of
 from tacit.collecting.folder import Folder
@@ -25,13 +24,13 @@ try:
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.middleware.cors import CORSMiddleware
-    from starlette.requests import Request
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import BaseRoute, Mount, Route
     from starlette.staticfiles import StaticFiles
 except ImportError:
     raise ImportError(
-        "a collector needs starlette and uvicorn: pip install 'tacit[collect]'"
+        "a collector needs starlette, uvicorn and httptools: pip install 'tacit[collect]'"
     ) from None
 
 MAX_BATCH = 1000
@@ -152,7 +151,7 @@ class Collector:
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await _limited_body(request, MAX_BATCH * self._intake.report_bytes)
-        except TimeoutError:
+        except (TimeoutError, ClientDisconnect):
             return _refusals(0, [(0, "slow")])
         size = self._intake.report_bytes
         if body is None:
@@ -324,13 +323,14 @@ def _check_page(page: Path, folder: Path) -> None:
 def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: Path | None) -> None:
     """Serve until interrupted; uvicorn keeps no log of requests."""
     import uvicorn  # noqa: PLC0415 -- an extra
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol  # noqa: PLC0415 -- an extra
+
+    from tacit.collecting.connections import Connection  # noqa: PLC0415 -- an extra
 
     uvicorn.run(
         app,
         host=host,
         port=port,
-        http=impatient(AutoHTTPProtocol),
+        http=Connection,
         access_log=False,
         server_header=False,
         ws="none",

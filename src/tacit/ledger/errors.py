@@ -35,6 +35,12 @@ class ConflictError(BudgetError):
     public = "declined: the question contradicts an earlier one"
 
 
+class RepeatedError(BudgetError):
+    """An answer that leaves once may have left before."""
+
+    public = "declined: it may have answered this before, and such an answer leaves once"
+
+
 class LedgerError(BudgetError):
     """The ledger cannot be read or written, or does not verify."""
 

@@ -35,7 +35,13 @@ from tacit.ledger.entries import (
     instant,
     request_digest,
 )
-from tacit.ledger.errors import BudgetError, ConflictError, LedgerError, LimitError
+from tacit.ledger.errors import (
+    BudgetError,
+    ConflictError,
+    LedgerError,
+    LimitError,
+    RepeatedError,
+)
 from tacit.ledger.files import open_to_read, open_to_write
 from tacit.ledger.pages import Clock, Pages, microseconds
 from tacit.ledger.records import canonical_records
@@ -51,6 +57,7 @@ __all__ = [
     "LimitError",
     "Pages",
     "Receipt",
+    "RepeatedError",
     "request_digest",
 ]
 
@@ -157,22 +164,33 @@ class Ledger(Pages):
                 accounting=accounting,
             )
 
-    def debit(self, entry: Entry) -> Receipt:
+    def debit(self, entry: Entry, last: bytes | None = None) -> Receipt:
         """Write a cost down; on disk when this returns, so that the reply may leave after it.
 
         A debit under a session and step that were debited before for the same question is another
         debit. Refusals are noted without effect on any sum, once for a session and step.
+
+        Parameters
+        ----------
+        entry : the question, and what its answer spends.
+        last : the receipt's hash of the debit that must be the session's last; empty for none yet.
+            None lets the session have any others.
 
         Raises
         ------
         LimitError : when a limit of the data set would be passed, or there is none.
         ConflictError : when another question was debited under this session and step, or these
             records under another name.
+        RepeatedError : when the session has debits after ``last``, for the same question.
         LedgerError : where the ledger cannot be written, as on a full disk, or does not verify.
         """
         refusal: BudgetError | None = None
         with self._write() as clock:
-            refusal = self._contradiction(entry) or self._excess(entry, clock)
+            refusal = (
+                self._repetition(entry, last)
+                or self._contradiction(entry)
+                or self._excess(entry, clock)
+            )
             if refusal is None:
                 return self._append(DEBIT, clock, **self._fields(entry))
             if not self._accounts.was_refused(entry.session, entry.step):
@@ -202,25 +220,36 @@ class Ledger(Pages):
             asker's state. Or where it cannot be read or does not verify.
         """
         with self._read():
+            unknown = self._after(entry, after)
             debits = self._accounts.debits_of(entry.session)
-            unknown = self._after(debits, after)
-            question = (entry.step, self._keyed(entry.request))
-        if any((debit.step, debit.request) != question for debit in unknown):
-            raise ConflictError(
-                f"session {entry.session!r} went on to step {debits[-1].step!r}, and what asks for "
-                f"step {entry.step!r} does not know of it: an older state was restored"
-            )
         return sum((debit.cost for debit in debits), NOTHING) if unknown else None
 
-    def _after(self, debits: list[Answered], receipt: bytes) -> list[Answered]:
-        """The debits that came after a receipt."""
+    def _after(self, entry: Entry, receipt: bytes) -> list[Answered]:
+        """The debits of a question's session after a receipt, all of them about this question."""
+        debits = self._accounts.debits_of(entry.session)
         known = [debit.hash for debit in debits]
         if receipt and receipt not in known:
             raise LedgerError(
                 f"{self.path} has no debit {receipt.hex()[:16]} of this session, and was debited "
                 "with it: an older copy was restored"
             )
-        return debits[known.index(receipt) + 1 if receipt else 0 :]
+        unknown = debits[known.index(receipt) + 1 if receipt else 0 :]
+        question = (entry.step, self._keyed(entry.request))
+        if any((debit.step, debit.request) != question for debit in unknown):
+            raise ConflictError(
+                f"session {entry.session!r} went on to step {debits[-1].step!r}, and what asks for "
+                f"step {entry.step!r} does not know of it: an older state was restored"
+            )
+        return unknown
+
+    def _repetition(self, entry: Entry, last: bytes | None) -> RepeatedError | None:
+        if last is None or not self._after(entry, last):
+            return None
+        return RepeatedError(
+            f"step {entry.step!r} of session {entry.session!r} was debited before, and what asks "
+            "for it does not know of it: an older state was restored, or the program ended before "
+            "its answer left"
+        )
 
     @contextlib.contextmanager
     def _write(self) -> Iterator[int]:

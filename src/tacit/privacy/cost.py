@@ -91,9 +91,9 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         """Basic composition; refuses to add guarantees at different adjacencies.
 
-        With a release that protects nothing, nothing is protected.
+        With a release that protects nothing, or deltas that reach 1, nothing is protected.
         """
-        if math.inf in (self.epsilon, other.epsilon):
+        if math.inf in (self.epsilon, other.epsilon) or self.delta + other.delta >= 1:
             return UNPROTECTED
         if other == NOTHING:
             return self

@@ -11,12 +11,25 @@ from tacit.protocol.replies import Field, field_part
 class ClientState:
     """A batch of clients' private state, which lasts between steps and evaluations.
 
-    It belongs to one set of records: their labels, number and order must not change.
-    ``after_taking`` is called whenever a note was taken out: who keeps notes on a disk sets it, to
-    write them down without that note before anything is computed with it.
+    What it holds by the place of a record serves these records in this order only. ``after_taking``
+    is called whenever a note was taken out: who keeps notes on a disk sets it, to write them down
+    without that note before anything is computed with it.
+
+    Parameters
+    ----------
+    whole : the batch of which these clients are a part, and from where to where.
+    same_places : whether the caller vouches that every record keeps its place when all get other
+        scores, as a test set does that another model has scored. Nothing can check this: with
+        labels alone in their places, two records of one label could have changed places.
     """
 
-    def __init__(self, whole: tuple[ClientState, int, int] | None = None) -> None:
+    def __init__(
+        self,
+        whole: tuple[ClientState, int, int] | None = None,
+        *,
+        same_places: bool = False,
+    ) -> None:
+        self.same_places = same_places
         self._notes: dict[tuple[Any, ...], Any] = {}
         self._parts: dict[tuple[int, int], ClientState] = {}
         self._whole = whole
@@ -54,7 +67,8 @@ class ClientState:
 
     def part(self, start: int, stop: int) -> ClientState:
         """The state of the clients ``start`` to ``stop - 1`` of the batch."""
-        return self._parts.setdefault((start, stop), ClientState((self, start, stop)))
+        made = ClientState((self, start, stop), same_places=self.same_places)
+        return self._parts.setdefault((start, stop), made)
 
 
 class Lasting:

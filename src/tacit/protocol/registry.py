@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tacit.protocol.conversation import Protocol
 from tacit.protocol.settings.declaring import known_settings
 from tacit.protocol.settings.spelling import spelled, suggestion
 from tacit.protocol.settings.types import problem_with
 
+if TYPE_CHECKING:
+    from tacit.protocol.conversation import Protocol
+
 PROTOCOL_GROUP = "tacit.protocols"
 COMPARISON_GROUP = "tacit.comparisons"
 
-Kind = TypeVar("Kind", bound=type[Protocol])
+Kind = TypeVar("Kind", bound="type[Protocol]")
 
 _registered: dict[str, type[Protocol]] = {}
 
@@ -196,13 +198,48 @@ def spelled_today(entry: Mapping[str, Any]) -> dict[str, Any]:
     >>> spelled_today({"name": "fedauc", "mechanism": "rr"})
     {'name': 'fedauc', 'mechanism': 'randomised-response'}
     """
-    try:
-        known = known_settings(kind_of(str(entry.get("name"))))
-    except SettingError:
-        return dict(entry)
+    known = known_settings(written_kind(entry["name"]))
     return {
         key: known[key].spelled(value) if key in known else value for key, value in entry.items()
     }
+
+
+def written_kind(name: str) -> Any:
+    """The class, of a protocol or a comparison, that a result names; ``object`` for an unknown one.
+
+    A result may be of a protocol that is not installed here.
+    """
+    try:
+        return kind_of(name)
+    except SettingError:
+        kinds = map(comparison_kind_of, comparison_names())
+        return next((kind for kind in kinds if kind.name == name), object)
+
+
+def check_written(entry: Mapping[str, Any]) -> None:
+    """Refuse a result's ``protocol`` entry whose values its settings do not take.
+
+    What is not declared here, by a later version or a protocol that is not installed, passes.
+
+    Raises
+    ------
+    ValueError : naming the setting, what it takes and the value.
+
+    Examples
+    --------
+    >>> check_written({"name": "dpauc", "adjacency": "x"})
+    Traceback (most recent call last):
+    ValueError: adjacency must be one of ('record', 'label', 'replace'), got 'x'
+    """
+    kind = written_kind(entry["name"])
+    for key, known in known_settings(kind).items():
+        if key not in entry or known.declared.shown is not None:
+            continue
+        value = tuple(entry[key]) if isinstance(entry[key], list) else entry[key]
+        problem = problem_with(kind, key, value)
+        if problem is not None:
+            raise SettingError(key, problem)
+        known.chosen(value)
 
 
 def comparison_of(name: str, settings: Mapping[str, Any]) -> Protocol:

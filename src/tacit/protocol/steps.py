@@ -95,10 +95,11 @@ class Step:
     sum then sends just as many bits. ``refuses_once`` is for a step that tests what the server
     sends: between real parties whatever it raises ends the run, and the server learns that it was
     refused, not why. ``once`` is for a step that begins something of which a run has one, such as
-    the records' turns or the session of a key: a real party answers it once a run. ``computes``
-    makes the program by which real clients compute a step that is asked for with ``View.MPC``;
-    without it they refuse the step. ``releases`` is what a step declares that was made by
-    ``release``, from which all others follow.
+    the records' turns or the session of a key, or uses up keys that serve once: a real party
+    answers it once a run, also where an older copy of its state was put back. ``computes`` makes
+    the program by which real clients compute a step that is asked for with ``View.MPC``; without it
+    they refuse the step. ``releases`` is what a step declares that was made by ``release``, from
+    which all others follow.
     """
 
     name: str

@@ -67,21 +67,23 @@ def _overall(result: Result, entry: str) -> str:
 
 def _sizes(parts: Sequence[Part], called: str) -> str:
     """How many records there are of each part, as far as the release tells."""
-    known = [part for part in parts if math.isfinite(number(part.get("positives")))]
+    known = [part for part in parts if all(map(math.isfinite, _sides(part)))]
     if not known:
         return ""
     sides = ("Of the class", "Of the others") if called == "Class" else ("Positive", "Negative")
     rows = [
         [
             named(str(part["name"])),
-            *(
-                datum(size, f"{size:,.0f}")
-                for size in (number(part["positives"]), number(part["negatives"]))
-            ),
+            *(datum(size, f"{size:,.0f}") for size in _sides(part)),
         ]
         for part in known
     ]
     return table("Records, as estimated", (called, *sides), rows)
+
+
+def _sides(part: Part) -> tuple[float, float]:
+    """Its estimated numbers of positive and of negative records, NaN where they are not known."""
+    return number(part.get("positives")), number(part.get("negatives"))
 
 
 def _forest(parts: Sequence[Part], name: str, mark: str) -> str:
@@ -148,7 +150,7 @@ def _between_table(between: Mapping[str, Any]) -> str:
             f"({_range(entry['deviation_interval'], 4)}; {escape(entry['scale'])})",
         ]
         for name, entry in between.items()
-        if "mean" in entry
+        if "reason" not in entry
     ]
     return table("All sites", headings, rows) if rows else ""
 

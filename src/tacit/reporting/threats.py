@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.registry import (
-    SettingError,
-    comparison_kind_of,
-    comparison_names,
-    kind_of,
-    spelled_today,
-)
+from tacit.protocol.registry import spelled_today, written_kind
 
 UNKNOWN = ThreatModel(
     "This report has no description of the protocol; see the protocol's documentation.",
@@ -30,14 +24,9 @@ def threats_of(protocol: Mapping[str, Any]) -> ThreatModel:
     >>> threats_of({"name": "hierarchical-auc", "epsilon": 1.0}).others
     'Nothing.'
     """
-    name = str(protocol.get("name"))
-    try:
-        kind = kind_of(name)
-    except SettingError:
-        compared = {each.name: each for each in map(comparison_kind_of, comparison_names())}
-        if name not in compared:
-            return UNKNOWN
-        kind = compared[name]
+    kind = written_kind(protocol["name"])
+    if kind is object:
+        return UNKNOWN
     settings = {key: value for key, value in spelled_today(protocol).items() if key != "name"}
     threats: ThreatModel = kind.threats(settings)
     return threats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from tacit.privacy.cost import cost_line
@@ -31,6 +31,8 @@ HIDDEN = {
 LEAST_IN_DIGITS, MOST_IN_DIGITS = 1e-6, 1e7
 """The least size of a threshold that is written without an exponent, and that from which on it has
 one."""
+EXACT_DIGITS = 200
+"""The number of digits in which an end is rounded outwards: enough for any number of a result."""
 NOISE = {
     "system": "exact, from the operating system",
     "simulated": "simulated; it protects nobody",
@@ -93,9 +95,9 @@ def shown_interval(estimate: Estimated, digits: int) -> tuple[str, str]:
     low, high = estimate.interval
     if not estimate.is_certain:
         return decimal(low, digits), decimal(high, digits)
-    unit = Decimal(1).scaleb(-digits)
-    down = Decimal(repr(low)).quantize(unit, ROUND_FLOOR)
-    return str(down), str(Decimal(repr(high)).quantize(unit, ROUND_CEILING))
+    unit, exact = Decimal(1).scaleb(-digits), Context(prec=EXACT_DIGITS)
+    down = Decimal(repr(low)).quantize(unit, ROUND_FLOOR, exact)
+    return str(down), str(Decimal(repr(high)).quantize(unit, ROUND_CEILING, exact))
 
 
 def headline_sentences(result: Result) -> list[str]:

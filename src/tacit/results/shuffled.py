@@ -33,7 +33,7 @@ class Shuffled:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Shuffled:
         """What ``to_dict`` wrote."""
-        return cls(**entry)
+        return cls(*(entry[name] for name in cls.__dataclass_fields__))
 
     def to_dict(self) -> dict[str, Any]:
         """The ``shuffled`` entry of a result."""

@@ -55,8 +55,9 @@ def compare(
     protocol : one that compares models (``Protocol.comparison``), such as ``ComparedAUC``, or
         ``FedAUC`` with its epsilon and mechanism.
     seed, state, noise, federation : as for ``evaluate``. With the mechanism
-        ``"randomised-response"`` labels that ``state`` has flipped at this epsilon are used again,
-        and then the comparison costs nothing.
+        ``"randomised-response"`` labels that ``state`` has flipped at this epsilon are used again
+        for the same records, and then the comparison costs nothing. ``ClientState`` says when
+        records with other scores are the same.
     names : what the two models are called.
     exact : also compute the exact AUCs, which are not private.
     per_person : as for ``evaluate``.

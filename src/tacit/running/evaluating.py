@@ -72,7 +72,7 @@ def evaluate(
         for clients that were split from one party's records, and comes exact from the operating
         system for real clients.
     state : the clients' state, stored by the caller between evaluations: labels flipped once are
-        then reused, at no further cost.
+        then reused for the same records in the same order, at no further cost.
     noise : a noise source to use instead.
     exact : also compute the exact figure, which is not private.
     federation : what the records are called; results under one name are taken to be about the same

@@ -29,7 +29,6 @@ from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
 from tacit.running.flower_contents import BYTES, HELLO, MESSAGE, SAID, enclosed, message_in, said
 from tacit.running.session.coordinating.coordinator import (
-    SUM_ATTEMPTS,
     Coordinator,
     LostPartyError,
     RunError,
@@ -314,10 +313,10 @@ def conduct(
     """
     nodes, journal = Nodes(grid, plan, tell, node_names), Journal()
     party_names = [party.name for party in plan.parties]
-    attempts = SUM_ATTEMPTS if plan.on_loss == "restart" else 1
+    restarts = plan.on_loss == "restart"
 
     def begun(active: Sequence[int] | None) -> tuple[Coordinator, dict[int, bytes]]:
-        made = Coordinator(plan.agreement(), identity, active, attempts, names=party_names)
+        made = Coordinator(plan.agreement(), identity, active, restarts, names=party_names)
         return made, made.open()
 
     coordinator, messages = begun(None)
@@ -332,13 +331,10 @@ def conduct(
                 messages = coordinator.close()
             return coordinator, journal
         except LostPartyError as error:
-            active = tuple(index for index in coordinator.active if index not in error.lost)
-            free = coordinator.begins_again
-            if not (free or plan.on_loss == "restart") or len(active) < plan.min_clients:
-                raise
+            following, free = coordinator.without(error), coordinator.begins_again
             costs = "which costs nothing so far" if free else "and costs its epsilon again"
             tell(f"{error}; the run begins again without it, {costs}")
-            coordinator, messages = begun(active)
+            coordinator, messages = following, following.open()
 
 
 def _poll_seconds(idle: float) -> float:

@@ -17,13 +17,11 @@ import numpy as np
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
-from tacit.privacy.cost import worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
 from tacit.running.session.coordinating.coordinator import (
-    SUM_ATTEMPTS,
     Coordinator,
     LostPartyError,
     RunError,
@@ -112,6 +110,7 @@ class Rehearsal(Run):
     ----------
     members : the parties whose data are in the result.
     declined : parties that declined, with their public reasons.
+    repeats : what was tried again at a cost, in sentences.
     refusals : messages that were not accepted, in order.
     bytes_received : the bytes that each party was sent, shape (K,).
     messages : every message as it was sent, by way, round and party, for a replay.
@@ -119,6 +118,7 @@ class Rehearsal(Run):
 
     members: tuple[int, ...] = ()
     declined: dict[int, str] = field(default_factory=dict)
+    repeats: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     bytes_received: np.ndarray[tuple[int], np.dtype[np.int64]] = field(
         default_factory=lambda: np.zeros(0, dtype=np.int64)
@@ -264,11 +264,12 @@ def rehearse(
         raise RunError("the conversation ended without a result")
     return Rehearsal(
         coordinator.server_result,
-        worst_case(coordinator.spent[index] for index in coordinator.active),
+        coordinator.most_spent,
         coordinator.queries,
         stage.sent,
         members=coordinator.active,
         declined=coordinator.declined,
+        repeats=coordinator.repeats,
         refusals=tuple(stage.refusals),
         bytes_received=stage.received,
         messages=stage.messages,
@@ -277,17 +278,13 @@ def rehearse(
 
 def _carried(stage: _Stage, parties: dict[int, Party], retries: int, restart: bool) -> Coordinator:
     """The coordinator at the end of the run; where parties are lost, of the run without them."""
-    active, attempts = tuple(parties), SUM_ATTEMPTS if restart else 1
+    coordinator = Coordinator(stage.agreement, stage.keys.coordinator, restarts=restart)
     while True:
-        coordinator = Coordinator(stage.agreement, stage.keys.coordinator, active, attempts)
         try:
             stage.carry(coordinator, parties, retries)
         except LostPartyError as error:
-            active = tuple(index for index in coordinator.active if index not in error.lost)
-            again = restart or coordinator.begins_again
-            if not again or len(active) < stage.agreement.min_clients:
-                raise
-            parties = {index: parties[index].anew() for index in active}
+            coordinator = coordinator.without(error)
+            parties = {index: parties[index].anew() for index in coordinator.active}
             continue
         return coordinator
 

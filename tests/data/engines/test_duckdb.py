@@ -372,17 +372,23 @@ def test_steps_of_flipped_labels_are_those_in_memory(
     assert other == pytest.approx(one, abs=1e-12)
 
 
-def test_labels_that_changed_after_their_flips_are_declined(tmp_path: Path, no_room: None) -> None:
-    """Two records of one client exchange their labels: all numbers of records stay."""
+@pytest.mark.parametrize("column", [0, 1], ids=["scores", "labels"])
+def test_records_that_changed_after_their_flips_are_declined(
+    column: int, tmp_path: Path, no_room: None
+) -> None:
+    """Two of one client exchange labels, or a score moves and passes no other: numbers stay."""
     records, state = table(), ClientState()
     stored = from_files([parts(tmp_path, records, 1)], client="site")
     tacit.evaluate(stored, FLIPPING["fedauc"], 1, state=state)
     labels, sites = records["label"].to_numpy().copy(), records["site"].to_numpy()
     swapped = [np.flatnonzero((sites == "x") & (labels == label))[-1] for label in (0, 1)]
     labels[swapped] = labels[swapped[::-1]]
-    file = parts(tmp_path, records.set_column(1, "label", pa.array(labels)), 1)
+    scores = records["score"].to_numpy().copy()
+    scores[scores.argmax()] += 1.0
+    name, values = [("score", scores), ("label", labels)][column]
+    file = parts(tmp_path, records.set_column(column, name, pa.array(values)), 1)
     changed = from_files([file], client="site")
-    with pytest.raises(DataError, match="labels differ"):
+    with pytest.raises(DataError, match="records differ from those whose labels were flipped"):
         tacit.evaluate(changed, FLIPPING["fedauc"], 1, state=state)
 
 

@@ -8,7 +8,9 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 from tacit.data.engines.duckdb_engine import DuckDBEngine
@@ -39,16 +41,42 @@ def test_an_interrupt_ends_a_statement_as_any_other_work(how: str) -> None:
     assert engine.rows("SELECT 1") == [(1,)]
 
 
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Limits of every engine, which has 20 MB: those of an open one cannot be changed."""
+    limits = ["memory_limit = '20MB'", "threads = 1"]
+    connected = duckdb.connect
+
+    def limited(name: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+        connection = connected(name, config=config)
+        for limit in limits:
+            connection.execute(f"SET {limit}")
+        return connection
+
+    monkeypatch.setattr(duckdb, "connect", limited)
+    return limits
+
+
+COUNTED = f"SELECT count(text), max(text) FROM ({SORT} LIMIT 900000)"
+
+
+@pytest.mark.usefixtures("limits")
+def test_more_than_fits_into_memory_is_sorted_by_files() -> None:
+    """The same statement fails without temporary files, in the next test."""
+    engine = DuckDBEngine("the table")
+    ((count, _),) = engine.rows(COUNTED)
+    assert count == 900_000
+
+
 def test_a_full_disk_is_named_with_its_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: list[str]
 ) -> None:
     """A limit of the engine stands for the size of a disk, which a test cannot set."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    limits.append("max_temp_directory_size = '1MB'")
     engine = DuckDBEngine("the table")
-    for limit in ("memory_limit = '20MB'", "max_temp_directory_size = '1MB'", "threads = 1"):
-        engine.rows(f"SET {limit}")
     with pytest.raises(DataError, match=f"no space is left in {tmp_path} for the engine") as raised:
-        engine.rows(f"SELECT count(text), max(text) FROM ({SORT} LIMIT 900000)")
+        engine.rows(COUNTED)
     assert "TMPDIR" in str(raised.value)
     del engine, raised
     gc.collect()  # the error's frames refer to each other

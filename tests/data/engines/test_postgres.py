@@ -64,6 +64,45 @@ def test_types_of_columns(kind: str, label: str, postgres: Server) -> None:
     assert stored.counts_in(np.array([0.3, 0.5]))[:, :, 0].tolist() == [[0, 2, 0], [0, 0, 1]]
 
 
+@pytest.fixture
+def in_ascii(postgres: Server) -> Iterator[Server]:
+    """A database whose texts are bytes to the server, without a word on their encoding."""
+    postgres.run("DROP DATABASE IF EXISTS bytes WITH (FORCE)")
+    postgres.run("CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    server = Server(with_password(postgres, "bytes"))
+    yield server
+    server.owner.close()
+    postgres.run("DROP DATABASE bytes WITH (FORCE)")
+
+
+def with_password(server: Server, database: str) -> str:
+    address = server.address.replace("owner@", f"owner:{server.password}@")
+    return f"{address.rpartition('/')[0]}/{database}"
+
+
+@pytest.mark.parametrize("protocol", ["looks", "dpauc", "exact auc"])
+def test_a_database_in_ascii_gives_the_figures_of_records_in_memory(
+    protocol: str, in_ascii: Server
+) -> None:
+    """Names of clients are UTF-8 there, also those beyond ASCII."""
+    in_ascii.run("SET client_encoding = 'UTF8'")
+    memory = filled(in_ascii)
+    stored = from_database(in_ascii.address, "scored", client="site")
+    assert stored.names == memory.names == ("B", "a", "x", "é")
+    one, other = (tacit.evaluate(each, PROTOCOLS[protocol], 1) for each in (memory, stored))
+    assert other.auc.value == pytest.approx(one.auc.value, abs=1e-12)
+    party = DatabaseTable(in_ascii.address, table="scored").read("score", "label", "a")
+    assert sorted(party.scores.tolist()) == sorted(memory.scores.tolist())
+
+
+def test_a_text_that_is_not_utf8_is_one_sentence(in_ascii: Server) -> None:
+    in_ascii.run("CREATE TABLE scored (score real, label integer, site text)")
+    in_ascii.run(r"INSERT INTO scored VALUES (0.5, 1, E'caf\351'), (0.4, 0, 'caf')")
+    with pytest.raises(DataError, match="scored cannot be read: invalid byte sequence"):
+        from_database(in_ascii.address, "scored", client="site")
+    assert from_database(in_ascii.address, "scored").records == 2
+
+
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+import tacit
 from tacit.privacy.mechanisms.choices import Choices, UniformIntegers
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling import exact
@@ -294,6 +295,35 @@ class TestLossUnderAShare:
         else:
             assert epsilon == 1 / scale
             assert losses == sorted(losses) or share == 1.0
+
+    @pytest.mark.parametrize("share", [0.1, 0.25, 2 / 7, 0.5, 0.9])
+    @pytest.mark.parametrize(("scale", "distance"), [(0.5, 2), (2.0, 5), (13.0, 13), (13.0, 4)])
+    def test_it_is_the_largest_loss_of_any_distance(
+        self, scale: float, share: float, distance: int
+    ) -> None:
+        """By convolution, at all integers near 0, those where a neighbour passes it among them."""
+        reach = int(45 * scale) + 60 + distance
+        single = stats.nbinom.pmf(np.arange(reach), share, -np.expm1(-1 / scale))
+        near = [float(single[z:] @ single[: reach - z]) for z in range(int(6 * scale) + 40)]
+        both = np.log(np.array([*near[:0:-1], *near]))
+        worst = float((both[:-distance] - both[distance:]).max())
+        assert worst == pytest.approx(shared_laplace_epsilon(scale, share, distance), rel=1e-6)
+
+    @pytest.mark.parametrize(
+        ("needed", "left", "said"), [(10, 2, 7.1), (10, 4, 4.2), (7, 2, 5.6), (7, 4, 2.7)]
+    )
+    def test_what_all_but_a_few_of_ten_clients_leave_of_a_histogram(
+        self, needed: int, left: int, said: float
+    ) -> None:
+        """The losses of all levels add up; ``docs/privacy.md`` states them."""
+        levels = tacit.ScoreHistogram("secure-sum", 1.0).level_scales(height=10).values()
+        total = 0.0
+        for scale in levels:
+            pmf = stats.nbinom.pmf(
+                np.arange(int(50 * scale) + 30), left / needed, -np.expm1(-1 / scale)
+            )
+            total += np.log(pmf @ pmf / (pmf[1:] @ pmf[:-1]))
+        assert total == pytest.approx(said, abs=0.05)
 
     @settings(max_examples=100, deadline=None)
     @given(scale=st.floats(0.05, 1e4), share=st.floats(1e-4, 3), more=st.floats(1.001, 2))

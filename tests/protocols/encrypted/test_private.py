@@ -16,7 +16,10 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.privacy.cost import MIN_BUDGET, Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.sampling.distributions import (
+    discrete_laplace_variance,
+    shared_laplace_epsilon,
+)
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
@@ -29,6 +32,7 @@ from tacit.protocols.encrypted.private.steps import (
     noisy_influences,
 )
 from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.shared.sums.whole_units import units_for
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of, losses, one_client
 from tacit.testing.recording import Recorder
@@ -72,6 +76,21 @@ def test_shares_of_those_that_do_not_collude_are_the_whole_noise() -> None:
     query = Query(noisy_counts, protocol, {"clients": 10}, view=View.SUM)
     noisy_counts.answer(federation(100, 8), query, recorded, ClientState())
     assert [drawn.share for drawn, _ in recorded.draws if isinstance(drawn, PolyaShare)] == [1, 1]
+
+
+@pytest.mark.parametrize(("parties", "epsilon"), [(3, 2.3), (4, 4.2), (10, 10.5)])
+def test_all_parties_but_two_take_as_much_noise_away_as_is_said(
+    parties: int, epsilon: float
+) -> None:
+    """What the two others' shares of epsilon 1 support: counts, totals and the number add up."""
+    for most in (2**17, 2**22):
+        sums = EncryptedAUC(epsilon=1.0, most_records=most).private_sums
+        drawn = [*sums.count_noise(sums.share(2, parties)).values()]
+        number = sums.influence_noise(sums.share(2, parties))
+        losses = [shared_laplace_epsilon(float(each.scale), float(each.share)) for each in drawn]
+        units = units_for(sums.influence_epsilon)
+        losses.append(shared_laplace_epsilon(float(number.scale), float(number.share), units))
+        assert sum(losses) == pytest.approx(epsilon, abs=0.1)
 
 
 @pytest.mark.parametrize("parties", [2, 3, 4])

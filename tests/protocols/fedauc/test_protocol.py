@@ -85,7 +85,7 @@ def test_the_paper_equation_8_and_9_describe_the_fixed_allocation() -> None:
 
 def test_two_later_evaluations_with_other_scores_cost_nothing() -> None:
     clients = binormal_clients(300, 700, 5)
-    state, protocol = ClientState(), FedAUC(1.0, "randomised-response")
+    state, protocol = ClientState(same_places=True), FedAUC(1.0, "randomised-response")
     first = evaluate(clients, protocol, seed=1, state=state)
     rng = np.random.default_rng(0)
     later = [
@@ -103,17 +103,29 @@ def test_two_later_evaluations_with_other_scores_cost_nothing() -> None:
     assert again.auc.value == first.auc.value
 
 
-def test_changed_labels_need_a_new_memory() -> None:
+@pytest.mark.parametrize("same_places", [False, True])
+@pytest.mark.parametrize("change", ["label", "place", "score", "another epsilon"])
+def test_flips_are_free_for_the_records_that_were_flipped_only(
+    change: str, same_places: bool
+) -> None:
+    """Records of one label that change places leave all labels where they were."""
     clients = binormal_clients(300, 700, 5)
-    state, protocol = ClientState(), FedAUC(1.0, "randomised-response")
+    state, protocol = ClientState(same_places=same_places), FedAUC(1.0, "randomised-response")
     evaluate(clients, protocol, seed=1, state=state)
-    labels = clients.labels.copy()
-    labels[0] = 1 - labels[0]
-    changed = Clients(clients.scores, labels, clients.offsets)
-    with pytest.raises(DataError, match="the labels differ from those that were flipped"):
-        evaluate(changed, protocol, seed=1, state=state)
-    other = FedAUC(2.0, "randomised-response")
-    assert evaluate(clients, other, seed=1, state=state).spent.epsilon == 2.0
+    scores, labels = clients.scores.copy(), clients.labels.copy()
+    if change == "label":
+        labels[0] = 1 - labels[0]
+    elif change == "place":
+        first, second = np.flatnonzero(labels[: clients.offsets[1]])[:2]
+        scores[[first, second]] = scores[[second, first]]
+    elif change == "score":
+        scores[7] += 1
+    else:
+        protocol = FedAUC(2.0, "randomised-response")
+    changed = Clients(scores, labels, clients.offsets)
+    free = same_places and change in ("place", "score")
+    spent = [evaluate(changed, protocol, seed=1, state=state).spent.epsilon for _ in range(2)]
+    assert spent == [0.0 if free else protocol.epsilon, 0.0]
 
 
 def test_kept_flips_do_not_stop_evaluations_that_use_none() -> None:

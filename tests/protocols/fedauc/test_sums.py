@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import tacit
 from tacit import Clients, FedAUC
 from tacit.data.batches.ragged import Ragged
+from tacit.privacy.mechanisms.interface import Distribution, Shape
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View
@@ -100,6 +101,49 @@ def test_the_largest_sums_that_are_answered_are_exact(mechanism: str, pivot: int
     moved = np.abs(np.diff(np.array(residuals, dtype=object)))
     sensitivity = largest_distance(clients.ragged(ranks_of), np.array([pivot]))[0]
     assert max(moved) <= sensitivity
+
+
+class Recorded(SystemNoise):
+    """Noise of the operating system that is known afterwards."""
+
+    def __init__(self) -> None:
+        self.drawn: list[NDArray[Any]] = []
+
+    def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:
+        self.drawn.append(super().draw(distribution, shape))
+        return self.drawn[-1]
+
+
+@pytest.mark.parametrize("mechanism", ["staircase", "discrete-laplace"])
+@pytest.mark.parametrize("pivot", [0, HIGHEST])
+def test_noise_of_the_highest_ranks_is_added_to_the_unit(mechanism: str, pivot: int) -> None:
+    """A sum near 2^62 and noise of a scale near 2^42 do not wrap, and nothing is rounded."""
+    records = WHOLE_SUMS // HIGHEST - 1
+    values = np.full(records, HIGHEST, dtype=np.int64)
+    values[1::2] -= 3
+    ranks_of = np.sort(values if pivot == 0 else HIGHEST - values)
+    clients = one_client(records, records - 1)
+    query, noise = crafted(mechanism, clients.ragged(ranks_of), pivot), Recorded()
+    reply = query.step.answer(clients, query, noise, ClientState())
+    residual, count = int(np.asarray(reply["residuals"])[0]), int(np.asarray(reply["positives"])[0])
+    assert residual - int(noise.drawn[1][0]) == exact_sum(ranks_of[:-1]) - pivot * (records - 1)
+    assert count - int(noise.drawn[0][0]) == records - 1
+
+
+def test_sums_without_flips_are_refused_where_labels_are_to_be_flipped() -> None:
+    """No noise of a sum was agreed: a continuous one would round sums of this size."""
+    clients = one_client(8, 4)
+    query = crafted("staircase", clients.ragged(np.arange(8)))
+    own = FedAUC(1.0, "randomised-response")
+    asked = replace(
+        query, protocol=own, broadcast={**query.broadcast, "noise": RankNoise(own.mechanism, 1.0)}
+    )
+    for answered in (
+        lambda: asked.step.cost(clients, asked, ClientState()),
+        lambda: asked.step.answer(clients, asked, NoNoise(), ClientState()),
+    ):
+        with pytest.raises(ValueError, match="every client must flip its labels"):
+            answered()
 
 
 @pytest.mark.parametrize("bound", [ROUNDED_SUMS, WHOLE_SUMS])

@@ -55,7 +55,7 @@ def test_an_absent_figure_says_why() -> None:
     measures = {**made["measures"], "brier": {**made["measures"]["brier"], "value": None}}
     measures["brier"]["reason"] = "no <b> reason"
     odd = Result.of(changed(made, measures=measures), "odd")
-    assert "none: no <b> reason" in as_markdown([odd])
+    assert r"none: no \<b> reason" in as_markdown([odd])
     assert "no &lt;b&gt; reason" in report([odd])
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,14 @@ from tacit.running.joining.coordinator import (
     publish_roster,
 )
 from tacit.running.joining.invitations import ROSTER_FILE
-from tacit.running.joining.letters import Answer, LetterError, roster_code, roster_of
+from tacit.running.joining.letters import (
+    Answer,
+    LetterError,
+    NumberedPlan,
+    read_roster,
+    roster_code,
+    roster_of,
+)
 from tacit.running.joining.site import (
     accept,
     checked_roster,
@@ -40,8 +50,8 @@ def study(tmp_path: Path) -> Study:
     return Study.new(tmp_path)
 
 
-def roster(study: Study) -> bytes:
-    assert publish_roster(study.plan, study.coordinator)
+def roster(study: Study, clock: Callable[[], float] = time.time) -> bytes:
+    assert publish_roster(study.plan, study.coordinator, clock)
     return (study.coordinator.private / ROSTER_FILE).read_bytes()
 
 
@@ -57,7 +67,7 @@ def test_three_sites_end_with_one_plan_and_one_code(study: Study) -> None:
         study.admitted(site)
     content = roster(study)
     for site in "abc":
-        take_roster(taken(study, site, content), study.folder / site)
+        take_roster(content, taken(study, site, content), study.folder / site)
     plans = [Plan.read(study.folder / site / "plan.toml") for site in "abc"]
     codes = {roster_code(plan) for plan in [Plan.read(study.plan), *plans]}
     assert len(codes) == 1
@@ -81,6 +91,80 @@ def test_a_late_site_joins_in_the_same_way(study: Study) -> None:
     assert is_agreed(old, old.replace("deadline = 120.0  ", "deadline = 300.0  # longer"))
     assert not is_agreed(new, old)
     assert not is_agreed(new, (study.folder / "a" / "plan.toml").read_text())
+
+
+def joined(study: Study, site: str, content: bytes) -> None:
+    take_roster(content, taken(study, site, content), study.folder / site)
+
+
+def test_an_older_roster_is_refused(study: Study) -> None:
+    """Signed by the right key, and with the site's own key; the same one is taken again."""
+    for site in "abc":
+        study.admitted(site)
+    first = roster(study)
+    joined(study, "a", first)
+    study.admitted("d")
+    second = roster(study)
+    joined(study, "a", second)
+    before = (study.folder / "a" / "plan.toml").read_bytes()
+    with pytest.raises(LetterError, match="older than the last that this site took"):
+        taken(study, "a", first)
+    joined(study, "a", second)
+    assert (study.folder / "a" / "plan.toml").read_bytes() == before == study.plan.read_bytes()
+    joined(study, "b", first)
+
+
+def test_two_rosters_with_one_number_are_refused(study: Study) -> None:
+    for site in "abc":
+        study.admitted(site)
+    content, identity = roster(study), stored_identity(study.coordinator.identity)
+    joined(study, "a", content)
+    said = read_roster(content, identity.public)
+    other = said._replace(plan=said.plan.replace("deadline = 120.0", "deadline = 300.0"))
+    with pytest.raises(LetterError, match="two rosters with the number"):
+        taken(study, "a", roster_of(other, identity))
+    assert taken(study, "a", roster_of(other._replace(number=other.number + 1), identity))
+
+
+def test_a_rosters_number_rises_whatever_the_clock_says(study: Study) -> None:
+    """Also over a backup: a plan that was signed after it is not numbered as another one was."""
+    for site in "abc":
+        study.admitted(site)
+    public = stored_identity(study.coordinator.identity).public
+    backup = shutil.copytree(study.plan.parent, study.folder / "backup")
+    first = read_roster(roster(study, lambda: 50.0), public)
+    assert read_roster(roster(study, lambda: 60.0), public) == first
+    study.admitted("d")
+    second = read_roster(roster(study, lambda: 20.0), public)
+    assert (first.number, second.number) == (50_000_000, 50_000_001)
+    shutil.rmtree(study.plan.parent)
+    shutil.copytree(backup, study.plan.parent)
+    restored = read_roster(roster(study, lambda: 70.0), public)
+    assert restored.plan == first.plan
+    assert restored.number == 70_000_000
+
+
+def test_a_damaged_note_of_the_last_roster_is_named(study: Study) -> None:
+    for site in "abc":
+        study.admitted(site)
+    content = roster(study)
+    joined(study, "a", content)
+    note = study.folder / "a" / ROSTER_FILE
+    assert note.stat().st_mode & 0o077 == 0
+    note.write_bytes(content[:-20])
+    with pytest.raises(LetterError, match=r"roster\.json: .* put the file back"):
+        taken(study, "a", content)
+
+
+def test_a_site_that_lost_its_note_is_asked_for_the_code(study: Study) -> None:
+    """An older roster differs from the site's own plan, so it needs the voices of the others."""
+    for site in "abc":
+        study.admitted(site)
+    first = roster(study)
+    study.admitted("d")
+    joined(study, "a", roster(study))
+    (study.folder / "a" / ROSTER_FILE).unlink()
+    assert not is_agreed(taken(study, "a", first), (study.folder / "a" / "plan.toml").read_text())
 
 
 def test_secrets_are_for_their_owner_only(study: Study) -> None:
@@ -165,12 +249,12 @@ def test_a_site_refuses_what_the_centre_may_not_change(study: Study) -> None:
     for reason, each in changed.items():
         assert each != text
         with pytest.raises((LetterError, PlanError), match=f"{reason}|min_clients"):
-            taken(study, "a", roster_of(each, identity))
+            taken(study, "a", roster_of(NumberedPlan(1, each), identity))
     with pytest.raises(LetterError, match="not signed by the coordinator"):
-        taken(study, "a", roster_of(text, Identity.generate()))
-    assert taken(study, "a", roster_of(text, identity)) == text
+        taken(study, "a", roster_of(NumberedPlan(1, text), Identity.generate()))
+    assert taken(study, "a", roster_of(NumberedPlan(1, text), identity)) == text
     longer = text.replace("deadline = 120.0", "deadline = 300.0")
-    assert taken(study, "a", roster_of(longer, identity)) == longer
+    assert taken(study, "a", roster_of(NumberedPlan(2, longer), identity)) == longer
 
 
 def test_a_clone_of_the_coordinator_needs_its_key(study: Study, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tacit.running.joining.letters import (
     Answer,
     Invitation,
     LetterError,
+    NumberedPlan,
     read_roster,
     roster_code,
     roster_of,
@@ -119,14 +120,18 @@ def test_the_code_covers_invitation_and_keys() -> None:
 
 def test_a_roster_is_the_coordinators(tmp_path: Path) -> None:
     identity = Identity.generate()
-    content = roster_of("[plan]\n", identity)
-    assert read_roster(content, identity.public) == "[plan]\n"
+    content = roster_of(NumberedPlan(7, "[plan]\n"), identity)
+    assert read_roster(content, identity.public) == (7, "[plan]\n")
     with pytest.raises(LetterError, match="not signed by the coordinator"):
         read_roster(content, Identity.generate().public)
-    fields = json.loads(content)
-    fields["plan"] += "# more\n"
-    with pytest.raises(LetterError, match="not signed by the coordinator"):
-        read_roster(json.dumps(fields).encode(), identity.public)
+    for change in ({"plan": "[plan]\n# more\n"}, {"number": "8"}):
+        changed = json.dumps(json.loads(content) | change).encode()
+        with pytest.raises(LetterError, match="not signed by the coordinator"):
+            read_roster(changed, identity.public)
+    for number in ("", "-1", "07", "1e3", "9" * 19):
+        changed = json.dumps(json.loads(content) | {"number": number}).encode()
+        with pytest.raises(LetterError, match="number has 1 to 18 digits"):
+            read_roster(changed, identity.public)
 
 
 def test_the_rosters_code_covers_names_keys_and_settings(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_the_roster_is_for_invited_sites(tmp_path: Path, monkeypatch: pytest.Mon
     token = study.invited("a", again=True).token
     publish_roster(study.plan, study.coordinator)
     status, content = get(token=token)
-    assert (status, b"tacit-roster/1" in content) == (200, True)
+    assert (status, b"tacit-roster/2" in content) == (200, True)
 
 
 def test_strangers_do_not_have_the_invitations_read_again(

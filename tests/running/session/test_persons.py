@@ -19,7 +19,7 @@ from tacit.running.persons import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clie
 from tacit.running.session.coordinating.coordinator import Coordinator, RunError
 from tacit.running.session.coordinating.result import concluded
 from tacit.running.session.messages import Agreement
-from tacit.running.session.party.service import PartyDesk
+from tacit.running.session.party.service import CHANGED_RECORDS, PartyDesk
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
@@ -155,6 +155,24 @@ def test_flipped_labels_of_counted_records_outlive_a_run(tmp_path: Path) -> None
     np.testing.assert_equal(first.server_result.value, second.server_result.value)
     assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
     assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
+
+
+def test_records_that_became_another_persons_within_a_run_are_declined(tmp_path: Path) -> None:
+    """Other records of a person would count in the second round than in the first."""
+    identity = with_persons(tmp_path, FEDAUC)
+    limit_at(tmp_path, "person-label")
+    coordinator = Coordinator(Plan.read(tmp_path / "plan.toml").agreement(), identity)
+    for index, message in coordinator.open().items():
+        desk = PartyDesk.open(tmp_path / "abc"[index] / "party.toml")
+        desk.set_limit()
+        coordinator.receive(index, desk.answer(message))
+    records = tmp_path / "a" / "records.csv"
+    header, *rows = records.read_text().splitlines()
+    rows[0], rows[3] = (f"{rows[at].rpartition(',')[0]},{who}" for at, who in ((0, 1), (3, 0)))
+    records.write_text("\n".join([header, *rows]) + "\n")
+    reply = PartyDesk.open(tmp_path / "a" / "party.toml").answer(coordinator.close()[0])
+    coordinator.receive(0, reply)
+    assert coordinator.declined == {0: CHANGED_RECORDS}
 
 
 def test_a_limit_on_records_counts_a_persons_run_as_two_changes(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.ledger.ledger import Ledger
+from tacit.ledger.ledger import ConflictError, Ledger, RepeatedError
 from tacit.protocol.encoding.fields import decode
 from tacit.protocol.encoding.queries import decode_query
 from tacit.protocol.encoding.values import named_values
@@ -28,17 +28,25 @@ from tacit.running.session.plan_file import Plan
 from tests.running.deployment.federation_files import HISTOGRAM, federation
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
+ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
 RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
 
 
 class Attack:
     """A coordinator with a run of its own, who can put party a's state back; not its ledger."""
 
-    def __init__(self, home: Path, protocol: str, limit: str = "epsilon = inf") -> None:
+    def __init__(
+        self,
+        home: Path,
+        protocol: str,
+        limit: str = "epsilon = inf",
+        parties: int = 2,
+        extra: str = "",
+    ) -> None:
         self.home = home
-        self.identity = federation(home, protocol, parties=2, limit=limit)
-        self.party("b").set_limit()
-        self.party("a").set_limit()
+        self.identity = federation(home, protocol, parties, limit, extra)
+        for name in "abc"[:parties]:
+            self.party(name).set_limit()
         self.agreement = Plan.read(home / "plan.toml").agreement()
         self.copies: list[Path] = []
         self.replies: dict[bytes, bytes] = {}
@@ -67,8 +75,8 @@ class Attack:
     def go_on(self) -> bool:
         """One honest round; whether another one follows."""
         messages = self.rounds[-1]
-        self.coordinator.receive(1, self.party("b").answer(messages[1]))
-        self.coordinator.receive(0, self.party("a").answer(messages[0]))
+        for index, message in messages.items():
+            self.coordinator.receive(index, self.party("abc"[index]).answer(message))
         self.replies[self.party("a").answer(messages[0])] = messages[0]
         following = self.coordinator.close()
         if following:
@@ -189,10 +197,7 @@ def test_a_state_that_is_older_answers_no_other_question(tmp_path: Path) -> None
     attack.go_on()
     attack.revert()
     before = attack.debited
-    message = attack.send(attack.rounds[-1][0])
-    assert message is not None
-    assert message.kind is Kind.DECLINE
-    reason = named_values(message.body, reason=str)["reason"]
+    reason = reason_of(attack.send(attack.rounds[-1][0]))
     assert reason == "declined: the question contradicts an earlier one"
     assert attack.debited == before
 
@@ -203,10 +208,125 @@ def test_a_ledger_that_is_older_than_the_state_is_not_gone_on_from(tmp_path: Pat
     shutil.copy(ledger, tmp_path / "backup.db")
     attack.go_on()
     shutil.copy(tmp_path / "backup.db", ledger)
-    message = attack.send(attack.rounds[-1][0])
-    assert message is not None
-    reason = named_values(message.body, reason=str)["reason"]
+    reason = reason_of(attack.send(attack.rounds[-1][0]))
     assert reason == "declined: the ledger is not available"
+
+
+def reason_of(message: SignedMessage | None) -> str:
+    """Why party a declined; empty where it replied."""
+    assert message is not None
+    if message.kind is not Kind.DECLINE:
+        return ""
+    reason: str = named_values(message.body, reason=str)["reason"]
+    return reason
+
+
+def answers_of(attack: Attack) -> dict[tuple[bytes, int], set[bytes]]:
+    """All different answers of party a, by session and turn."""
+    result: dict[tuple[bytes, int], set[bytes]] = {}
+    for reply in attack.replies:
+        message = verified(reply, attack.agreement, 0, COORDINATOR)
+        content = named_values(message.body, content=bytes, spent=dict)["content"]
+        result.setdefault((message.session, message.round), set()).add(content)
+    return result
+
+
+@pytest.mark.parametrize("turn", range(5), ids=["keys", "shares", "masked", "certify", "reveal"])
+def test_no_two_answers_leave_under_one_mask(tmp_path: Path, turn: int) -> None:
+    """Shares and masked numbers are drawn anew, so they leave once; with fresh keys, or for the
+    same bytes, the run goes on, as after a crash."""
+    attack = Attack(tmp_path, HISTOGRAM)
+    for _ in range(turn):
+        attack.copy()
+        attack.go_on()
+    attack.copy()
+    message = attack.rounds[-1][0]
+    assert reason_of(attack.send(message)) == ""
+    attack.revert()
+    paid = attack.debited
+    reason = reason_of(attack.send(message))
+    if turn in (1, 2):
+        assert reason == RepeatedError.public
+        assert attack.debited == paid
+    else:
+        assert reason == ""
+        while attack.go_on():
+            pass
+        assert attack.coordinator.server_result is not None
+    for copy in range(len(attack.copies)):
+        for round_messages in attack.rounds:
+            attack.revert(copy)
+            attack.send(round_messages[0])
+            attack.send(round_messages[0])
+    answers = {asked: len(each) for (_, asked), each in answers_of(attack).items()}
+    assert answers == dict.fromkeys(answers, 1) | {0: answers[0]}
+    assert set(answers) >= set(range(turn + 1))
+
+
+def test_keys_that_have_masked_mask_for_no_other_survivors(tmp_path: Path) -> None:
+    """Two announcements of who shared: one of all, one without party c."""
+    settings = "min_clients = 2\ncolluders = 0"
+    protocol = f"{HISTOGRAM}\ndropouts = 0.34"
+    attack = Attack(tmp_path, protocol, parties=3, extra=settings)
+    whole, messages = attack.coordinator, attack.rounds[-1]
+    without = Coordinator(attack.agreement, attack.identity)
+    without.session = whole.session
+    assert without.open() == messages
+    for left in (3, 2):
+        for index, message in messages.items():
+            reply = attack.party("abc"[index]).answer(message)
+            whole.receive(index, reply)
+            if index < left:
+                without.receive(index, reply)
+        messages, others = whole.close(), without.close()
+    first, second = messages[0], others[0]
+    attack.copy()
+    reasons = []
+    for message in (first, second, first):
+        reasons.append(reason_of(attack.send(message)))
+        attack.revert()
+    assert reasons == ["", ConflictError.public, RepeatedError.public]
+
+
+@pytest.mark.parametrize("settings", ['scheme = "masked"', 'adversary = "malicious"'])
+@pytest.mark.parametrize("step", ["keys", "counts"])
+def test_no_two_uploads_leave_under_one_session(tmp_path: Path, settings: str, step: str) -> None:
+    """What comes again is declined, or the same bytes where all of them follow from keys."""
+    attack = Attack(tmp_path, f"{ENCRYPTED}\n{settings}")
+    for _ in range(1 if step == "keys" else 2):
+        attack.go_on()
+    attack.copy()
+    reasons = []
+    for _ in range(2):
+        reasons.append(reason_of(attack.send(attack.rounds[-1][0])))
+        attack.revert()
+    follows = step == "keys" and "masked" in settings
+    assert reasons == ["", "" if follows else RepeatedError.public]
+    assert [len(each) for (_, turn), each in answers_of(attack).items() if turn] == [1] * (
+        len(attack.rounds) - 1
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_put_back_every_mask_hides_one_vector(tmp_path: Path, seed: int) -> None:
+    """Random messages and turns, from random copies of the state, over two runs that overlap."""
+    rng, attack = np.random.default_rng(seed), Attack(tmp_path, HISTOGRAM)
+    for number in range(2):
+        for _ in range(2 + number):
+            attack.copy()
+            attack.go_on()
+        attack.begin()
+    known = list(attack.replies.values())
+    for _ in range(40):
+        message = known[rng.integers(len(known))]
+        if rng.random() < 0.3:
+            message = attack.at(int(rng.integers(1, 6)), message)
+        attack.send(message)
+        if rng.random() < 0.6:
+            attack.revert(int(rng.integers(len(attack.copies))))
+    answers = answers_of(attack)
+    assert sum(turn == 2 for _, turn in answers) >= 1
+    assert all(len(each) == 1 for (_, turn), each in answers.items() if turn)
 
 
 @pytest.mark.parametrize("back", [1, 2], ids=["reveal", "certify"])

@@ -80,8 +80,9 @@ def collect(
     scheme = "http" if certificate is None else "https"
     rows = [*_rows(signed), ("folder", str(place.path)), ("address", f"{scheme}://{host}:{port}")]
     with place.owned():
-        app = application(place, Intake(place, seal_every), rate, page)
-        show(as_lines(rows, ()))
+        intake = Intake(place, seal_every)
+        app = application(place, intake, rate, page)
+        show(as_lines(rows, intake.warnings))
         serve(app, host, port, certificate, key)
 
 

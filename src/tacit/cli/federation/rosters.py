@@ -58,8 +58,7 @@ def newest_roster(
     text = checked_roster(answer.content, invitation, home)
     if not is_agreed(text, local_plan):
         _confirm(text, local_plan, code)
-    if text != local_plan:
-        take_roster(text, home)
+    take_roster(answer.content, text, home)
 
 
 def _waited_for(invitation: Invitation, server: str, authority: Path, patience: float) -> Reached:

@@ -22,6 +22,7 @@ from tacit.crypto.homomorphic.engine import (
     Parameters,
     context_of,
     rebadged,
+    refusals,
     restored,
     secret_key_of,
     stored,
@@ -101,6 +102,7 @@ class BfvSecretKey:
         """
         return stored(self._encryptor.encrypt_symmetric(plaintext(polynomial, self._context)))
 
+    @refusals()
     def decrypted(self, answer: bytes, positions: Sequence[int]) -> list[int]:
         """Coefficients of an answer.
 
@@ -172,6 +174,7 @@ class BfvEvaluator:
             raise HomomorphicError("an upload has 2 polynomials at the first level")
         return ciphertext
 
+    @refusals()
     def total(self, uploads: Sequence[bytes]) -> Any:
         """The sum of all parties' ciphertexts, read one at a time.
 
@@ -186,6 +189,7 @@ class BfvEvaluator:
             self._evaluator.add_inplace(summed, self.read(upload))
         return summed
 
+    @refusals()
     def answer(self, total: Any, multiplier: int, mask: Words, linear: bool = False) -> bytes:
         """``multiplier * total^2 + mask``, plus ``total`` itself where ``linear``.
 

@@ -17,6 +17,7 @@ from tacit.crypto.homomorphic.engine import (
     HomomorphicError,
     Parameters,
     context_of,
+    refusals,
     restored,
     secret_key_of,
     stored,
@@ -85,6 +86,7 @@ class CkksSecretKey:
         plain = encoded(values, self._context.first_parms_id(), SCALE)
         return stored(self._encryptor.encrypt_symmetric(plain))
 
+    @refusals()
     def decrypted(self, answer: bytes) -> float:
         """The first slot of an answer.
 
@@ -125,6 +127,7 @@ class CkksEvaluator:
         if not all(self._turns.has_key(_element(step)) for step in rotations(length)):
             raise HomomorphicError(f"the keys do not rotate {length} slots")
 
+    @refusals()
     def total(self, uploads: Sequence[bytes]) -> Any:
         """The sum of all parties' ciphertexts.
 
@@ -146,6 +149,7 @@ class CkksEvaluator:
             raise HomomorphicError("an upload has 2 polynomials at the first level and scale")
         return ciphertext
 
+    @refusals()
     def product(self, first: Any, second: Any) -> Any:
         """Slot by slot."""
         made = tenseal_api().Ciphertext()
@@ -154,6 +158,7 @@ class CkksEvaluator:
         self._evaluator.rescale_to_next_inplace(made)
         return made
 
+    @refusals()
     def summed(self, product: Any) -> Any:
         """The sum of the slots in the first slot; the others hold partial sums."""
         for step in rotations(self._length):
@@ -162,6 +167,7 @@ class CkksEvaluator:
             self._evaluator.add_inplace(product, turned)
         return product
 
+    @refusals()
     def answer(self, product: Any, multiplier: float, mask: Floats) -> bytes:
         """``multiplier`` times the first slot; what the other slots held is replaced by ``mask``.
 

@@ -159,11 +159,24 @@ def restored(kind: str, context: Any, raw: bytes) -> Any:
     value = getattr(tenseal_api(), kind)()
     with _file() as path:
         path.write_bytes(raw)
-        try:
+        with refusals():
             value.load(context, str(path))
-        except (RuntimeError, ValueError, IndexError, MemoryError) as error:
-            raise HomomorphicError(f"SEAL refuses these bytes: {error}") from None
     return value
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """SEAL's errors about the bytes that it was given, as this package's.
+
+    It reads some objects without complaint that it refuses to compute with, such as those of
+    another scale.
+    """
+    try:
+        yield
+    except HomomorphicError:
+        raise
+    except (RuntimeError, ValueError, IndexError, MemoryError) as error:
+        raise HomomorphicError(f"SEAL refuses these bytes: {error}") from None
 
 
 def rebadged(raw: bytes, old: list[int], new: list[int]) -> bytes:

@@ -1,7 +1,8 @@
 """DuckDB: files larger than memory, and DuckDB's own databases.
 
-No extension is installed or loaded from a network, and no variable of the calling program is read
-as a table.
+A database may be somebody else's, with views that read files and settings where they are evaluated.
+So DuckDB reads the named files and its own temporary folder alone, loads no extension, and takes no
+variable of the calling program for a table.
 """
 
 from __future__ import annotations
@@ -32,6 +33,17 @@ BATCH_ROWS = 1 << 20
 MEMORY = "1GB"
 """Memory of the engine; what needs more goes to a temporary folder, which is removed."""
 
+NO_PROXY = "none"
+"""In place of the environment's, which may hold a password, and which a view could read."""
+
+LOCKED = ("enable_external_access = false", "lock_configuration = true")
+
+REPLACED = """SELECT DISTINCT function_name FROM duckdb_functions()
+WHERE database_name = 'given' AND schema_name = 'main' AND lower(function_name) IN (
+  SELECT function_name FROM duckdb_functions() WHERE database_name = 'system')
+ORDER BY function_name"""
+"""DuckDB's functions that a database defines anew: statements would call those in their place."""
+
 FULL_DISK = ("failed to offload", "No space left on device")
 """Words of DuckDB's errors where its temporary files do not fit on their disk."""
 
@@ -56,11 +68,11 @@ class DuckDBEngine:
     ----------
     source : what errors call the table.
     database : the file of a database; None for files of records.
-    files : the files of records, which must not change while they are read.
+    files : the absolute paths of files of records, which must not change while they are read.
 
     Raises
     ------
-    DataError : for a database that cannot be opened.
+    DataError : for a database that cannot be opened, or that replaces functions of DuckDB.
     """
 
     most_cells = MOST_CELLS
@@ -77,14 +89,31 @@ class DuckDBEngine:
             "python_enable_replacements": False,
             "memory_limit": MEMORY,
             "temp_directory": self._spill,
+            "home_directory": self._spill,
+            "http_proxy": NO_PROXY,
         }
+        # DuckDB asks for the pattern's permission, and then for the file's
+        allowed = [text_literal(path) for file in files for path in (file, _literal_path(file))]
         with self._named_errors():
             self._connection = duckdb.connect(":memory:", config=config)
             if database is not None:
-                self._connection.execute(f"ATTACH {text_literal(database)} AS given (READ_ONLY)")
-                self._connection.execute("USE given")
+                self._attach(str(Path(database).absolute()))
+            for setting in (f"allowed_paths = [{', '.join(allowed)}]", *LOCKED):
+                self._connection.execute(f"SET {setting}")
         weakref.finalize(self, self._connection.close)
         self._stamps = self._stamped()
+
+    def _attach(self, database: str) -> None:
+        # without the type DuckDB loads an extension for other kinds of databases
+        given = f"{text_literal(database)} AS given (READ_ONLY, TYPE duckdb)"
+        self._connection.execute(f"ATTACH {given}")
+        replaced = [name for (name,) in self._connection.execute(REPLACED).fetchall()]
+        if replaced:
+            raise DataError(
+                f"{self.source} cannot be read: the database must not define DuckDB's own "
+                f"functions anew, got {', '.join(map(repr, replaced))}"
+            )
+        self._connection.execute("USE given")
 
     def kinds(self, relation: Relation) -> dict[str, str]:
         """The kind of every column by its name."""
@@ -166,6 +195,10 @@ def parquet_table(files: Sequence[str]) -> str:
 
     Columns are those of the files, not of their folders' names. A column has the type that holds
     the values of all files: with the first file's type DuckDB would round those of the others.
+
+    Parameters
+    ----------
+    files : absolute paths: DuckDB takes others for addresses, as ``file:/scores.parquet``.
     """
     listed = ", ".join(text_literal(_literal_path(file)) for file in files)
     options = "filename = true, union_by_name = true, hive_partitioning = false"

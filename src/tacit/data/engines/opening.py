@@ -112,11 +112,12 @@ def from_files(
     if other:
         raise DataError(f"files of a pattern or folder must be Parquet files, got {other[0]}")
     called = files[0] if len(files) == 1 else f"{sources[0]} ({len(files)} files)"
-    engine = DuckDBEngine(called, files=files)
-    relation = Relation(DUCKDB, parquet_table(files), score, label, client or FILE_COLUMN)
+    given = {str(Path(file).absolute()): file for file in files}
+    engine = DuckDBEngine(called, files=list(given))
+    relation = Relation(DUCKDB, parquet_table(list(given)), score, label, client or FILE_COLUMN)
     records = EngineRecords(engine, relation, progress=progress)
     if client is None:
-        records.rename(file_names(records.names))
+        records.rename(file_names([given[path] for path in records.names]))
     return StoredClients(records, unit)
 
 

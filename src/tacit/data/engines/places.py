@@ -61,11 +61,14 @@ def matched(sources: Sequence[str]) -> list[str]:
         if not matches:
             raise DataError(f"no file is found for {source}")
         files += matches
+    seen = set[Path]()
     for file in files:
-        if not Path(file).is_file():
+        path = Path(file).absolute()
+        if not path.is_file():
             raise DataError(f"{file} does not exist")
-        if files.count(file) > 1:
+        if path in seen:
             raise DataError(f"duplicate file {file}")
+        seen.add(path)
     return files
 
 

@@ -65,8 +65,9 @@ class PostgresEngine:
         self._driver, self._user = _driver(), _user_of(address)
         with self._named_errors():
             more = {} if passfile is None else {"passfile": str(passfile)}
+            # a database in SQL_ASCII would send texts, with them its types' names, as bytes
             self._connection = self._driver.connect(
-                address, connect_timeout=CONNECT_SECONDS, **more
+                address, connect_timeout=CONNECT_SECONDS, client_encoding="UTF8", **more
             )
             weakref.finalize(self, self._connection.close)
             self._connection.read_only = True

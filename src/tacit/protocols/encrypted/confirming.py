@@ -11,6 +11,22 @@ would know differences of multipliers, ``D - D' = c - c'``, and with them the to
 A tag is BLAKE2b under a key that follows from the session's secret, which the aggregator has not:
 without the tag of every party on one digest their sum modulo ``2^128`` is uniform for it (Katz and
 Lindell 2008, who add tags modulo 2). It guesses it with probability ``2^-128``.
+
+**Sessions side by side.** A refusal that depends on the totals comes after ``check_confirmed``.
+Such refusals under the same settings are of one session at most, whatever runs at one time. Suppose
+party q refused the answer of S, and q' that of S'. Every party confirmed both, by the tags. Take
+any party that keeps its notes, and call S the session that it confirmed first. Before it confirmed
+S' it had accepted the answer of S (``ConfirmedAnswer``, on its disk before a tag leaves). But all
+parties of S open the same bytes with the same secret, and what they do with them depends on nothing
+else: q cannot have refused them, nor, the other way round, q' those of S'.
+
+So in n sessions an aggregator learns which one was refused, if any: one of ``n + 1`` outcomes,
+``log2(n + 1)`` bits, beside the figures where it is told them. Without the rule each of K parties
+would refuse another session's answer: K refusals, of K numbers that the aggregator chooses.
+
+It takes one party that keeps its notes, and the same settings: under others, to which a person at
+each party agreed, there is another refusal. A party whose answer never comes goes on in the same
+way as after a refusal.
 """
 
 from __future__ import annotations
@@ -24,7 +40,14 @@ from tacit.crypto.homomorphic.keys import derived
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocols.encrypted.sessions import NOTE, Seat, as_field, check_no_refusal, seat_of
+from tacit.protocols.encrypted.sessions import (
+    NOTE,
+    ConfirmedAnswer,
+    Seat,
+    as_field,
+    check_none_pending,
+    seat_of,
+)
 
 PURPOSE = b"tacit encrypted evaluation 1 one answer"
 DIGEST_BYTES, TAG_BYTES = 32, 16
@@ -46,15 +69,15 @@ def confirm_answer(clients: Clients, query: Query, noise: NoiseSource, state: Cl
 
     It depends on no record, and costs nothing: the tag follows from the digest, which the
     aggregator sends, and the session's secret, and is uniform for who has not that. A party
-    confirms one answer of a session.
+    confirms one answer of a session, and no other session's before it has accepted it.
 
     Raises
     ------
     HomomorphicError : before the counts were sent, for a second answer of one session, and for
         bytes that are no digest.
-    PublicRefusalError : where an answer under the same settings was refused before.
+    PublicRefusalError : where an answer under the same settings was refused before, or is confirmed
+        and not accepted.
     """
-    check_no_refusal(query, state)
     seat, confirmed = seat_of(state), bytes(query.broadcast["digest"])
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
@@ -62,8 +85,11 @@ def confirm_answer(clients: Clients, query: Query, noise: NoiseSource, state: Cl
         raise HomomorphicError("an answer of this session was confirmed already")
     if len(confirmed) != DIGEST_BYTES:
         raise HomomorphicError(f"a digest has {DIGEST_BYTES} bytes, got {len(confirmed)}")
+    check_none_pending(query, state)
     seat = replace(seat, confirmed=confirmed)
     state.keep(NOTE, seat)
+    note = ConfirmedAnswer.of(query.protocol, seat)
+    state.keep(note.key, note)
     return {"tag": as_field(_tags(seat, seat.indices))}
 
 

@@ -55,7 +55,14 @@ from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.private.result import on_noisy_sums
 from tacit.protocols.encrypted.private.steps import STEPS as NOISY_STEPS
 from tacit.protocols.encrypted.private.steps import PrivateSums
-from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RefusedAnswer, Seat, pin
+from tacit.protocols.encrypted.sessions import (
+    AGGREGATOR,
+    PARTIES,
+    ConfirmedAnswer,
+    RefusedAnswer,
+    Seat,
+    pin,
+)
 from tacit.protocols.encrypted.thresholds import check_edges, thresholds_for, wide_range_warning
 from tacit.results.server_result import ServerResult
 
@@ -212,7 +219,16 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, RevealsFigure, Protocol)
     name = "encrypted-auc"
     planning_module = f"{__package__}.forecast"
     title_settings = ("adversary",)
-    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, Revealed)
+    state_types = (
+        Seat,
+        Member,
+        Meeting,
+        Introduction,
+        SeenSession,
+        ConfirmedAnswer,
+        RefusedAnswer,
+        Revealed,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

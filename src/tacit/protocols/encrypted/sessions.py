@@ -42,6 +42,11 @@ REFUSED_BEFORE = (
     "more: before another session agree on other settings, such as most_records"
 )
 """The reason that others read: it follows from a refusal that they know of."""
+NOT_OPENED = (
+    "it confirmed an answer under these settings that it has not opened: either let that session's "
+    "answer come, or agree on other settings, such as most_records"
+)
+"""The reason that others read: it follows from a confirmation that they know of."""
 AFTER_REFUSAL = (
     "this party opens no other answer under these settings, since each refusal tells an aggregator "
     "that may lie one bit. Once the cause is known, go on with a plan that has another "
@@ -113,10 +118,41 @@ class RefusedAnswer(Lasting):
         return ("encrypted-auc", "refused", self.terms)
 
 
+@dataclass(frozen=True)
+class ConfirmedAnswer(Lasting):
+    """An answer that this party confirmed: until it accepts it, it confirms no other.
+
+    That it accepted it is a note of its own: one that was changed or deleted could come back from
+    the state of another run, which has the party's notes as they were when it was stored.
+
+    Parameters
+    ----------
+    terms : SHA-256 of the settings.
+    session : the session's name.
+    accepted : whether the party has opened the answer and accepted it.
+    """
+
+    terms: bytes
+    session: bytes
+    accepted: bool = False
+
+    @classmethod
+    def of(cls, settings: Any, seat: Seat) -> ConfirmedAnswer:
+        """The answer of this session, under these settings."""
+        return cls(sha256(settings.terms).digest(), seat.known_meeting.session)
+
+    @property
+    def key(self) -> tuple[str, str, bytes, bytes]:
+        """Where its note is."""
+        kind = "accepted" if self.accepted else "confirmed"
+        return ("encrypted-auc", kind, self.terms, self.session)
+
+
 @contextmanager
-def single_refusal(query: Query, state: ClientState) -> Iterator[None]:
+def single_refusal(query: Query, state: ClientState, seat: Seat) -> Iterator[None]:
     """Open an answer in this block; where the aggregator may lie, a refusal in it is the last.
 
+    Where it is accepted, the party may confirm another session's answer (``ConfirmedAnswer``).
     Sessions may have begun before the refusal, at the same time: their answers are not opened, or
     each of them would be another attempt. What a party reads besides is a note of the error.
 
@@ -135,6 +171,8 @@ def single_refusal(query: Query, state: ClientState) -> Iterator[None]:
         state.keep(refused.key, refused)
         error.add_note(AFTER_REFUSAL)
         raise
+    accepted = replace(ConfirmedAnswer.of(query.protocol, seat), accepted=True)
+    state.keep(accepted.key, accepted)
 
 
 def check_no_refusal(query: Query, state: ClientState) -> None:
@@ -146,6 +184,22 @@ def check_no_refusal(query: Query, state: ClientState) -> None:
     """
     if state.recall(RefusedAnswer.under(query.protocol).key) is not None:
         raise PublicRefusalError(REFUSED_BEFORE)
+
+
+def check_none_pending(query: Query, state: ClientState) -> None:
+    """Refuse to begin or to confirm while a confirmed answer under the settings is not accepted.
+
+    Raises
+    ------
+    PublicRefusalError : with what the parties can do; also where one was refused.
+    """
+    check_no_refusal(query, state)
+    terms = sha256(query.protocol.terms).digest()
+    kept = [note for note in state.notes.values() if isinstance(note, ConfirmedAnswer)]
+    answers = [note for note in kept if note.terms == terms]
+    accepted = {note.session for note in answers if note.accepted}
+    if any(note.session not in accepted for note in answers):
+        raise PublicRefusalError(NOT_OPENED)
 
 
 def pin(
@@ -174,9 +228,10 @@ def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[Mem
     Raises
     ------
     HomomorphicError : for another number of identities than clients.
-    PublicRefusalError : where an answer under the same settings was refused before.
+    PublicRefusalError : where an answer under the same settings was refused before, or is confirmed
+        and not accepted.
     """
-    check_no_refusal(query, state)
+    check_none_pending(query, state)
     pinned = state.recall(PINNED)
     identities = [None] * clients.count if pinned is None else pinned[0]
     if len(identities) != clients.count:

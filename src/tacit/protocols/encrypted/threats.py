@@ -50,7 +50,7 @@ MASKED = ThreatModel(
 LYING = (
     "It can always refuse to answer, and one that lies learns whether the parties refused the "
     "answer, which they confirm to be one for all: one bit, for example whether a total is above a "
-    "number."
+    "number. After one refusal, in any of its sessions, there is no other under these settings."
 )
 
 VERIFIED = replace(

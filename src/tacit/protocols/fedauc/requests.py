@@ -15,7 +15,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import Query
 from tacit.protocols.fedauc.sums import check_sums, largest_distance
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.sums.rank_noise import RESPONSE, RankNoise
 
 MAX_RECORDS = 2**40
 """Largest number of records of all clients together; the sums of their ranks have their own check
@@ -64,6 +64,8 @@ class RankRequest:
         if not ((fraction > 0) & (fraction <= 1)).all():
             raise ValueError("the count's fraction of the budget must be above 0 and at most 1")
         distance, mechanism = largest_distance(ranks, pivot), agreed_noise(query)
+        if mechanism.mechanism == RESPONSE and not respond.all():
+            raise ValueError(f"with {RESPONSE} every client must flip its labels, as agreed")
         check_sums(ranks.sizes, distance, mechanism.largest_sum)
         if np.any(~respond & (fraction == 1) & (distance > 0)):
             raise ValueError("no budget is left for a rank sum that depends on the labels")

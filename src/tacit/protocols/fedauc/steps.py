@@ -56,8 +56,9 @@ def noisy_rank_sums(
     fractions and mechanisms that are not of the agreed kind (``RankRequest``), and ranks whose sum
     would wrap or be rounded (``check_sums``), so the guarantee does not depend on the server's
     choice. A client that responds flips every label once at epsilon and sends the exact sums of the
-    flipped labels, which is post-processing; it stores the flipped labels, and later sums of the
-    same labels cost nothing. Source: Sun et al. 2022a, Algorithms 1 and 4, section 5.
+    flipped labels, which is post-processing; it stores the flipped labels, and later sums of
+    the same records in their order cost nothing. Source: Sun et al. 2022a, Algorithms 1 and 4,
+    section 5.
 
     The server learns the two noisy numbers of each client.
     """

@@ -55,7 +55,7 @@ def _of_result(result: Result) -> Iterator[Row]:
         both = f"{each['first']} less {each['second']}"
         yield _of_measure(f"{each['measure']}, {both}", f"{each['measure']}, {both}", each)
     for name, entry in result.content.get("between_sites", {}).items():
-        if "mean" in entry:
+        if "reason" not in entry:
             yield from _of_all_sites(name, entry)
 
 

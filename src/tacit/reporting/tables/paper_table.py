@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 
 from tacit.reporting.tables.figure_rows import figure_rows
@@ -66,5 +67,5 @@ def _plain(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A name that cannot end its cell or its line."""
-    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").split())
+    """A name that cannot end its cell or its line, and is no tag."""
+    return " ".join(re.sub(r"[\\|<]", r"\\\g<0>", text).split())

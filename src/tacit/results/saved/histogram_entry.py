@@ -59,20 +59,18 @@ def histogram_of(entry: Mapping[str, Any]) -> Histogram:
     ValueError : for an entry whose parts do not fit together.
     """
     noise, axis = entry["noise"], entry["axis"]
-    counts = np.array(entry["counts"], dtype=np.float64)
-    variances = _array(noise["variances"])
-    if counts.ndim != 2 or counts.shape[0] != 2 or variances is None:
-        raise ValueError(f"a histogram has counts of two classes, got shape {counts.shape}")
-    # the root, both classes, and every level below them
-    if variances.size != round(math.log2(counts.size)) + 1:
-        raise ValueError(f"{counts.size} cells cannot have {variances.size} levels")
-    tree = TreeNoise(
-        variances,
-        _array(noise["assumed"]),
-        _array(noise["factors"]),
-        noise["extra"],
-        noise["centred"],
+    positives, negatives = map(len, entry["counts"])
+    if positives != negatives:
+        raise ValueError(f"both classes must have as many cells, got {positives} and {negatives}")
+    counts, variances = np.array(entry["counts"], dtype=np.float64), _array(noise["variances"])
+    assumed, factors = (
+        None if noise[name] is None else _array(noise[name]) for name in ("assumed", "factors")
     )
+    # the root, both classes, and every level below them
+    for levels in (variances, assumed, factors):
+        if levels is not None and 2 ** (levels.size - 1) != counts.size:
+            raise ValueError(f"{counts.size} cells cannot have {levels.size} levels")
+    tree = TreeNoise(variances, assumed, factors, noise["extra"], noise["centred"])
     scale = ScoreScale(np.array(axis["knots"], dtype=np.float64), axis["low"], axis["high"])
     return Histogram(
         counts, tree, entry["supported"], entry["buckets"], ScoreAxis(scale, axis["unit"])
@@ -86,7 +84,5 @@ def _listed(values: Floats | None) -> list[float | None] | None:
     return [float(value) if math.isfinite(value) else None for value in values]
 
 
-def _array(values: list[float | None] | None) -> Floats | None:
-    if values is None:
-        return None
+def _array(values: list[float | None]) -> Floats:
     return np.array([math.inf if value is None else value for value in values])

@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import Any, NoReturn
 
 from tacit.data.scaling.units import PROBABILITY
+from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
 from tacit.results.saved.integrity import fingerprint
 from tacit.results.saved.schema import SCHEMA_FILES, check_result
@@ -140,6 +141,7 @@ class Result:
         try:
             check_result(content)
             _check_lengths(content)
+            check_written(content["protocol"])
         except ValueError as error:
             raise ValueError(f"{label} does not follow the schema {version}: {error}") from None
         return cls(label, content)
@@ -231,6 +233,8 @@ def check_fingerprint(content: Mapping[str, Any], label: str) -> None:
 
 def _computed_fingerprint(content: Mapping[str, Any], label: str) -> str:
     try:
+        # half of a pair of surrogates is in no text that can be written
+        json.dumps(content, ensure_ascii=False).encode("utf-8")
         return fingerprint(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{label} is no result of tacit: {error}") from None

@@ -49,6 +49,13 @@ def evaluation_of(make: Callable[..., Made], content: Any, label: str) -> Made:
     ValueError : for content that is no result, was changed, or does not follow the schema.
     """
     result = Result.of(content, label)
+    try:
+        return _evaluation(make, result)
+    except ValueError as error:
+        raise ValueError(f"{label} is no result of tacit: {error}") from None
+
+
+def _evaluation(make: Callable[..., Made], result: Result) -> Made:
     known = result.content
     entry = known.get("auc") or known["estimate"]
     histogram = known.get("histogram")
@@ -89,7 +96,7 @@ def _estimate(entry: Mapping[str, Any]) -> Estimate:
         number(entry["bias"]),
         entry.get("half_range"),
         (-math.inf if low is None else low, math.inf if high is None else high),
-        entry.get("laplace_error", 0.0),
+        number(entry.get("laplace_error", 0.0)),
         law_of(entry["draws"]) if "draws" in entry else None,
     )
 

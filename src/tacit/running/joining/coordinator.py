@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+from tacit.crypto.identities import Identity
 from tacit.running.deployment.certificates import hosts_of, make_certificates
 from tacit.running.deployment.files import private_folder, write_private, write_public
 from tacit.running.deployment.keys import checked_node_key, stored_identity
 from tacit.running.deployment.server import PORT, Coordinator
 from tacit.running.joining.invitations import INVITATIONS, ROSTER_FILE, Record
-from tacit.running.joining.letters import ADDRESS, Answer, Invitation, LetterError, roster_of
+from tacit.running.joining.letters import (
+    ADDRESS,
+    Answer,
+    Invitation,
+    LetterError,
+    NumberedPlan,
+    read_roster,
+    roster_of,
+)
 from tacit.running.joining.plan_edits import with_coordinator, with_party
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
@@ -130,18 +141,35 @@ def admit(plan: Path, coordinator: Coordinator, answer: Answer) -> None:
     write_public(plan, text.encode())
 
 
-def publish_roster(plan: Path, coordinator: Coordinator) -> bool:
-    """Sign the plan where it has all keys, for the server to hand out; whether it has them."""
+def publish_roster(
+    plan: Path, coordinator: Coordinator, clock: Callable[[], float] = time.time
+) -> bool:
+    """Sign the plan where it has all keys, for the server to hand out; whether it has them.
+
+    A plan that differs from the last roster's gets a number above the last: the microseconds since
+    1970 where these are more, so that a folder that was put back from a backup does not number two
+    plans alike.
+    """
     text = plan.read_text(encoding="utf-8")
     read = Plan.parsed(text, str(plan))
     path = private_folder(coordinator.private) / ROSTER_FILE
     if read.coordinator is None or any(party.key is None for party in read.parties):
         path.unlink(missing_ok=True)
         return False
-    content = roster_of(text, stored_identity(coordinator.identity))
-    if not path.exists() or path.read_bytes() != content:
-        write_private(path, content)
+    identity = stored_identity(coordinator.identity)
+    last = _published(path, identity)
+    if last.plan != text:
+        number = max(last.number + 1, int(clock() * 1e6))
+        write_private(path, roster_of(NumberedPlan(number, text), identity))
     return True
+
+
+def _published(path: Path, identity: Identity) -> NumberedPlan:
+    """The last roster; one without a plan where there is none, or one of an earlier version."""
+    try:
+        return read_roster(path.read_bytes(), identity.public)
+    except (FileNotFoundError, LetterError):
+        return NumberedPlan(0, "")
 
 
 def _name_coordinator(plan: Path, coordinator: Coordinator) -> None:

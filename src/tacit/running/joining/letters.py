@@ -2,8 +2,8 @@
 
 An *invitation* goes from the coordinator to one site: the plan, the coordinator's identity, the
 certificate of its server's authority, the server's address, and a secret of this invitation. An
-*answer* goes back: the site's public keys. A *roster* is the plan with the keys of all sites,
-signed by the coordinator's identity.
+*answer* goes back: the site's public keys. A *roster* is the plan with the keys of all sites and a
+number that rises from roster to roster, signed by the coordinator's identity.
 
 Files travel by mail, where they may be read, lost, repeated and replaced. Two codes
 (``crypto.spoken_codes``), compared by phone, detect a replacement:
@@ -27,7 +27,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -36,12 +36,13 @@ from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.crypto.spoken_codes import federation_code, site_code
 from tacit.running.session.plan_file import Plan
 
-INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/1"
+INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/2"
 SECRET_BYTES = 32
 DIGEST_BYTES = 32
 MAX_LETTER = 2**20
 """Bytes above which a file is not read."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):\d{1,5}")
 
 
@@ -214,23 +215,40 @@ class Answer:
             raise LetterError(f"this answer of {self.site!r} is not signed by the key in it")
 
 
-def roster_of(plan: str, identity: Identity) -> bytes:
+class NumberedPlan(NamedTuple):
+    """What a roster says.
+
+    Parameters
+    ----------
+    number : a later roster of the coordinator has a larger one.
+    plan : the text of the plan, with all keys.
+    """
+
+    number: int
+    plan: str
+
+
+def roster_of(numbered: NumberedPlan, identity: Identity) -> bytes:
     """The file of a plan with all keys, signed by the coordinator."""
-    return _file(ROSTER, plan=plan, signature=identity.sign(_roster_words(plan)).hex())
+    signature = identity.sign(_roster_words(numbered)).hex()
+    return _file(ROSTER, number=str(numbered.number), plan=numbered.plan, signature=signature)
 
 
-def read_roster(content: bytes, coordinator: bytes) -> str:
-    """The plan in a roster's file.
+def read_roster(content: bytes, coordinator: bytes) -> NumberedPlan:
+    """What a roster's file says.
 
     Raises
     ------
     LetterError : for a file that holds none, or that the coordinator did not sign.
     """
-    fields = _fields(content, ROSTER, "plan", "signature")
+    fields = _fields(content, ROSTER, "number", "plan", "signature")
+    if not NUMBER.fullmatch(fields["number"]):
+        raise LetterError(f"a roster's number has 1 to 18 digits, got {fields['number']!r:.80}")
+    numbered = NumberedPlan(int(fields["number"]), fields["plan"])
     signature = _bytes_of(fields, "signature", SIGNATURE_BYTES)
-    if not _has_signed(coordinator, _roster_words(fields["plan"]), signature):
+    if not _has_signed(coordinator, _roster_words(numbered), signature):
         raise LetterError("the roster is not signed by the coordinator that sent the invitation")
-    return fields["plan"]
+    return numbered
 
 
 def roster_code(plan: Plan) -> str:
@@ -280,8 +298,8 @@ def _said(site: str, identity: bytes, node_key: str, invitation: bytes) -> bytes
     return json.dumps(words, separators=(",", ":")).encode()
 
 
-def _roster_words(plan: str) -> bytes:
-    return ROSTER.encode() + b"\0" + plan.encode()
+def _roster_words(numbered: NumberedPlan) -> bytes:
+    return f"{ROSTER}\0{numbered.number}\0{numbered.plan}".encode()
 
 
 def _proof(secret: bytes, message: bytes) -> bytes:

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from tacit.running.deployment.files import write_private, write_public
 from tacit.running.deployment.keys import stored_identity, stored_node_key
-from tacit.running.joining.letters import Answer, Invitation, LetterError, read_roster
+from tacit.running.joining.invitations import ROSTER_FILE
+from tacit.running.joining.letters import (
+    Answer,
+    Invitation,
+    LetterError,
+    NumberedPlan,
+    read_roster,
+)
 from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
 
@@ -71,13 +78,13 @@ def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
 
     The sites may be others than those of the invitation. All settings are those of the invitation,
     but how long a run waits; and a result may need more parties. The site's own key is there under
-    its own name.
+    its own name. The roster is no older than the last that the site took.
 
     Raises
     ------
     LetterError, PlanError : for a roster that the site must not take.
     """
-    text = read_roster(content, invitation.coordinator)
+    number, text = read_roster(content, invitation.coordinator)
     new, invited = Plan.parsed(text, "the roster"), Plan.parsed(invitation.plan, "the invitation")
     others = replace(
         new,
@@ -97,7 +104,29 @@ def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
     if {party.name: party.key for party in new.parties}.get(invitation.site) != public:
         raise LetterError(f"the roster has another key under the name {invitation.site!r}")
     new.agreement()
+    last = _last_taken(folder, invitation.coordinator)
+    if last is not None and number < last.number:
+        raise LetterError(
+            f"the roster has the number {number} and is older than the last that this site took, "
+            f"{last.number}: the coordinator signs its plan anew when it removes its {ROSTER_FILE}"
+        )
+    if last is not None and number == last.number and text != last.plan:
+        raise LetterError(
+            f"the coordinator signed two rosters with the number {number}, and this site took the "
+            "other: call the coordinator"
+        )
     return text
+
+
+def _last_taken(folder: Path, coordinator: bytes) -> NumberedPlan | None:
+    """The roster that a site took last; None before the first."""
+    path = folder / ROSTER_FILE
+    try:
+        return read_roster(path.read_bytes(), coordinator) if path.exists() else None
+    except LetterError as error:
+        raise LetterError(
+            f"{path}: {error}; put the file back, or remove it and compare the code again"
+        ) from None
 
 
 def is_agreed(text: str, local_plan: str) -> bool:
@@ -111,9 +140,16 @@ def is_agreed(text: str, local_plan: str) -> bool:
     return said[0] == said[1]
 
 
-def take_roster(text: str, folder: Path) -> None:
-    """Make a roster's plan the site's own copy; an earlier copy is kept as plan.toml.before."""
+def take_roster(content: bytes, text: str, folder: Path) -> None:
+    """Keep a checked roster, and make its plan the site's own copy.
+
+    An earlier copy that differs is kept as plan.toml.before. The roster is kept first: what is
+    older than it is refused from then on.
+    """
+    write_private(folder / ROSTER_FILE, content)
     plan = folder / PLAN_FILE
+    if plan.exists() and plan.read_text(encoding="utf-8") == text:
+        return
     if plan.exists():
         shutil.copyfile(plan, plan.with_name(f"{PLAN_FILE}.before"))
     write_public(plan, text.encode())

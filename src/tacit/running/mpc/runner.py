@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.cost import worst_case
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply
 from tacit.protocol.mpc import MPCError
@@ -87,9 +86,13 @@ def run_mpc(
         server_result = coordinator.server_result
         if server_result is None:
             raise MPCError("the conversation ended without a result")
-        spent = worst_case(coordinator.spent.values())
         return MPCRun(
-            server_result, spent, coordinator.queries, sent, True, coordinator.computations
+            server_result,
+            coordinator.most_spent,
+            coordinator.queries,
+            sent,
+            True,
+            coordinator.computations,
         )
 
 

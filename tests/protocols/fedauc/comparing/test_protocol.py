@@ -200,7 +200,7 @@ def test_no_flipped_label_costs_more_than_is_declared(mechanism: str, responders
 
 
 def test_labels_flipped_before_cost_nothing_more() -> None:
-    clients, state = two_models(2000, 4), ClientState()
+    clients, state = two_models(2000, 4), ClientState(same_places=True)
     alone = replace(clients, second=None)
     released = evaluate(alone, FedAUC(1.0, "randomised-response"), seed=1, state=state)
     assert released.spent.epsilon == 1.0

@@ -19,6 +19,7 @@ from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocol.declarations.scenario import Scenario
+from tacit.protocol.declarations.threats import asked_views
 from tacit.protocols.fedauc.allocation import PriorEstimate
 from tacit.protocols.fedauc.forecast import fedauc_traffic
 from tacit.protocols.fedauc.secure_sums.protocol import (
@@ -281,6 +282,14 @@ def test_a_first_round_without_noise_on_one_number_is_refused(part: object) -> N
 def test_settings_that_a_sum_cannot_use_are_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         FedAUC(1.0, trust="secure-sum", **settings)  # type: ignore[arg-type]
+
+
+def test_the_server_sees_no_noisy_number_of_a_single_client() -> None:
+    views = dict(asked_views(SUMMED))
+    noisy = {name for name, view in views.items() if view == View.SUM.value}
+    assert noisy == {"summed_rank_pairs", "summed_residuals"}
+    assert views.keys() - noisy == {"share_scores", "keep_ranks"}
+    assert View.SUM.value not in dict(asked_views(FedAUC(1.0))).values()
 
 
 def test_the_settings_say_who_adds_noise() -> None:

@@ -1,15 +1,20 @@
 """Summed influences against a sum that is taken record by record."""
 
+from fractions import Fraction
+from math import floor
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Clients
+from tacit.data.errors import DataError
 from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
-from tacit.privacy.cost import Adjacency
+from tacit.privacy.cost import MAX_BUDGET, Adjacency
 from tacit.protocols.shared.sums import influence_sum
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, Influences
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, MOST_RECORDS, Influences
+from tacit.protocols.shared.sums.whole_units import units_for, whole_units
 from tacit.running.evaluating import exact_auc
 
 EDGES = np.array([0.25, 0.5, 0.75])
@@ -137,3 +142,40 @@ def test_what_is_no_influence_is_refused() -> None:
     for weight in (0.0, 1.1, np.nan):
         with pytest.raises(ValueError, match="weights must be above 0 and at most 1"):
             Influences(function, function, np.array(0.5), np.array([1.0, weight]))
+
+
+@given(
+    SHARES,
+    SHARES,
+    st.tuples(st.floats(1e-150, 1e150), st.floats(1e-150, 1e150)),
+    st.integers(MOST_RECORDS - 4, MOST_RECORDS),
+    st.sampled_from([Adjacency.RECORD, Adjacency.REPLACE]),
+    st.integers(1, units_for(MAX_BUDGET)),
+)
+def test_the_largest_sum_is_rounded_to_the_unit(
+    positives: list[float],
+    negatives: list[float],
+    sizes: tuple[float, float],
+    records: int,
+    adjacency: Adjacency,
+    units: int,
+) -> None:
+    """Whatever was published: a size far below the other's makes no sensitivity small."""
+    influences = made(positives, negatives, sizes)
+    reach = int(influences.sensitivity(adjacency))
+    assert reach >= FIXED_POINT // 2
+    for end in map(int, influences.ends):
+        rounded = int(whole_units(np.array(records * end), reach, units))
+        assert rounded == floor(Fraction(records * end * units, reach) + Fraction(1, 2))
+        fewer = int(whole_units(np.array((records - 1) * end), reach, units))
+        assert abs(rounded - fewer) <= units
+
+
+def test_more_records_than_a_sum_holds_are_refused() -> None:
+    """Influences of one sign, as a server can choose them: 2^31 records would wrap the sum."""
+
+    class Many:
+        sizes = np.array([3, MOST_RECORDS + 1])
+
+    with pytest.raises(DataError, match="at most 1,073,741,824 records of a client, got 1,073,741"):
+        made([1.0] * 3, [0.0] * 3).totals(Many())  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,14 +19,15 @@ from numpy.typing import NDArray
 from tacit import Clients, FedAUC, read
 from tacit.crypto.homomorphic import messages as sealed_counts
 from tacit.crypto.identities import Identity
-from tacit.ledger.ledger import Ledger
+from tacit.ledger.entries import DEBIT
+from tacit.ledger.ledger import Ledger, RepeatedError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
 from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocols.encrypted.ciphertexts.bfv import ExactParty
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import REFUSED_BEFORE
+from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.running.session.coordinating.coordinator import Coordinator, RunError
 from tacit.running.session.coordinating.result import concluded
 from tacit.running.session.messages import (
@@ -39,7 +41,13 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.party.answers import REFUSED
 from tacit.running.session.party.debits import Account
-from tacit.running.session.party.service import CLIENT_STATE_FILE, PartyDesk, read_identity
+from tacit.running.session.party.service import (
+    CHANGED_RECORDS,
+    CLIENT_STATE_FILE,
+    LOST_MARK,
+    PartyDesk,
+    read_identity,
+)
 from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
@@ -47,6 +55,7 @@ from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
 
 RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"'
 
 
 def desks_of(home: Path) -> list[PartyDesk]:
@@ -122,6 +131,34 @@ def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
     assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
 
 
+def rewritten(home: Path, order: Callable[[list[str]], list[str]]) -> None:
+    """Write the rows of party a's file in another order."""
+    path = home / "a" / "records.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([head, *order(rows)]) + "\n")
+
+
+def by_label(rows: list[str]) -> list[str]:
+    return sorted(rows, key=lambda row: row[-1])
+
+
+@pytest.mark.parametrize("protocol", [RESPONSE, FEDAUC_RESPONSE], ids=["dpauc", "fedauc"])
+def test_flips_of_records_in_another_order_are_paid(tmp_path: Path, protocol: str) -> None:
+    """Sorted by label, and in another order within each: every place keeps its label.
+
+    Taken as the same flips, each run would be an independent response of every record.
+    """
+    identity = federation(tmp_path, protocol)
+    rewritten(tmp_path, by_label)
+    spent = []
+    for order in (by_label, lambda rows: by_label(rows[::-1]), by_label):
+        rewritten(tmp_path, order)
+        spent.append([cost.epsilon for cost in carried(tmp_path, identity).spent.values()])
+    assert spent == [[1.0] * 3, [1.0, 0.0, 0.0], [0.0] * 3]
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        assert sum(line.epsilon for line in ledger.lines() if line.step is not None) == 2.0
+
+
 @dataclass(frozen=True, eq=False)
 class Flipped:
     """What another package might note, with the name and the fields of a class of this one."""
@@ -177,22 +214,64 @@ def test_notes_of_two_classes_with_one_name_are_refused() -> None:
         state_kinds(protocol)
 
 
-def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path) -> None:
-    """A turn belongs to a record by its place in the file."""
-    identity = federation(
-        tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="min_clients = 2\n"
-    )
+@pytest.mark.parametrize(
+    ("protocol", "rounds"),
+    [('name = "two-round-auc"\nepsilon = 1.0', 2), (FEDAUC, 1)],
+    ids=["turns", "ranks"],
+)
+def test_records_that_changed_places_between_rounds_are_declined(
+    tmp_path: Path, protocol: str, rounds: int
+) -> None:
+    """What a run keeps by the place of a record in the file would be another record's."""
+    identity = federation(tmp_path, protocol, extra="min_clients = 2\n")
     coordinator = coordinated(tmp_path, identity)
     messages = coordinator.open()
-    for _ in range(2):
+    for _ in range(rounds):
         for index, message in messages.items():
             coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
         messages = coordinator.close()
-    path = tmp_path / "a" / "records.csv"
-    head, *rows = path.read_text().splitlines()
-    path.write_text("\n".join([head, *reversed(rows)]))
+    rewritten(tmp_path, lambda rows: rows[::-1])
     coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
-    assert coordinator.declined == {0: "its records do not fit the protocol"}
+    assert coordinator.declined == {0: CHANGED_RECORDS}
+
+
+@pytest.mark.parametrize("aged", ["records", "run", "both"])
+def test_a_runs_files_are_removed_together(tmp_path: Path, aged: str) -> None:
+    """By the younger: a run that goes on for long still knows with which records it began."""
+    identity = federation(tmp_path, FEDAUC, extra="min_clients = 2\n")
+    coordinator = coordinated(tmp_path, identity)
+    messages = coordinator.open()
+    for index, message in messages.items():
+        coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+    messages = coordinator.close()
+    folder, then = tmp_path / "a" / "ledger-state", time.time() - 31 * 86_400
+    files = {path.suffix[1:]: path for path in (*folder.glob("*.run"), *folder.glob("*.records"))}
+    for ending in ("records", "run") if aged == "both" else (aged,):
+        os.utime(files[ending], (then, then))
+    if aged == "both":
+        carried(tmp_path, identity)
+        assert not any(path.exists() for path in files.values())
+        return
+    path = tmp_path / "a" / "records.csv"
+    text = path.read_text().rstrip()
+    path.write_text(f"{text[:-1]}{1 - int(text[-1])}\n")
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
+    assert coordinator.declined == {0: CHANGED_RECORDS}
+    assert all(path.exists() for path in files.values())
+
+
+def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> None:
+    """Its records may be others than those that it began with."""
+    identity = federation(tmp_path, FEDAUC, extra="min_clients = 2\n")
+    coordinator = coordinated(tmp_path, identity)
+    messages = coordinator.open()
+    for index, message in messages.items():
+        coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+    messages = coordinator.close()
+    (mark,) = (tmp_path / "a" / "ledger-state").glob("*.records")
+    mark.unlink()
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
+    assert coordinator.declined == {0: LOST_MARK}
 
 
 def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Path) -> None:
@@ -201,9 +280,7 @@ def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Pat
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     messages = coordinated(tmp_path, identity).open()
     desks_of(tmp_path)[0].answer(messages[0])
-    path = tmp_path / "a" / "records.csv"
-    head, *rows = path.read_text().splitlines()
-    path.write_text("\n".join([head, *reversed(rows)]))
+    rewritten(tmp_path, lambda rows: rows[::-1])
     again = replace(verified(messages[0], agreement, COORDINATOR, 0), round=2)
     with pytest.raises(
         SignedMessageError, match="step draw_turns was answered in this run already"
@@ -220,8 +297,9 @@ def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> Non
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (old, notebook)} == {0o600}
     for days, left in ((29, True), (31, False)):
-        then = old.stat().st_mtime if days == 29 else time.time()
-        os.utime(old, (then, time.time() - days * 86_400))
+        then = time.time() - days * 86_400
+        for path in (old, old.with_suffix(".records")):
+            os.utime(path, (then, then))
         carried(tmp_path, identity)
         assert old.exists() is left
     assert notebook.exists()
@@ -368,7 +446,7 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     with pytest.raises(StaleMessageError):
         desks_of(tmp_path)[1].answer(messages[1])
     kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
-    assert kept == {("encrypted-auc", "refused")}
+    assert kept == {("encrypted-auc", "confirmed"), ("encrypted-auc", "refused")}
     another = Coordinator(agreement, identity).open()
     declined = verified(desks_of(tmp_path)[1].answer(another[1]), agreement, 1, COORDINATOR)
     assert decode_values(declined.body) == {"reason": REFUSED_BEFORE}
@@ -378,8 +456,10 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
 def test_of_sessions_that_began_before_a_refusal_none_is_opened(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each would be another attempt: twenty of them at one time would give the totals."""
+    """Each would be another attempt: also for a party that lost its note of the first one."""
     identity, first = first_messages(tmp_path)
+    for desk in desks_of(tmp_path):
+        (desk.party_file.state / CLIENT_STATE_FILE).unlink()
     second = until_answers(tmp_path, coordinated(tmp_path, identity))
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     desks_of(tmp_path)[1].answer(cheated(tmp_path, identity, first[1]))
@@ -415,11 +495,11 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
     """Otherwise the answer that killed it was a free attempt."""
 
     def killed(*_: Any) -> float:
-        assert notes_on_disk(tmp_path, "b") == []
+        assert [key[1] for key in notes_on_disk(tmp_path, "b")] == ["confirmed"]
         raise KeyboardInterrupt
 
-    _, messages = first_messages(tmp_path)
-    assert len(notes_on_disk(tmp_path, "b")) == 1
+    identity, messages = first_messages(tmp_path)
+    assert [key[1] for key in notes_on_disk(tmp_path, "b")] == ["session", "confirmed"]
     with monkeypatch.context() as patched:
         patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):
@@ -427,6 +507,9 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     reply = verified(desks_of(tmp_path)[1].answer(messages[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
+    another = Coordinator(agreement, identity).open()
+    declined = verified(desks_of(tmp_path)[1].answer(another[1]), agreement, 1, COORDINATOR)
+    assert decode_values(declined.body) == {"reason": NOT_OPENED}
 
 
 def notes_on_disk(home: Path, name: str) -> list[Any]:
@@ -526,20 +609,21 @@ def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | N
 def debits_of(desk: PartyDesk) -> list[str]:
     with Ledger(desk.party_file.ledger) as ledger:
         ledger.verify()
-        return [line.step for line in ledger.lines() if line.step is not None]
+        return [line.step or "" for line in ledger.lines() if line.kind == DEBIT]
 
 
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
 @pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
 def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol: str) -> None:
-    """100 kills a protocol, anywhere from an answer's first calls to its last."""
+    """100 kills a protocol, anywhere from an answer's first calls to its last. One that is killed
+    between the debit and the state of an answer that leaves once declines."""
     identity = federation(tmp_path, protocol, parties=2, limit="epsilon = inf")
-    rng, kills, replies = np.random.default_rng(5), 0, 0
+    rng, kills, replies, finished = np.random.default_rng(5), 0, 0, 0
     desks = desks_of(tmp_path)
-    while kills < 100:
+    while kills < 100 or not finished:
         coordinator = coordinated(tmp_path, identity)
-        messages = coordinator.open()
-        while messages:
+        messages, has_declined = coordinator.open(), False
+        while messages and not has_declined:
             coordinator.receive(1, desks[1].answer(messages[1]))
             reply = None
             while reply is None:
@@ -547,10 +631,16 @@ def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol
                 reply = answered_or_killed(desks[0], messages[0], after)
                 kills += reply is None
                 paid = debits_of(desks[0])
-            replies += 1
             coordinator.receive(0, reply)
-            messages = coordinator.close()
-        assert coordinator.server_result is not None
+            has_declined = bool(coordinator.declined)
+            replies += not has_declined
+            if has_declined:
+                assert protocol == HISTOGRAM
+                assert coordinator.declined == {0: RepeatedError.public}
+            else:
+                messages = coordinator.close()
+        finished += coordinator.server_result is not None
+        assert has_declined or coordinator.server_result is not None
     assert len(paid) >= replies
     answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 first_look"}
     assert answered <= set(paid)

@@ -108,7 +108,7 @@ class ApproximateParty:
 
         Raises
         ------
-        HomomorphicError : for bytes that are not answers.
+        HomomorphicError : for bytes that are not answers, and numbers that no honest answer has.
         DataError : where a class is absent.
         """
         if len(answers) != ANSWERS:
@@ -130,6 +130,13 @@ class ApproximateParty:
         error = self.scheme.error(self.parties)
         relative = 1 + (RELATIVE_PERTURBATION if self.scheme.perturbed else 0.0)
         least, most = (denominator - error) / relative, (denominator + error) * relative
+        # an AUC is from 0 to 1, and none to all of the pairs share a cell; NaN is in no range
+        possible = -error <= numerator <= most + error < math.inf
+        if not (possible and least <= paired + error <= 2 * (most + error)):
+            raise HomomorphicError(
+                "the answer holds numbers that no honest computation gives: the aggregator did not "
+                "compute as agreed"
+            )
         value = numerator / denominator
         error_bound = max((numerator + error) / least - value, value - (numerator - error) / most)
         half_range = max((paired + error) / least - 1, 0.0) / 2

@@ -47,7 +47,7 @@ def introduce(clients: Clients, query: Query, noise: NoiseSource, state: ClientS
     return {"introduction": as_field([member.introduction.to_bytes() for member in members])}
 
 
-@step()
+@step(once=True)
 def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """The first party sends evaluation keys, and the session's secret encrypted for every other
     one.
@@ -76,7 +76,7 @@ def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: Client
     return {"keys": as_field(keys), "boxes": as_field(boxes)}
 
 
-@step()
+@step(once=True)
 def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the encrypted counts at every threshold and in every cell, and both classes' totals.
 
@@ -123,7 +123,8 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     real parties ends with the first refused answer, and does not give the reason
     (``Step.refuses_once``); where the aggregator may be malicious the party begins no other one
     under these settings (``RefusedAnswer``), and all open one answer (``confirming``). So a lying
-    aggregator learns one bit of each party, which is the same of all in what depends on the totals.
+    aggregator learns one bit of a session, the same of all parties in what depends on the totals,
+    and of all sessions at most one is refused.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     seat = seat_of(state)
     state.take(NOTE)
     session = seat.known_meeting.session
-    with single_refusal(query, state):
+    with single_refusal(query, state, seat):
         if query.protocol.adversary == MALICIOUS:
             answer = bytes(query.broadcast["answer"])
             check_confirmed(seat, answer, bytes(query.broadcast["tags"]))

@@ -47,9 +47,11 @@ def pieces(message: bytes, count: int) -> list[bytes]:
 
     Raises
     ------
-    MaskedValueError : for bytes that cannot be divided so.
+    MaskedValueError : for no bytes, or such as cannot be divided so.
     """
+    if not isinstance(message, bytes):
+        raise MaskedValueError(f"masked values travel as bytes, got {message!r:.40}")
     size, rest = divmod(len(message), count)
-    if rest:
+    if rest or not size:
         raise MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
     return [message[start : start + size] for start in range(0, len(message), size)]

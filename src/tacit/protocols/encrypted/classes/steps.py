@@ -32,7 +32,7 @@ UNKNOWN = Certain(np.nan, np.nan)
 """Of a class without an AUC."""
 
 
-@step()
+@step(once=True)
 def send_masked_classes(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -89,7 +89,7 @@ def open_masked_classes(
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
     party = party_of(settings, seat)
-    answers = pieces(bytes(query.broadcast["answer"]), len(settings.classes))
+    answers = pieces(query.broadcast["answer"], len(settings.classes))
     figures = [
         _opened(class_party(party, number), answer, settings.perturbed)
         for number, answer in enumerate(answers)

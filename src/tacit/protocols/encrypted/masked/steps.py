@@ -94,7 +94,7 @@ def seal_secret(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     return {"boxes": as_field(boxes)}
 
 
-@step()
+@step(once=True)
 def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the counts of both classes in every cell, masked, and products with others' masks.
 
@@ -142,7 +142,7 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     state.take(NOTE)
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
-    with single_refusal(query, state):
+    with single_refusal(query, state, seat):
         answer = bytes(query.broadcast["answer"])
         if query.protocol.adversary == MALICIOUS:
             check_confirmed(seat, answer, bytes(query.broadcast["tags"]))

@@ -99,8 +99,8 @@ def noisy_difference_sums(
     label`` by at most their largest weight in the group, which the client computes from the ranks
     and pivot it uses; the three have noise at parts of epsilon that add up to it. A label of the
     second group is flipped by randomised response at epsilon, and sums of flipped labels are
-    post-processing. A client all of whose labels were released flipped before, at this epsilon,
-    spends nothing where all of them respond again.
+    post-processing. A client all of whose records' labels were released flipped before, at this
+    epsilon, spends nothing where all of them respond again.
 
     The server learns six numbers of each client. Source: Sun et al. 2022a, Algorithms 1 and 4, on
     differences of ranks.

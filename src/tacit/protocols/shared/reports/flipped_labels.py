@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tacit.data.batches.ranked import Listed, Ranking
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.record_order import order_of
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.local.response import flip_labels
 from tacit.privacy.sampling.noise import NoiseSource
@@ -26,7 +27,7 @@ class Flipped(Lasting):
     ----------
     labels : the flipped labels, shape (M,), in the order of the records.
     released : which clients have answered with theirs, shape (K,).
-    digest : of the labels that were flipped.
+    digest : of the records whose labels were flipped, in their order.
     """
 
     labels: NDArray[np.int8]
@@ -50,9 +51,9 @@ class FlippedByScore(Lasting):
     digest: bytes
 
 
-OTHER_LABELS = (
-    "the labels differ from those that were flipped for this memory; changed labels need a new "
-    "memory, and cost their epsilon again"
+OTHER_RECORDS = (
+    "the records differ from those whose labels were flipped for this memory; changed records need "
+    "a new memory, and cost their epsilon again"
 )
 
 
@@ -65,21 +66,18 @@ def flipped_labels(
 ) -> NDArray[np.int8]:
     """The labels as they were flipped at this epsilon, in the order of the records, shape (..., M).
 
-    The first call flips and stores them; later calls return the same flips, for all scores, so that
-    everything a client computes from them is post-processing of one release. ``answering`` says
-    which clients release something now. The number and order of records must not change: a flip
-    belongs to a record by its position. Replicates are independent, and nothing is stored.
-
-    Raises
-    ------
-    DataError : when the labels are not those that were flipped.
+    The first call flips and stores them; later calls return the same flips, so that everything a
+    client computes from them is post-processing of one release. A flip belongs to a record by its
+    place: records that differ, or stand in another order, are flipped anew. Where the caller
+    vouches for places (``ClientState.same_places``), only labels are compared. ``answering`` says
+    which clients release something now. Replicates are independent, and nothing is stored.
     """
     if noise.replicates is not None:
         return flip_labels(clients.labels, epsilon, noise)
     flips = _recall(clients, epsilon, state)
     if flips is None:
         labels = flip_labels(clients.labels, epsilon, noise)
-        flips = Flipped(labels, np.zeros(clients.count, dtype=np.bool_), _digest(clients))
+        flips = Flipped(labels, np.zeros(clients.count, dtype=np.bool_), _digest(clients, state))
     note = Flipped(flips.labels, flips.released | answering, flips.digest)
     state.keep(_key(clients, epsilon), note)
     return flips.labels
@@ -97,11 +95,11 @@ def flipped_in_order(
 
     As ``flipped_labels``, by a pass in order of the scores. It keeps a bit of each record, in that
     order, when all records were read: a flip belongs to a record by its place there, where records
-    with one score, client and label are alike.
+    with one score, client and label are alike. In which order they are stored does not matter.
 
     Raises
     ------
-    DataError : at the end, when the labels are not those that were flipped.
+    DataError : at the end, when the records are not those whose labels were flipped.
     """
     if noise.replicates is not None:
         for listed in ranking.listed():
@@ -112,7 +110,8 @@ def flipped_in_order(
     digest = hashlib.sha256()
     for listed in ranking.listed():
         labels = listed.labels
-        digest.update(labels.tobytes())
+        # by record, so that the parts of a pass do not matter
+        digest.update(np.column_stack((listed.scores, listed.whose, labels)).tobytes())
         first, stop = listed.place // 8, -(-(listed.place + labels.size) // 8)
         around = np.unpackbits(bits[first:stop])
         flipped = around[listed.place - 8 * first :][: labels.size].view(np.int8)
@@ -121,7 +120,7 @@ def flipped_in_order(
             bits[first:stop] = np.packbits(around)
         yield listed, flipped
     if flips is not None and flips.digest != digest.digest():
-        raise DataError(OTHER_LABELS)
+        raise DataError(OTHER_RECORDS)
     released = answering if flips is None else flips.released | answering
     state.keep(_stored_key(clients, epsilon), FlippedByScore(bits, released, digest.digest()))
 
@@ -136,7 +135,7 @@ def flipping_cost(
     if clients.ranking is None:
         flips = _recall(clients, epsilon, state)
     else:
-        # the pass that answers looks at the labels, and declines others
+        # the pass that answers looks at the records, and declines others
         flips = state.recall(_stored_key(clients, epsilon))
     if flips is not None and flips.released[answering].all():
         return NOTHING
@@ -149,10 +148,9 @@ def every_client(clients: Clients) -> NDArray[np.bool_]:
 
 
 def _recall(clients: Clients, epsilon: float, state: ClientState) -> Flipped | None:
+    """The flips of these records in this order; None where there are none."""
     flips: Flipped | None = state.recall(_key(clients, epsilon))
-    if flips is not None and flips.digest != _digest(clients):
-        raise DataError(OTHER_LABELS)
-    return flips
+    return flips if flips is not None and flips.digest == _digest(clients, state) else None
 
 
 def _key(clients: Clients, epsilon: float) -> tuple[str, float, bytes]:
@@ -164,5 +162,6 @@ def _stored_key(clients: Clients, epsilon: float) -> tuple[str, float, bytes]:
     return ("flipped labels by score", epsilon, clients.offsets.tobytes())
 
 
-def _digest(clients: Clients) -> bytes:
-    return hashlib.sha256(clients.labels.tobytes()).digest()
+def _digest(clients: Clients, state: ClientState) -> bytes:
+    """It needs no key: who reads it reads the flipped labels beside it."""
+    return order_of(clients, b"", with_scores=not state.same_places)

@@ -20,6 +20,7 @@ from tacit.arrays import Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.record_order import order_of
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.sampling.noise import NoiseSource
@@ -56,14 +57,6 @@ class Turns(NamedTuple):
         """The note of clients whose records drew these turns, before any round by default."""
         key = secrets.token_bytes(ORDER_KEY_BYTES)
         return cls(drawn, rounds, first, key, order_of(clients, key))
-
-
-def order_of(clients: Clients, key: bytes) -> bytes:
-    """A keyed digest of clients' records in their order: HMAC-SHA256, 32 bytes."""
-    digest = hmac.new(key, digestmod="sha256")
-    for column in (clients.offsets, clients.scores, clients.labels):
-        digest.update(column.tobytes())
-    return digest.digest()
 
 
 def early(clients: Clients, query: Query) -> Bits:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.engines.sql.pieces import ClassFunctions
+from tacit.data.errors import DataError
 from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution
 from tacit.privacy.cost import Adjacency
 
@@ -28,8 +29,11 @@ PUBLISHED = ("positives_below", "negatives_below", "class_sizes")
 """Fields of the query: the part of each class below every inner edge, and (P, N)."""
 
 FIXED_POINT = 2**32
-"""Influences are whole multiples of one over this. So their sum over up to 2**30 records is exact,
-and does not depend on the order in which it is taken."""
+"""Influences are whole multiples of one over this. So their sum over up to ``MOST_RECORDS`` is
+exact, and does not depend on the order in which it is taken."""
+
+MOST_RECORDS = 2**30
+"""Most records of a client whose influences are summed: a sum is at most 2**62, and cannot wrap."""
 
 MOMENTS_FROM = 2**12
 """Least number of records of which replicates take the sums from moments."""
@@ -99,7 +103,16 @@ class Influences:
         records are many (``_totals_by_moments``). Where an engine evaluates the influences, one of
         them may be rounded to the next unit: its cubics are of scores, not of positions. It is a
         whole number within the same ends, so the sensitivity is the same.
+
+        Raises
+        ------
+        DataError : for a client with more than ``MOST_RECORDS``.
         """
+        if clients.sizes.max() > MOST_RECORDS:
+            raise DataError(
+                f"influences are summed over at most {MOST_RECORDS:,} records of a client, got "
+                f"{clients.sizes.max():,}: split it into several"
+            )
         lead = self.area.shape
         same_cells = np.array_equal(self.positives.edges, self.negatives.edges)
         if not clients.at_hand:

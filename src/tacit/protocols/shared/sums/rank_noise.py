@@ -104,11 +104,8 @@ class RankNoise:
         return Cost(self.epsilon, adjacency=Adjacency.LABEL)
 
     def drawn(self, sensitivity: Numbers | int, fraction: ArrayLike) -> SumMechanism:
-        """The mechanism of one number of the pair, at its fraction of the budget.
-
-        Under randomised response, a client that answers with sums adds Laplace noise.
-        """
-        kind = SUM_MECHANISMS.get(self.mechanism, Laplace)
+        """The mechanism of one number of the pair, at its fraction of the budget."""
+        kind = SUM_MECHANISMS[self.mechanism]
         if issubclass(kind, Gaussian):
             return Gaussian(sensitivity, self.epsilon, self.delta, PAIR, fraction)
         return kind(sensitivity, np.asarray(fraction) * self.epsilon)

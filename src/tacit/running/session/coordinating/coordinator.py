@@ -8,7 +8,9 @@ from typing import Any
 from tacit.crypto.errors import ReplayError, SumError
 from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.terms import new_session
-from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.composition import restated
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, cost_line, worst_case
+from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import Conversation, Query, View
 from tacit.protocol.encoding.fields import MessageError
 from tacit.protocol.encoding.values import named_values
@@ -38,6 +40,7 @@ DECLINED = "declined: "
 """Beginning of a ledger's reasons."""
 SUM_ATTEMPTS = 3
 """How often a run that restarts tries one sum."""
+ATTEMPTS = "a sum took {count} attempts, and what was spent has the debits of each of them"
 
 
 class RunError(RuntimeError):
@@ -90,8 +93,9 @@ class Coordinator:
     agreement : what was agreed.
     identity : the coordinator's signing key.
     parties : who is asked; None asks all.
-    attempts : how often a sum is tried for which too few parties stayed; each attempt after the
-        first costs what the sum costs, where a party had sent its numbers.
+    restarts : whether what costs again may be tried again: a sum for which too few parties stayed,
+        up to ``SUM_ATTEMPTS`` times, or the run without lost parties (``without``). A further
+        attempt at a sum costs what the sum costs, where a party had sent its numbers.
     conversation : what is asked instead of the protocol's whole conversation.
     names : what errors call the parties; empty calls them by index.
 
@@ -105,7 +109,7 @@ class Coordinator:
         agreement: Agreement,
         identity: Identity,
         parties: Sequence[int] | None = None,
-        attempts: int = 1,
+        restarts: bool = False,
         conversation: Conversation | None = None,
         names: Sequence[str] = (),
     ) -> None:
@@ -116,6 +120,8 @@ class Coordinator:
         self.active = tuple(everybody if parties is None else parties)
         self.queries = 0
         self.spent: dict[int, Cost] = dict.fromkeys(self.active, NOTHING)
+        self.before = dict(self.spent)
+        self.repeats: tuple[str, ...] = ()
         self.declined: dict[int, str] = {}
         self.server_result: ServerResult | None = None
         self.computations: tuple[Session, ...] = ()
@@ -124,7 +130,8 @@ class Coordinator:
         self._names = tuple(names)
         whole = agreement.protocol.conversation
         self._conversation = whole(len(everybody)) if conversation is None else conversation
-        self._attempts = attempts
+        self._guarantee = of_person(agreement.protocol.guarantee, agreement.per_person)
+        self._restarts = restarts
         self._round = -1
         self._has_asked_for_cost = False
         self._waiting: set[int] = set()
@@ -144,6 +151,48 @@ class Coordinator:
         shows its outputs for another set of parties.
         """
         return not self._has_asked_for_cost
+
+    @property
+    def most_spent(self) -> Cost:
+        """The most that a member spent, in this run and in those that broke off before it.
+
+        It is what members say that they debited. So a member can overstate the result's cost; it
+        cannot understate what the others debited.
+        """
+        return worst_case(self.spent[party] for party in self.active)
+
+    def without(self, loss: LostPartyError) -> Coordinator:
+        """The coordinator of the run that begins anew after this one, without the lost parties.
+
+        What a member spent in this run counts there too, in ``spent`` and ``before``. What a lost
+        party spent is not known here, as its last debit may have come with no answer;
+        ``repeats``, for the result's warnings, has a sentence with its bound.
+
+        Raises
+        ------
+        LostPartyError : the loss, where the run may not begin again, or too few parties are left.
+        """
+        active = tuple(party for party in self.active if party not in loss.lost)
+        again = self._restarts or self.begins_again
+        if not again or len(active) < self._agreement.min_clients:
+            raise loss
+        following = Coordinator(
+            self._agreement, self._identity, active, self._restarts, names=self._names
+        )
+        following.spent = {party: self.spent[party] for party in active}
+        following.before, following.declined = dict(following.spent), self.declined
+        paid = () if self.begins_again else (self._broke(loss),)
+        following.repeats = (*self.repeats, *paid)
+        return following
+
+    def _broke(self, loss: LostPartyError) -> str:
+        who = " and ".join(called(party, self._names) for party in loss.lost)
+        bound = cost_line(self._guarantee.to_dict(), unlimited="epsilon without limit")
+        return (
+            f"run {self.session.hex()} broke off without a result when it lost {who}: what it cost "
+            f"the others is in what was spent; what it cost {who} is not known here, by the plan "
+            f"at most {bound}, and as much again for each sum tried again"
+        )
 
     @property
     def opens_early(self) -> bool:
@@ -193,9 +242,9 @@ class Coordinator:
                 self.declined[sender] = _reason(received.body)
             else:
                 said = named_values(received.body, content=bytes, spent=dict)
-                cost = cost_of(said["spent"])
+                cost = _stated(said["spent"], self._guarantee)
                 self._exchange.take(sender, said["content"])
-                self.spent[sender] = cost
+                self.spent[sender] = self.before[sender] + cost
         except ReplayError as error:
             raise StaleMessageError(str(error)) from error
         except (MessageError, SumError) as error:
@@ -224,6 +273,8 @@ class Coordinator:
     def _conclude(self, exchange: Exchange) -> dict[int, bytes]:
         """Take in the reply of a query, and go on with the next one."""
         self.declined |= exchange.refused
+        if exchange.attempt:
+            self.repeats = (*self.repeats, ATTEMPTS.format(count=exchange.attempt + 1))
         lost = sorted(set(self.active) - set(exchange.members))
         if len(exchange.members) < self._agreement.min_clients:
             raise RunError(
@@ -253,8 +304,9 @@ class Coordinator:
         if query.view is View.MPC:
             self._exchange = self._computed_together(query)
         elif query.view is View.SUM:
+            attempts = SUM_ATTEMPTS if self._restarts else 1
             self._exchange = SumExchange(
-                query, self.active, self._agreement, self.session, self._attempts
+                query, self.active, self._agreement, self.session, attempts
             )
         else:
             self._exchange = EachExchange(query, self.active)
@@ -283,6 +335,24 @@ class Coordinator:
             reason = why.removeprefix(DECLINED)
             by_reason.setdefault(reason, []).append(called(party, self._names))
         return "".join(f"{', '.join(who)} declined: {why}; " for why, who in by_reason.items())
+
+
+def _stated(values: dict[str, Any], guarantee: Cost) -> Cost:
+    """What a party says that its run has cost so far, at the guarantee's adjacency.
+
+    Raises
+    ------
+    MessageError : for anything else.
+    """
+    cost = cost_of(values)
+    if cost == NOTHING:
+        return cost
+    if guarantee.adjacency is None:
+        return UNPROTECTED
+    try:
+        return restated(cost, guarantee.adjacency)
+    except ValueError as error:
+        raise MessageError(str(error)) from None
 
 
 def _reason(body: bytes) -> str:

@@ -51,6 +51,11 @@ class Exchange(ABC):
         self.refused: dict[int, str] = {}
         self.reply: Reply = {}
 
+    @property
+    def attempt(self) -> int:
+        """Which attempt at the query this is, from 0."""
+        return 0
+
     @abstractmethod
     def open(self) -> Messages:
         """The first messages."""
@@ -141,12 +146,17 @@ class SumExchange(Exchange):
         self._server = SumServer(self._terms)
         self._restart: SumRestart | None = None
 
+    @property
+    def attempt(self) -> int:
+        """Which attempt at the sum this is, from 0."""
+        return self._terms.attempt
+
     def open(self) -> Messages:
         """The query."""
         return self._asked(self.active, b"")
 
     def _asked(self, parties: tuple[int, ...], restart: bytes) -> Messages:
-        values = {"ask": self._query, "attempt": self._terms.attempt, "restart": restart}
+        values = {"ask": self._query, "attempt": self.attempt, "restart": restart}
         return dict.fromkeys(parties, (Kind.SUM, encode_values(values)))
 
     def take(self, party: int, content: bytes) -> None:
@@ -167,7 +177,7 @@ class SumExchange(Exchange):
         try:
             messages = self._server.close_round()
         except (TooFewError, RefusedError):
-            if self._terms.attempt + 1 >= self._attempts:
+            if self.attempt + 1 >= self._attempts:
                 raise
             return self._given_up()
         return {
@@ -177,7 +187,7 @@ class SumExchange(Exchange):
 
     def _given_up(self) -> Messages:
         self._restart = SumRestart(self._terms)
-        values = {"step": self._step, "attempt": self._terms.attempt}
+        values = {"step": self._step, "attempt": self.attempt}
         return dict.fromkeys(self.active, (Kind.RESTART, encode_values(values)))
 
     def _begun_again(self, restart: SumRestart) -> Messages:

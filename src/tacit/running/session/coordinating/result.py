@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from tacit.privacy.cost import worst_case
 from tacit.privacy.persons import of_person, person_warnings
 from tacit.results.evaluation import Evaluation
 from tacit.results.traffic import Traffic
@@ -48,7 +47,7 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         protocol={"name": protocol.name, **protocol.settings},
         estimate=server_result.estimate(),
         roc=server_result.roc,
-        spent=worst_case(coordinator.spent[index] for index in members),
+        spent=coordinator.most_spent,
         traffic=Traffic(
             coordinator.queries,
             np.array([received.get(index, 0) for index in members], dtype=np.int64),
@@ -59,6 +58,7 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         figure=protocol.figure,
         warnings=(
             *left_out,
+            *coordinator.repeats,
             *person_warnings(plan.per_person),
             *server_result.warnings_to(tuple(plan.parties[index].name for index in members)),
         ),

@@ -8,7 +8,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply
+from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply, View
 from tacit.running.persons import counted_clients
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
 from tacit.running.session.party.debits import Account, Debit, DeclinedError, Guard
@@ -65,7 +65,7 @@ class Answers:
 
     @property
     def spent(self) -> Cost:
-        """What the run has cost the record that spent most; at most, where state was lost."""
+        """What the run's debits add up to; at most, where state was lost."""
         return self.account.earlier + self._of_unit(most_spent(self._counting))
 
     @property
@@ -115,8 +115,12 @@ class Answers:
         """
         payment = self.check_budget(query)
         before, after = most_spent(self._counting), most_spent([*self._counting, payment])
-        cost = added(self._of_unit(before), self._of_unit(after))
-        self.debit(message, query.step.name, request, cost, self._of_unit(payment.cost))
+        cost, whole = (
+            added(self._of_unit(before), self._of_unit(after)),
+            self._of_unit(payment.cost),
+        )
+        once = query.step.once or query.view is View.SUM
+        self.debit(message, query.step.name, request, cost, whole, once)
         self.payments.append(payment)
 
     def debit(
@@ -126,10 +130,15 @@ class Answers:
         request: bytes,
         cost: Cost = NOTHING,
         whole: Cost = NOTHING,
+        once: bool = False,
     ) -> None:
         """Tell the guard what a message costs; nothing, where it is part of what was paid for."""
-        account = replace(self.account, request=request)
-        debit = Debit(message.session, message.round, name, request, cost, whole, account.receipt)
+        account, session, turn = (
+            replace(self.account, request=request),
+            message.session,
+            message.round,
+        )
+        debit = Debit(session, turn, name, request, cost, whole, account.receipt, once)
         made = self._guard(debit)
         if made is not None:
             account = replace(account, receipt=made.receipt)
@@ -139,6 +148,9 @@ class Answers:
 
     def take_back(self, index: int) -> None:
         """Take back the payment of an answer that can never release anything; its debit stays."""
+        before = self.spent
         del self.payments[index]
         if index < self.account.first:
             self.account = replace(self.account, first=self.account.first - 1)
+        earlier = self.account.earlier + added(self.spent, before)
+        self.account = replace(self.account, earlier=earlier)

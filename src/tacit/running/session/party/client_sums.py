@@ -119,7 +119,11 @@ class ClientSums:
         return begun.client.give_up()
 
     def next_round(self, message: SignedMessage, request: bytes) -> bytes:
-        """Answer the next round of the open sum; the round of masked numbers is paid for first."""
+        """Answer the next round of the open sum; the round of masked numbers is paid for first.
+
+        Up to that round an answer leaves once: it holds what is drawn for it, under keys that serve
+        once. Later answers are the same whenever the same message comes.
+        """
         begun = self.open
         if begun is None:
             raise StaleMessageError("no sum has begun")
@@ -131,6 +135,8 @@ class ClientSums:
             self._answers.pay(begun.query, message, request)
             begun.payment = len(self._answers.payments) - 1
         answer = steps[begun.rounds](content)
+        if begun.rounds < MASKING:
+            self._answers.debit(message, message.kind.name.lower(), request, once=True)
         begun.rounds += 1
         if begun.rounds == len(steps):
             self._answers.closed.append(begun.query.step.name)

@@ -45,6 +45,7 @@ class Debit:
     cost : what this answer adds to what the run has cost, if all that the run has cost is known.
     whole : what this answer costs by itself.
     after : the receipt of the run's last debit that the party knows of; empty for none.
+    once : whether the answer leaves at most once, because its keys or masks serve once.
     """
 
     session: bytes
@@ -54,6 +55,7 @@ class Debit:
     cost: Cost
     whole: Cost
     after: bytes = b""
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Account:
     ----------
     receipt : the run's last debit; empty before the first.
     request : SHA-256 of the message that was debited last.
-    earlier : what the debits add up to that were made before the payments that count.
+    earlier : what the debits add up to that were made before the payments that count, or whose
+        payments were taken back.
     first : the first payment that counts. Payments before it are those of a state that was older
         than the ledger: which records spoke since is not known, so nothing is taken as paid.
     """
@@ -106,7 +109,8 @@ class LedgerGuard:
     A party's state says what its run has paid for. State may be lost, or be an older copy; the
     ledger then holds debits of the run that the state does not know. Their answers may have left.
     So an answer is paid for in full then, as if nothing were known of the run; and only the message
-    that those debits are about is answered again. Another one is declined.
+    that those debits are about is answered again. Another one is declined. So is the same message
+    where its answer leaves once: two answers under one mask reveal their difference.
 
     Parameters
     ----------
@@ -133,7 +137,8 @@ class LedgerGuard:
         try:
             earlier = self.ledger.unknown_spending(self._entry(debit, debit.whole), debit.after)
             cost = debit.cost if earlier is None else debit.whole
-            return Debited(self.ledger.debit(self._entry(debit, cost)).hash, earlier)
+            last = debit.after if earlier is None or debit.once else None
+            return Debited(self.ledger.debit(self._entry(debit, cost), last).hash, earlier)
         except BudgetError as error:
             raise DeclinedError(error.public) from error
 

@@ -2,8 +2,10 @@
 
 Order of what is made durable: the debit in the ledger, then where the run stands, then the reply
 leaves. A process that dies in between has spent what its ledger says, and sent nothing; the
-message, sent again, is answered anew and paid again. Every message that is answered has its debit,
-even of zero, so that a state that is older than the ledger is noticed (``debits.LedgerGuard``).
+message, sent again, is answered anew and paid again. It is declined where such an answer leaves
+once (``debits.Debit``): nothing tells this state from an older copy that was put back. Every
+message that is answered has its debit, even of zero, so that a state that is older than the ledger
+is noticed (``debits.LedgerGuard``).
 A note that serves once (``ClientState.take``) is off the disk before it is used: a process that
 dies over it does not get it back.
 """
@@ -25,6 +27,7 @@ from typing import Any
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
+from tacit.data.record_order import order_of
 from tacit.data.scaling.units import UNITS
 from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
@@ -64,9 +67,11 @@ from tacit.running.session.toml_source import PlanError
 from tacit.running.units import can_answer
 
 CLIENT_STATE_FILE = "notebook"
-RECORDS_MARK = "records"
-"""The ending of the file that has the keyed digest of the records with which a run began."""
+RUN, RECORDS_MARK = "run", "records"
+"""The endings of a run's files: where it stands, and the keyed digest of the records, in their
+order, with which it began."""
 CHANGED_RECORDS = "this party's records changed since the run began"
+LOST_MARK = "this party has no note of the records with which the run began"
 PERSONS_REMEDY = {
     NO_PERSONS: "the plan lets so many records of a person count (per_person), and the file of "
     "{!r} does not say whose its records are; under [data], name the column as person, or say "
@@ -201,7 +206,7 @@ class PartyDesk:
         with self._alone(session), Ledger(self.party_file.ledger) as ledger:
             before = self._client_state()
             party = self._party(ledger, noise, before, session)
-            state = self.party_file.state / f"{session}.run"
+            state = self.party_file.state / f"{session}.{RUN}"
             if state.exists():
                 self._resume(party, state)
             party.when_taking(lambda: _replace(state, party.state))
@@ -308,7 +313,7 @@ class PartyDesk:
                 mark,
                 agreement.per_person,
             )
-            guard = self._unchanged(session, mark, recorded)
+            guard = self._unchanged(session, order_of(records, mark), recorded)
         return Party(
             self.index,
             self.identity,
@@ -327,13 +332,16 @@ class PartyDesk:
     def _unchanged(self, session: str, mark: bytes, guard: Guard) -> Guard:
         """The guard, which declines where the records are not those that the run began with.
 
-        Figures of two steps about different records would mean nothing. What the run was debited
-        before stands: answers to it have left.
+        Figures of two steps about different records would mean nothing, and what a run keeps by the
+        place of a record (turns, ranks, which of a person's records count) would be another's in
+        another order. What the run was debited before stands: answers to it have left.
         """
         path = self.party_file.state / f"{session}.{RECORDS_MARK}"
 
         def checked(debit: Debit) -> Debited | None:
             if not path.exists():
+                if path.with_suffix(f".{RUN}").exists():
+                    raise DeclinedError(LOST_MARK)
                 _replace(path, mark)
             elif path.read_bytes() != mark:
                 raise DeclinedError(CHANGED_RECORDS)
@@ -413,6 +421,11 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _forget_old(home: Path) -> None:
-    for path in (*home.glob("*.run"), *home.glob(f"*.{RECORDS_MARK}")):
-        if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER:
-            path.unlink(missing_ok=True)
+    """Remove the files of runs that were not continued, all files of a run at one time."""
+    runs: dict[str, list[Path]] = {}
+    for path in (*home.glob(f"*.{RUN}"), *home.glob(f"*.{RECORDS_MARK}")):
+        runs.setdefault(path.stem, []).append(path)
+    for files in runs.values():
+        if time.time() - max(path.stat().st_mtime for path in files) > FORGOTTEN_AFTER:
+            for path in files:
+                path.unlink(missing_ok=True)

@@ -36,8 +36,9 @@ def cost_of(values: dict[str, Any]) -> Cost:
     """
     try:
         adjacency = None if values["adjacency"] is None else Adjacency(values["adjacency"])
-        return Cost(values["epsilon"], values["delta"], adjacency, values["rho"])
-    except (KeyError, TypeError, ValueError) as error:
+        rho = None if values["rho"] is None else float(values["rho"])
+        return Cost(float(values["epsilon"]), float(values["delta"]), adjacency, rho)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise MessageError(f"not a cost: {error}") from None
 
 

@@ -1,0 +1,263 @@
+"""One message of a session is changed: a sentence, or the right figures, and never other ones."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit import Clients, EncryptedAUC
+from tacit.crypto.homomorphic import engine
+from tacit.crypto.homomorphic.ckks import CKKS as PARAMETERS
+from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
+from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.masking.field import MaskedValueError
+from tacit.data.batches.ragged import Ragged
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack
+from tacit.protocols.encrypted.ciphertexts.ckks import (
+    ApproximateAggregator,
+    ApproximateParty,
+    ApproximateScheme,
+)
+from tacit.protocols.encrypted.classes.keys import pieces
+from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
+from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.sessions import as_field, as_parts
+from tests.classified import CLASSES, class_clients
+
+PARTIES, ROUNDS, OPENING = 3, 4, 3
+SCALE = slice(57, 65)
+"""Of a stored ciphertext: behind the level, its form, and three numbers."""
+BY_CLASS = EncryptedClassAUC(CLASSES, thresholds=12, most_records=1000)
+Session = tuple[list[float], list[dict[str, Any]]]
+
+
+def scored() -> Clients:
+    scores, labels = tacit.binormal_scores(200, 400, 0.75, seed=0)
+    return Clients.split(scores, labels, PARTIES, seed=0)
+
+
+class Changing:
+    """Carries a conversation between parties of their own, and changes one message.
+
+    Parameters
+    ----------
+    protocol, clients : what is run.
+    place : the round, the way, and the party whose message it is; None changes none.
+    how : how its bytes are changed, and where, as a part of their number.
+    older : the messages of another session, for a replay.
+    """
+
+    def __init__(
+        self,
+        protocol: Any,
+        clients: Clients,
+        place: tuple[int, str, int] | None = None,
+        how: tuple[str, float, int] = ("", 0.0, 0),
+        older: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        self.protocol, self.clients, self.place, self.how = protocol, clients, place, how
+        self.older, self.sent = older, list[dict[str, Any]]()
+
+    def run(self) -> Any:
+        identities = [Identity.generate() for _ in range(PARTIES)]
+        roster = Roster(tuple(each.public for each in identities))
+        states: list[ClientState] = []
+        for identity in identities:
+            states.append(ClientState())
+            self.protocol.enrol(states[-1], identity, roster)
+        conversation = self.protocol.conversation(PARTIES)
+        query: Query = next(conversation)
+        while True:
+            self.sent.append({})
+            replies: list[Reply] = []
+            for party, state in enumerate(states):
+                asked = query.part(party, party + 1)
+                broadcast = self.carried("down", party, asked.broadcast)
+                asked = replace(
+                    asked,
+                    broadcast=broadcast,
+                    per_client=self.carried("down", party, asked.per_client),
+                )
+                own = self.clients.part(party, party + 1)
+                answer = asked.step.answer(own, asked, NoNoise(), state)
+                replies.append(self.carried("up", party, answer))
+            try:
+                query = conversation.send(stack(replies))
+            except StopIteration as end:
+                return end.value
+
+    def carried(self, way: str, party: int, fields: Any) -> dict[str, Any]:
+        turn, made = len(self.sent) - 1, dict(fields)
+        for name, value in made.items():
+            self.sent[turn][f"{way} {party} {name}"] = value
+            if self.place == (turn, way, party):
+                old = self.older[turn].get(f"{way} {party} {name}", value)
+                made[name] = self.changed(value, old)
+        return made
+
+    def changed(self, value: Any, old: Any) -> Any:
+        if isinstance(value, bytes):
+            return self.bytes_changed(value, old)
+        if isinstance(value, list):
+            index = self.how[2] % len(value)
+            other = self.bytes_changed(value[index], old[index])
+            return [*value[:index], other, *value[index + 1 :]]
+        if isinstance(value, Ragged):
+            return as_field([self.bytes_changed(as_parts(value)[0], as_parts(old)[0])])
+        return np.asarray(value) + (0.125 if self.how[0] == "flip" else np.nan)
+
+    def bytes_changed(self, message: bytes, old: bytes) -> bytes:
+        kind, part, number = self.how
+        at = int(part * len(message))
+        if kind == "flip" and message:
+            return message[:at] + bytes([message[at] ^ (1 << number % 8)]) + message[at + 1 :]
+        made = {
+            "cut": message[:at],
+            "append": message + bytes(number),
+            "zeros": bytes(len(message)),
+            "ones": b"\xff" * len(message),
+            "huge": bytes(2**22),
+            "replay": old,
+            "twice": message + message,
+        }
+        return made.get(kind, message)
+
+
+def figures(result: Any) -> list[float]:
+    parts = () if result.breakdown is None else result.breakdown.parts
+    return [float(result.value), *(each.value for part in parts for each in part.figures.values())]
+
+
+@lru_cache(maxsize=4)
+def honest(protocol: Any) -> Session:
+    carrying = Changing(protocol, clients_of(protocol))
+    return figures(carrying.run()), carrying.sent
+
+
+@lru_cache(maxsize=4)
+def clients_of(protocol: Protocol) -> Clients:
+    return class_clients(600, PARTIES) if protocol is BY_CLASS else scored()
+
+
+def check_one_change(protocol: Any, place: tuple[int, str, int], how: Any) -> None:
+    expected, older = honest(protocol)
+    try:
+        result = Changing(protocol, clients_of(protocol), place, how, older).run()
+    except (ValueError, TypeError, LookupError) as error:
+        assert "\n" not in str(error)
+        assert len(str(error)) < 400
+        return
+    found = figures(result)
+    if place[:2] == (OPENING, "down"):  # the aggregator's figures, which it may choose
+        assert all(0 <= value <= 1 for value in found)
+        return
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+PLACES = st.tuples(
+    st.integers(0, ROUNDS - 1), st.sampled_from(("up", "down")), st.integers(0, PARTIES - 1)
+)
+KINDS = ("flip", "cut", "append", "zeros", "ones", "huge", "replay", "twice")
+CHANGES = st.tuples(st.sampled_from(KINDS), st.floats(0, 1, exclude_max=True), st.integers(0, 63))
+
+
+@settings(max_examples=60, deadline=None)
+@given(PLACES, CHANGES)
+def test_one_hostile_message_of_a_session_by_class(place: Any, how: Any) -> None:
+    check_one_change(BY_CLASS, place, how)
+
+
+@pytest.mark.thorough
+@settings(max_examples=3000, deadline=None)
+@given(PLACES, CHANGES)
+def test_many_hostile_messages_by_class(place: Any, how: Any) -> None:
+    check_one_change(BY_CLASS, place, how)
+
+
+CKKS = EncryptedAUC(10, scheme="ckks", most_records=1000)
+
+
+@pytest.mark.parametrize("kind", ["flip", "cut", "replay"])
+@pytest.mark.parametrize("place", [(2, "up", 1), (2, "down", 2), (3, "down", 0)])
+def test_one_hostile_message_of_a_session_in_ckks(kind: str, place: Any) -> None:
+    pytest.importorskip("tenseal")
+    check_one_change(CKKS, place, (kind, 0.4, 3))
+
+
+@pytest.mark.thorough
+@settings(max_examples=200, deadline=None)
+@given(PLACES, CHANGES)
+def test_many_hostile_messages_in_ckks(place: Any, how: Any) -> None:
+    pytest.importorskip("tenseal")
+    check_one_change(CKKS, place, how)
+
+
+@pytest.mark.parametrize("message", [b"", bytes(7), 2**40, None])
+def test_what_is_not_one_piece_a_class_is_refused(message: Any) -> None:
+    """Of a number Python would make so many zeros."""
+    with pytest.raises(MaskedValueError, match=r"bytes"):
+        pieces(message, 4)
+
+
+def with_scale(raw: bytes, scale: float) -> bytes:
+    """A stored ciphertext that says another scale, not compressed."""
+    body = bytearray(engine._contents(raw))
+    body[SCALE] = struct.pack("<d", scale)
+    size = (HEADER_BYTES + len(body)).to_bytes(8, "little")
+    return raw[: engine.COMPRESSION] + bytes(3) + size + bytes(body)
+
+
+@pytest.fixture(scope="module")
+def in_ckks() -> tuple[ApproximateParty, ApproximateAggregator, list[list[bytes]], list[bytes]]:
+    pytest.importorskip("tenseal")
+    party = ApproximateParty(ApproximateScheme(10, 1000, True), bytes(32), bytes(16), PARTIES)
+    uploads = party.uploads(cumulative_counts(scored(), 10), range(PARTIES))
+    aggregator = ApproximateAggregator(party.scheme, party.evaluation_keys())
+    return party, aggregator, uploads, aggregator.answers(uploads)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, 1e-300, 2.0**20, 2.0**60, 1e300])
+def test_answers_of_another_scale_are_refused(in_ckks: Any, scale: float) -> None:
+    party, _, _, answers = in_ckks
+    assert 0 < party.decrypted(answers).value < 1
+    for index, answer in enumerate(answers):
+        lie = [*answers[:index], with_scale(answer, scale), *answers[index + 1 :]]
+        with pytest.raises(HomomorphicError):
+            party.decrypted(lie)
+
+
+def test_numbers_that_no_auc_has_are_refused_in_ckks(in_ckks: Any) -> None:
+    party, aggregator, uploads, answers = in_ckks
+    numerator, denominator, paired = answers
+    vast = party._secret_key.encrypted(np.full(11, 1e6))
+    below = party._secret_key.encrypted(np.full(11, -30.0))
+    for lie in (
+        [denominator, numerator, paired],
+        [numerator, denominator, numerator],
+        aggregator.answers([[vast, *uploads[0][1:]], *uploads[1:]]),
+        aggregator.answers([[below, *uploads[0][1:]], *uploads[1:]]),
+    ):
+        with pytest.raises(HomomorphicError, match="no honest computation gives"):
+            party.decrypted(lie)
+
+
+def test_uploads_that_cancel_are_refused_in_the_packages_words(in_ckks: Any) -> None:
+    """SEAL refuses a product that hides nothing by an error of its own."""
+    _, aggregator, uploads, _ = in_ckks
+    context = engine.context_of(PARAMETERS)
+    evaluator = engine.tenseal_api().Evaluator(context)
+    ciphertext = engine.restored("Ciphertext", context, uploads[0][0])
+    evaluator.negate_inplace(ciphertext)
+    opposite = [engine.stored(ciphertext), *uploads[1][1:]]
+    with pytest.raises(HomomorphicError, match="SEAL refuses these bytes: result ciphertext is"):
+        aggregator.answers([uploads[0], opposite])

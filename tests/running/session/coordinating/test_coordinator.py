@@ -1,0 +1,156 @@
+"""What a run says that its members spent: what they debited, whatever was begun again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import pytest
+
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, worst_case
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.messages import (
+    COORDINATOR,
+    KIND_POSITION,
+    Kind,
+    MalformedMessageError,
+    verified,
+)
+from tacit.running.session.party.client import Party
+from tacit.running.session.party.debits import Debit, DeclinedError, unrecorded
+from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
+from tests.federations import binormal_clients
+from tests.laws import PROTOCOLS
+
+PARTIES = 5
+CLIENTS = binormal_clients(30, 40, PARTIES)
+
+
+def rehearsed(
+    protocol: Protocol, faults: list[Fault], **options: Any
+) -> tuple[Rehearsal, list[Cost]]:
+    """A run that begins again where it must, and what each party debited."""
+    debits: list[list[Debit]] = [[] for _ in range(PARTIES)]
+    run = rehearse(
+        CLIENTS,
+        protocol,
+        faults,
+        noise=lambda _: NoNoise(),
+        guards=[each.append for each in debits],
+        min_clients=4,
+        on_loss="restart",
+        **options,
+    )
+    return run, [reduce(add, (debit.cost for debit in each), NOTHING) for each in debits]
+
+
+@pytest.mark.parametrize("name", [name for name in PROTOCOLS if "replace" not in name])
+def test_what_is_stated_is_what_members_debited_whatever_is_lost(name: str) -> None:
+    """Each round of each protocol; in one of a sum two are lost, so that it is tried again."""
+    protocol = PROTOCOLS[name]
+    whole, paid = rehearsed(protocol, [])
+    assert whole.spent == worst_case(paid).figures
+    for turn in range(1 + max(number for _, number, _ in whole.messages)):
+        summed = whole.messages["down", turn, 0][KIND_POSITION] in (Kind.SUM, Kind.ROUND)
+        lost = (0, 3) if summed else (3,)
+        try:
+            run, paid = rehearsed(protocol, [Fault("drop", party, turn) for party in lost])
+        except RunError:  # too few for a sum, or a share of it was revealed: not tried again
+            assert any(step.sums is not None for step in protocol.steps)
+            continue
+        most = worst_case(paid[party] for party in run.members)
+        assert run.spent.adjacency == most.adjacency
+        assert run.spent.epsilon == pytest.approx(most.epsilon)
+        assert run.spent.delta == pytest.approx(most.delta)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_labels_that_stay_flipped_are_stated_at_what_they_cost_once(restarts: bool) -> None:
+    """The run that begins again uses them, and debits nothing."""
+    protocol = PROTOCOLS["fedauc-response"]
+    run, paid = rehearsed(protocol, [Fault("drop", 3, 1)], restarts=restarts)
+    assert run.members == (0, 1, 2, 4)
+    assert run.spent == protocol.guarantee.figures == paid[0]
+
+
+def test_why_a_party_declined_a_run_that_broke_off_is_known_in_the_next() -> None:
+    asked: list[Debit] = []
+
+    def declines(debit: Debit) -> None:
+        asked.append(debit)
+        if len(asked) == 2:
+            raise DeclinedError("its limit is reached")
+
+    guards = [unrecorded, unrecorded, unrecorded, declines, unrecorded]
+    protocol = PROTOCOLS["fedauc-adaptive"]
+    run = rehearse(CLIENTS, protocol, guards=guards, min_clients=4, on_loss="restart")
+    assert (run.members, run.declined) == ((0, 1, 2, 4), {3: "its limit is reached"})
+
+
+# --- what parties say --------------------------------------------------------------------------
+
+
+Values = dict[str, Any]
+Lie = Callable[[int, Values], Values]
+"""What a party says instead of its cost, by its index."""
+
+
+def lied_to(name: str, lie: Lie) -> Coordinator:
+    """A run of three parties to its end, in which they say another cost than they debited."""
+    keys = Keys.generate(3)
+    agreement = keys.agreement(PROTOCOLS[name])
+    clients = binormal_clients(30, 40, 3)
+    parties = [
+        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
+        for k in range(3)
+    ]
+    coordinator = Coordinator(agreement, keys.coordinator)
+    messages = coordinator.open()
+    while messages:
+        for index, message in messages.items():
+            reply = verified(parties[index].answer(message), agreement, index, COORDINATOR)
+            values = decode_values(reply.body)
+            values["spent"] = lie(index, values["spent"])
+            body = encode_values(values)
+            signed = replace(reply, body=body).signed(agreement, keys.parties[index])
+            coordinator.receive(index, signed)
+        messages = coordinator.close()
+    return coordinator
+
+
+def test_a_party_that_says_less_than_it_spent_hides_nothing_of_what_others_spent() -> None:
+    nothing = {"epsilon": 0.0, "delta": 0.0, "adjacency": None, "rho": None}
+    run = lied_to("fedauc", lambda index, cost: nothing if index == 0 else cost)
+    assert run.most_spent == PROTOCOLS["fedauc"].guarantee.figures
+
+
+def test_a_cost_at_another_adjacency_is_one_without_limit_where_nothing_follows() -> None:
+    other = {"epsilon": 0.5, "delta": 0.0, "adjacency": "score", "rho": None}
+    run = lied_to("fedauc", lambda index, cost: other if index == 0 else cost)
+    assert run.most_spent == UNPROTECTED
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"epsilon": float("nan")},
+        {"epsilon": -1.0},
+        {"epsilon": "much"},
+        {"epsilon": 10**400},
+        {"epsilon": 0.5, "adjacency": None},
+        {"delta": 1.0},
+        {"delta": None},
+        {"adjacency": "village"},
+        {"rho": "much"},
+    ],
+    ids="-".join,
+)
+def test_what_is_no_cost_is_not_accepted(said: Values) -> None:
+    with pytest.raises(MalformedMessageError):
+        lied_to("fedauc", lambda _, cost: cost | {"epsilon": 1.0, "adjacency": "label"} | said)
