@@ -87,8 +87,11 @@ def test_a_count_is_never_below_zero_and_says_nothing_of_a_population() -> None:
     ("settings", "said"),
     [
         ({"epsilon": -1.0}, "epsilon must be positive"),
-        ({"epsilon": 1.0, "dropouts": 1.0}, "dropouts must be from 0 to below 1, got 1.0"),
-        ({"epsilon": 1.0, "trust": "each", "dropouts": 0.5}, "dropouts belongs to secure-sum"),
+        (
+            {"epsilon": 1.0, "trust": "secure-sum(dropouts=1)"},
+            "dropouts must be from 0 to below 1, got 1.0",
+        ),
+        ({"epsilon": 1.0, "trust": "each(dropouts=0.5)"}, "each has no parameter 'dropouts'"),
         ({"epsilon": 1.0, "trust": "local"}, "trust must be one of"),
     ],
 )
