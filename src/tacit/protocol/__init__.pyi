@@ -42,9 +42,12 @@ from .foundations import (
 )
 from .mpc import MPCProgram, Peers, SharedRun
 from .registry import SettingError, kind_of, protocol_names, protocol_of, register
+from .releases import Released, Sums, ask, by_view, release
+from .settings.choices import Choice
 from .settings.declaring import EPSILON, setting
 from .settings.scaled import ScaledScores, scale_setting
 from .settings.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
+from .settings.trusts import Each, ExactSum, Local, SecureSum, trust_setting
 
 __all__ = [
     "AUC",
@@ -56,6 +59,7 @@ __all__ = [
     "AttackSizes",
     "AuditCase",
     "AuditTrial",
+    "Choice",
     "ClientState",
     "Clients",
     "Conversation",
@@ -63,7 +67,9 @@ __all__ = [
     "Curve",
     "DataError",
     "Declarations",
+    "Each",
     "ErrorCase",
+    "ExactSum",
     "Family",
     "Field",
     "Forecast",
@@ -72,6 +78,7 @@ __all__ = [
     "Lasting",
     "LawTraits",
     "Layout",
+    "Local",
     "MPCProgram",
     "Metric",
     "NoNoise",
@@ -81,10 +88,12 @@ __all__ = [
     "Protocol",
     "Query",
     "Ragged",
+    "Released",
     "Reply",
     "Round",
     "ScaledScores",
     "Scenario",
+    "SecureSum",
     "SelfTestCases",
     "ServerResult",
     "SettingError",
@@ -92,12 +101,15 @@ __all__ = [
     "SharedRun",
     "SimulatedNoise",
     "Step",
+    "Sums",
     "SystemNoise",
     "ThreatModel",
     "Traffic",
     "Trust",
     "View",
     "accepted",
+    "ask",
+    "by_view",
     "check_budget",
     "check_scores_in_unit_interval",
     "kind_of",
@@ -105,9 +117,11 @@ __all__ = [
     "protocol_names",
     "protocol_of",
     "register",
+    "release",
     "scale_setting",
     "setting",
     "step",
     "traffic_of_rounds",
+    "trust_setting",
     "unshared",
 ]

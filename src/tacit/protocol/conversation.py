@@ -20,7 +20,7 @@ from tacit.data.clients import Clients
 from tacit.data.scaling.linear_map import LinearMap
 from tacit.data.scaling.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import Cost
+from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.protocol.client_state import ClientState, Lasting
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted
@@ -94,8 +94,13 @@ class Protocol(Declarations, ABC):
     """Settings with which ``tacit init`` may begin a plan; None where it should not."""
 
     def __post_init__(self) -> None:
-        """Refuse unknown choices; a protocol with further checks calls this one first."""
+        """Refuse unknown choices and a budget out of range.
+
+        A protocol with further checks calls this one first.
+        """
         check_choices(self)
+        if getattr(self, "epsilon", None) is not None:
+            check_budget(self.epsilon)  # type: ignore[attr-defined]
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -255,13 +260,22 @@ class Protocol(Declarations, ABC):
         return None
 
     @property
-    @abstractmethod
     def guarantee(self) -> Cost:
-        """What one evaluation costs each client at most."""
+        """What one evaluation costs each client at most.
 
-    @abstractmethod
+        By default the setting ``epsilon`` at the setting ``adjacency``, or at record adjacency.
+        """
+        epsilon = getattr(self, "epsilon", None)
+        if epsilon is None:
+            raise TypeError(f"{self.name} has no epsilon, so it must say what it guarantees")
+        return Cost(epsilon, adjacency=Adjacency(getattr(self, "adjacency", "record")))
+
     def replicate_size(self, clients: Clients) -> int:
-        """How many numbers one replicate holds in memory at once, for choosing chunks."""
+        """How many numbers one replicate holds in memory at once, for choosing chunks.
+
+        By default two of every record, which suffices for a step that draws for each.
+        """
+        return 2 * clients.records
 
     @property
     def settings(self) -> dict[str, Any]:

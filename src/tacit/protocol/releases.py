@@ -38,6 +38,7 @@ from tacit.protocol.replies import Reply
 from tacit.protocol.settings.trusts import Each, SecureSum, trust_of
 from tacit.protocol.steps import Layout, Participation, Query, Step, View, step
 from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
+from tacit.results.server_result import ServerResult
 
 ANSWERED = "clients"
 """The field of a sum that says over how many clients it is."""
@@ -197,6 +198,36 @@ class Sums:
     def variance(self, name: str) -> float:
         """The variance of a number of a field by noise."""
         return self.fields[name].variance(float(self.noises))
+
+    def result(
+        self, value: Floats, gradient: Mapping[str, Any], sampling_error: Any = np.nan, **more: Any
+    ) -> ServerResult:
+        """The server's result for a function of the sums, with its error to first order.
+
+        Parameters
+        ----------
+        value : of the function, shape (...).
+        gradient : by field, the derivative of the function, shape (..., *shape) or a number.
+        sampling_error : about the population, shape (...); NaN where it is not known.
+        more : further fields of ``ServerResult``.
+        """
+        unknown = np.full_like(value, np.nan)
+        return ServerResult(
+            value,
+            np.sqrt(self._variance_of(gradient, np.ndim(value))),
+            np.broadcast_to(sampling_error, np.shape(value)),
+            **{"positives": unknown, "negatives": unknown, "protection": self.protection, **more},
+        )
+
+    def _variance_of(self, gradient: Mapping[str, Any], axes: int) -> Floats:
+        """``sum of (df/dx)^2 Var x`` over all released numbers x."""
+        total: Floats = np.zeros(())
+        for name, derivative in gradient.items():
+            squares = np.square(np.asarray(derivative, dtype=np.float64))
+            summed = squares.sum(axis=tuple(range(axes, squares.ndim)))
+            missing = math.prod(self.fields[name].shape) if squares.ndim <= axes else 1
+            total = total + missing * summed * self.variance(name)
+        return total
 
     def by_client(self) -> Sums:
         """The numbers of each client under ``Each``, the clients as the first axis."""
