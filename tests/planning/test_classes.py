@@ -28,7 +28,6 @@ SHAPE = Shape(0.8)
 
 NOISY = [
     MulticlassHistogram(epsilon=1.0, classes=NAMES),
-    MulticlassHistogram(epsilon=1.0, classes=NAMES, second_round=0),
     MulticlassHistogram(epsilon=1.0, classes=NAMES, adjacency="replace"),
     MulticlassHistogram("each", 4.0, classes=NAMES),
 ]

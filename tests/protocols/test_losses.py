@@ -39,14 +39,14 @@ CASES: dict[str, tuple[Any, Clients]] = {
     "comparison": (tacit.ComparedAUC(1.0), paired()),
     "comparison-flips": (tacit.ComparedAUC(1.0, "randomised-response"), paired()),
     "groups-sum": (
-        GroupedHistogram("secure-sum", 1.0, group_names=GROUPS, dropouts=0.25),
+        GroupedHistogram("secure-sum(dropouts=0.25)", 1.0, group_names=GROUPS),
         group_clients(240, PARTIES),
     ),
     "groups-each": (
         GroupedHistogram("each", 1.0, group_names=GROUPS),
         group_clients(240, PARTIES),
     ),
-    "missing-sum": (MissingRecords(1.0, dropouts=0.25), incomplete()),
+    "missing-sum": (MissingRecords(1.0, "secure-sum(dropouts=0.25)"), incomplete()),
     "missing-each": (MissingRecords(1.0, trust="each"), incomplete()),
 }
 

@@ -18,6 +18,7 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_of
+from tacit.protocol.settings.trusts import SecureSum
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 from tacit.protocols.private_groups.protocol import GroupedHistogram
 from tacit.running.deployment.preview import check_records, doubts
@@ -197,11 +198,11 @@ def test_a_database_gives_the_records_of_a_file(home: Path, protocol: str) -> No
     [
         (
             classified.class_clients(240, 5),
-            MulticlassHistogram(epsilon=2.0, dropouts=0.2, classes=classified.CLASSES, height=3),
+            MulticlassHistogram(SecureSum(0.2), 2.0, classes=classified.CLASSES, height=3),
         ),
         (
             classified.group_clients(240, 5),
-            GroupedHistogram(epsilon=2.0, dropouts=0.2, group_names=classified.GROUPS, height=3),
+            GroupedHistogram(SecureSum(0.2), 2.0, group_names=classified.GROUPS, height=3),
         ),
     ],
     ids=["classes", "groups"],

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tacit.auditing.secure_sums.setting import Bools
 from tacit.crypto.secure_sum.graph import Indices
+from tacit_studies.secure_sums.setting import Bools
 
 NOWHERE = -1
 """The label of a client whose vector is in no determined sum."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.auditing.secure_sums.attacks import short_delivery
-from tacit.auditing.secure_sums.clients import HonestClients
-from tacit.auditing.secure_sums.exhausting import Scope, exhaust
-from tacit.auditing.secure_sums.scopes import (
+from tacit_studies.secure_sums.attacks import short_delivery
+from tacit_studies.secure_sums.clients import HonestClients
+from tacit_studies.secure_sums.exhausting import Scope, exhaust
+from tacit_studies.secure_sums.scopes import (
     agreed,
     complete_scopes,
     many_clients,
     many_lists_scopes,
     ring_scopes,
 )
-from tacit.auditing.secure_sums.searching import determined, search
-from tacit.auditing.secure_sums.setting import Part, Setting, complete, ring
-from tacit.auditing.secure_sums.strategy import Story, truthful
-from tacit.auditing.secure_sums.weakened import (
+from tacit_studies.secure_sums.searching import determined, search
+from tacit_studies.secure_sums.setting import Part, Setting, complete, ring
+from tacit_studies.secure_sums.strategy import Story, truthful
+from tacit_studies.secure_sums.weakened import (
     Attack,
     broken_without_hint,
     exhausted,

@@ -12,9 +12,6 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from tacit.auditing.secure_sums.setting import Bools, Part, Setting
-from tacit.auditing.secure_sums.strategy import Attempt, Story
-from tacit.auditing.secure_sums.view import determined_sums
 from tacit.crypto.errors import SumError
 from tacit.crypto.secure_sum.consistency import (
     NO_DIGEST,
@@ -26,6 +23,9 @@ from tacit.crypto.secure_sum.consistency import (
     digest_of,
 )
 from tacit.crypto.secure_sum.graph import Indices
+from tacit_studies.secure_sums.setting import Bools, Part, Setting
+from tacit_studies.secure_sums.strategy import Attempt, Story
+from tacit_studies.secure_sums.view import determined_sums
 
 Members = frozenset[int]
 Lists = tuple[bytes, bytes, bytes]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.auditing.secure_sums.view import (
+from tacit_studies.secure_sums.view import (
     NOWHERE,
     determined_sums,
     least_combination,

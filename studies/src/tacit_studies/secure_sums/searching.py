@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.auditing.secure_sums.clients import Answers, HonestClients
-from tacit.auditing.secure_sums.lies import Liar
-from tacit.auditing.secure_sums.setting import Bools, Setting
-from tacit.auditing.secure_sums.strategy import Attempt, Story, truthful
-from tacit.auditing.secure_sums.view import least_combination, sums_of
 from tacit.crypto.secure_sum.graph import Indices
+from tacit_studies.secure_sums.clients import Answers, HonestClients
+from tacit_studies.secure_sums.lies import Liar
+from tacit_studies.secure_sums.setting import Bools, Setting
+from tacit_studies.secure_sums.strategy import Attempt, Story, truthful
+from tacit_studies.secure_sums.view import least_combination, sums_of
 
 Members = frozenset[int]
 STORIES = 4

@@ -35,11 +35,11 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
-from tacit.auditing.secure_sums.clients import HonestClients, Masked, Members
-from tacit.auditing.secure_sums.setting import Bools, Part, Setting
-from tacit.auditing.secure_sums.strategy import Attempt, Story
-from tacit.auditing.secure_sums.view import least_combination, least_sum, sums_of
 from tacit.crypto.secure_sum.graph import Indices
+from tacit_studies.secure_sums.clients import HonestClients, Masked, Members
+from tacit_studies.secure_sums.setting import Bools, Part, Setting
+from tacit_studies.secure_sums.strategy import Attempt, Story
+from tacit_studies.secure_sums.view import least_combination, least_sum, sums_of
 
 CHUNK = 1 << 15
 """Number of strategies that are solved at once."""

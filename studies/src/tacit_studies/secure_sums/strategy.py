@@ -8,8 +8,8 @@ from hashlib import sha256
 
 import numpy as np
 
-from tacit.auditing.secure_sums.setting import Bools, Setting
 from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
+from tacit_studies.secure_sums.setting import Bools, Setting
 
 
 @dataclass(frozen=True, eq=False)

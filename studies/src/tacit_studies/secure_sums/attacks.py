@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.auditing.secure_sums.setting import Bools, Part, Setting
-from tacit.auditing.secure_sums.strategy import Attempt, Story, truthful
+from tacit_studies.secure_sums.setting import Bools, Part, Setting
+from tacit_studies.secure_sums.strategy import Attempt, Story, truthful
 
 
 def two_faced_lists(setting: Setting, story: Story) -> Attempt | None:

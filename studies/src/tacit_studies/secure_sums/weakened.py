@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.auditing.secure_sums.attacks import (
+from tacit_studies.secure_sums.attacks import (
     cut_ring,
     short_delivery,
     signed_twice,
     two_faced_lists,
     two_sums,
 )
-from tacit.auditing.secure_sums.exhausting import Scope
-from tacit.auditing.secure_sums.scopes import agreed
-from tacit.auditing.secure_sums.setting import NO_CHECKS, Part, Setting, complete, ring
-from tacit.auditing.secure_sums.strategy import Attempt, Story
+from tacit_studies.secure_sums.exhausting import Scope
+from tacit_studies.secure_sums.scopes import agreed
+from tacit_studies.secure_sums.setting import NO_CHECKS, Part, Setting, complete, ring
+from tacit_studies.secure_sums.strategy import Attempt, Story
 
 ONE_ATTEMPT = NO_CHECKS - {Part.RESTART}
 """The parts that are missing where clients compare nothing, in a single attempt."""

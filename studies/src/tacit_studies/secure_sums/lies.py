@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.auditing.secure_sums.setting import Setting
-from tacit.auditing.secure_sums.strategy import Attempt
 from tacit.crypto.secure_sum.graph import Indices
+from tacit_studies.secure_sums.setting import Setting
+from tacit_studies.secure_sums.strategy import Attempt
 
 
 class Claim(NamedTuple):

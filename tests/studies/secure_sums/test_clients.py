@@ -7,10 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.auditing.secure_sums.clients import HonestClients
-from tacit.auditing.secure_sums.lies import Liar
-from tacit.auditing.secure_sums.setting import Setting
-from tacit.auditing.secure_sums.strategy import Attempt, Story, truthful
 from tacit.crypto.errors import SumError
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum import messages
@@ -18,6 +14,10 @@ from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood, arrange
 from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
 from tacit.crypto.secure_sum.terms import SumTerms, new_session
+from tacit_studies.secure_sums.clients import HonestClients
+from tacit_studies.secure_sums.lies import Liar
+from tacit_studies.secure_sums.setting import Setting
+from tacit_studies.secure_sums.strategy import Attempt, Story, truthful
 from tests.crypto.secure_sum.transporting import HEADER
 
 GRAPHS = {

@@ -7,11 +7,11 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from tacit.auditing.secure_sums.exhausting import Scope
-from tacit.auditing.secure_sums.setting import Setting, complete, ring
-from tacit.auditing.secure_sums.strategy import Story
 from tacit.crypto.secure_sum.consistency import ListRule
 from tacit.crypto.secure_sum.graph import Neighbourhood, certificate_size, window_excess
+from tacit_studies.secure_sums.exhausting import Scope
+from tacit_studies.secure_sums.setting import Setting, complete, ring
+from tacit_studies.secure_sums.strategy import Story
 
 RING = 2
 """Number of neighbours on a ring of few clients."""
