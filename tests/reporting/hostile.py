@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from tests.classified import CLASSES, GROUPS, class_clients, group_clients
 
 Place = tuple[str | int, ...]
 
-FIRST_VERSION = Path(__file__).parents[1] / "results" / "result-1.json"
 MARKUP = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\r\n\x00\u202e|`"
 """A text that would be markup, and that a terminal would obey."""
 NESTED: Any = json.loads("[" * 150 + "]" * 150)
@@ -108,7 +106,6 @@ def documents() -> Mapping[str, Any]:
         "public groups": lambda: tacit.evaluate_groups(half, by_ward, KINDS["staircase"], seed=1),
     }
     made = {name: make().to_dict() for name, make in makers.items()}
-    made["first version"] = json.loads(FIRST_VERSION.read_text(encoding="utf-8"))
     plain: dict[str, Any] = json.loads(json.dumps(made))
     return plain
 

@@ -99,7 +99,7 @@ def test_a_table_has_the_numbers_of_the_file() -> None:
 
 def test_clients_of_two_rounds_see_what_the_first_one_published() -> None:
     assert PUBLISHED in report([of_classes()])
-    protocol = tacit.MulticlassHistogram(epsilon=4.0, classes=CLASSES)
+    protocol = tacit.MulticlassHistogram("each", 4.0, classes=CLASSES)
     alone = made("one", tacit.evaluate(class_clients(4000), protocol, seed=1))
     assert PUBLISHED not in report([alone])
 

@@ -168,7 +168,7 @@ def test_a_plan_without_a_unit_has_the_digest_that_it_had(tmp_path: Path) -> Non
         "protocol": {"name": "score-histogram", **agreement.protocol.settings},
         "parties": [key.hex() for key in agreement.parties],
         "coordinator": agreement.coordinator.hex(),
-        "fewest": 3,
+        "min_clients": 3,
         "largest": 2**44,
     }
     reported = json.dumps(before, sort_keys=True, default=repr).encode()

@@ -30,9 +30,6 @@ Trust:
   encrypted           the aggregator computes on encrypted counts
   mpc                 clients compute together, by cryptography
 
-Earlier words are understood: central (each), local-dp (local), distributed-dp (secure-sum),
-secure-aggregation (exact-sum), two-party (mpc).
-
 \b
 Exit status:
   0  a protocol is recommended

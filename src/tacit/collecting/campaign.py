@@ -25,7 +25,7 @@ from tacit.crypto.identities import Identity
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.devices import DeviceReports
-from tacit.protocol.registry import protocol_as_written, protocol_of
+from tacit.protocol.registry import protocol_of
 
 CAMPAIGN_FORMAT, STAGE_FORMAT = "tacit-campaign/1", "tacit-stage/1"
 MAX_NAME = 100
@@ -199,7 +199,7 @@ class Campaign:
         """What the coordinator decided."""
         entry = self.signed.content
         opens, closes = (datetime.fromtimestamp(entry[name], UTC) for name in ("opens", "closes"))
-        protocol = protocol_as_written(entry["protocol"], entry["settings"])
+        protocol = protocol_of(entry["protocol"], entry["settings"])
         return Terms(entry["name"], protocol, entry["devices"], opens, closes)
 
     @property

@@ -167,43 +167,6 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
     return with_settings(kind_of(name), name, settings)
 
 
-def protocol_as_written(name: str, settings: Mapping[str, Any]) -> Protocol:
-    """The protocol whose ``settings`` were written out, as in a result or a signed agreement.
-
-    A setting that came later stands for what the protocol did before, where it is not among them.
-
-    Raises
-    ------
-    SettingError, ValueError : as for ``protocol_of``.
-    """
-    known = known_settings(kind_of(name))
-    earlier = {key: each.declared.earlier for key, each in known.items() if each.is_later}
-    protocol = protocol_of(name, settings)
-    missing = {
-        key: value
-        for key, value in earlier.items()
-        if key not in settings and known[key].applies(protocol)
-    }
-    return protocol_of(name, {**settings, **missing}) if missing else protocol
-
-
-def spelled_today(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A result's ``protocol`` entry with its choices in their present spelling.
-
-    Results keep the words in which they were written; those of an unknown protocol stay as they
-    are.
-
-    Examples
-    --------
-    >>> spelled_today({"name": "fedauc", "mechanism": "rr"})
-    {'name': 'fedauc', 'mechanism': 'randomised-response'}
-    """
-    known = known_settings(written_kind(entry["name"]))
-    return {
-        key: known[key].spelled(value) if key in known else value for key, value in entry.items()
-    }
-
-
 def written_kind(name: str) -> Any:
     """The class, of a protocol or a comparison, that a result names; ``object`` for an unknown one.
 
@@ -277,8 +240,7 @@ def _refuse_unused(protocol: Protocol, name: str, settings: Iterable[str]) -> No
     """Refuse settings that were given and change nothing, with the choices that were made."""
     used, known = protocol.settings, known_settings(type(protocol))
     for key in settings:
-        is_earlier = known[key].is_later and known[key].applies(protocol)
-        if key not in used and not is_earlier:
+        if key not in used:
             made = [each for each in used if each in known and known[each].choices]
             choices = tuple(f"{each} {used[each]}" for each in made)
             reason = ", ".join(choices) or "the others given"

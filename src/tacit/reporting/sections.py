@@ -9,7 +9,6 @@ from html import escape
 from typing import Any
 
 from tacit.privacy.cost import cost_line
-from tacit.protocol.registry import spelled_today
 from tacit.reporting.breakdowns import part_sections
 from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import pooled_bounds
@@ -312,7 +311,7 @@ def _with_code(text: str) -> str:
 
 def _making(result: Result, position: PagePosition) -> str:
     content = result.content
-    chosen = spelled_today(content["protocol"])
+    chosen = content["protocol"]
     settings = [(escape(key), _setting(value)) for key, value in chosen.items()]
     said = content["federation"]
     facts = [

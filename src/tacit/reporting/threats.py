@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.registry import spelled_today, written_kind
+from tacit.protocol.registry import written_kind
 
 UNKNOWN = ThreatModel(
     "This report has no description of the protocol; see the protocol's documentation.",
@@ -27,6 +27,6 @@ def threats_of(protocol: Mapping[str, Any]) -> ThreatModel:
     kind = written_kind(protocol["name"])
     if kind is object:
         return UNKNOWN
-    settings = {key: value for key, value in spelled_today(protocol).items() if key != "name"}
+    settings = {key: value for key, value in protocol.items() if key != "name"}
     threats: ThreatModel = kind.threats(settings)
     return threats

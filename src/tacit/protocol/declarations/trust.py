@@ -12,7 +12,7 @@ class Trust(Enum):
 
     Examples
     --------
-    >>> Trust.of("central") is Trust.EACH
+    >>> Trust.of("Secure_Sum(dropouts=0.2)") is Trust.SECURE_SUM
     True
     """
 
@@ -33,7 +33,7 @@ class Trust(Enum):
 
     @classmethod
     def of(cls, word: str) -> Trust:
-        """The trust model of a word, which may be an older one, in any case; parameters may follow.
+        """The trust model of a word, in any case; parameters in brackets may follow.
 
         Raises
         ------
@@ -42,22 +42,13 @@ class Trust(Enum):
         known = spelled(word.partition("(")[0], trust_words())
         if known is None:
             raise ValueError(f"trust must be one of {trust_words()}, got {word!r}")
-        return cls(OLDER_WORDS.get(known, known))
+        return cls(known)
 
     @property
     def description(self) -> str:
         """Who may see what, in a sentence without capital and full stop."""
         return _DESCRIPTIONS[self]
 
-
-OLDER_WORDS = {
-    "central": "each",
-    "local-dp": "local",
-    "distributed-dp": "secure-sum",
-    "secure-aggregation": "exact-sum",
-    "two-party": "mpc",
-}
-"""Words of earlier versions, which are still understood, with today's words."""
 
 _DESCRIPTIONS = {
     Trust.EACH: "the server may see every client's counts, to which the client added its own noise",
@@ -71,11 +62,11 @@ _DESCRIPTIONS = {
 
 
 def trust_words() -> tuple[str, ...]:
-    """All words that ``Trust.of`` understands, those of today first.
+    """All words that ``Trust.of`` understands.
 
     Examples
     --------
     >>> trust_words()[:3]
     ('each', 'server-sees-scores', 'local')
     """
-    return (*(trust.value for trust in Trust), *OLDER_WORDS)
+    return tuple(trust.value for trust in Trust)

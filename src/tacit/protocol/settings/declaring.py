@@ -22,9 +22,6 @@ METADATA = "tacit.setting"
 PLAIN = (str, int, float, tuple, list, Choice)
 """Types of settings that are compared by their values."""
 
-NOT_LATER: Any = object()
-"""Stands for no earlier value: the setting is as old as its protocol."""
-
 EPSILON = "privacy budget; every private protocol needs it"
 """The help of every protocol's epsilon."""
 
@@ -42,7 +39,6 @@ class Declaration:
     aliases: Mapping[str, str] = field(default_factory=dict)
     when: str = ""
     objects: str = ""
-    earlier: Any = NOT_LATER
 
 
 @dataclass(frozen=True)
@@ -67,16 +63,6 @@ class Setting:
     needed: bool
     optional: bool
     default: Any = MISSING
-
-    @property
-    def is_later(self) -> bool:
-        """Whether settings were written before there was this one."""
-        return self.declared.earlier is not NOT_LATER
-
-    def is_written(self, protocol: Any) -> bool:
-        """Whether a result names the setting of this protocol."""
-        is_earlier = self.is_later and getattr(protocol, self.name) == self.declared.earlier
-        return self.applies(protocol) and not is_earlier
 
     def applies(self, protocol: Any) -> bool:
         """Whether this protocol uses the setting."""
@@ -140,7 +126,6 @@ def setting(
     aliases: Mapping[str, str] | None = None,
     when: str = "",
     objects: str = "",
-    earlier: Any = NOT_LATER,
 ) -> Any:
     """Declare a field of a protocol, which is a frozen dataclass.
 
@@ -158,8 +143,6 @@ def setting(
     aliases : other spellings of choices, in lower case and with dashes.
     when : the choice under which the setting applies, for the option's help.
     objects : what is taken beside the choices, in words, such as a function; none by default.
-    earlier : what a protocol did before it had the setting, where that is not the default. It is
-        not written, so that what was written before keeps its meaning and its bytes.
 
     Examples
     --------
@@ -175,7 +158,7 @@ def setting(
     ValueError: metal must be one of ('tin', 'zinc'), got 'gold'
     """
     declared = Declaration(
-        help, choices, used, shown, type, metavar, dict(aliases or {}), when, objects, earlier
+        help, choices, used, shown, type, metavar, dict(aliases or {}), when, objects
     )
     return field(default=default, metadata={METADATA: declared})
 
@@ -211,9 +194,7 @@ def settings_of(protocol: Any) -> dict[str, Any]:
     """
     known = known_settings(protocol.__class__)
     names = dict.fromkeys((*protocol.setting_order, *known))
-    return {
-        name: known[name].written(protocol) for name in names if known[name].is_written(protocol)
-    }
+    return {name: known[name].written(protocol) for name in names if known[name].applies(protocol)}
 
 
 def changed_settings(protocol: Any, other: Any) -> frozenset[str]:

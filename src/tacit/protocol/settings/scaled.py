@@ -43,7 +43,6 @@ def scale_setting() -> Any:
         default=PROBABILITY,
         choices=SCALES,
         type=str,
-        earlier=EVEN,
         help="where cells lie: of the log-odds of a probability (the default) or of log-odds, of "
         "any real number, or even ones of [0, 1] as in the papers",
     )

@@ -152,7 +152,6 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         help="epsilon's part for one number a client; by default chosen, and 0 for one round",
         when="histogram",
         used=_may_ask_again,
-        earlier=0.0,
     )
     prior: PriorCurves | None = setting(
         default=None, help=None, shown=lambda protocol: asdict(protocol.prior)

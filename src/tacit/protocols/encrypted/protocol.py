@@ -187,7 +187,6 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, RevealsFigure, Protocol)
     perturbed: bool = setting(default=True, help=None)
     edges: tuple[float, ...] | Literal["even"] | None = setting(
         default=None,
-        earlier=None,
         used=_has_edges,
         objects="the thresholds themselves",
         help="the thresholds themselves, agreed beforehand, or even for those of scale even; those "
@@ -197,17 +196,14 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, RevealsFigure, Protocol)
     scale: str = scale_setting()
     reveal: Literal["parties", "aggregator"] = setting(
         default=AGGREGATOR,
-        earlier=AGGREGATOR,
         help="who learns the AUC: the aggregator as well (the default), or the parties alone",
     )
     half_range: float | None = setting(
         default=None,
-        earlier=None,
         help="the wanted half-range of the interval, by which the thresholds are chosen",
     )
     epsilon: float | None = setting(
         default=None,
-        earlier=None,
         help="privacy budget of an AUC by masked sums with noise, in two rounds; none by default",
     )
     colluding: float = setting(

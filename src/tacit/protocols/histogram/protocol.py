@@ -20,7 +20,7 @@ from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budg
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Step
-from tacit.protocol.declarations.trust import OLDER_WORDS, Trust
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.one_count import OneCount
 from tacit.protocol.settings.declaring import EPSILON, setting
@@ -65,7 +65,6 @@ from tacit.results.server_result import ServerResult
 EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
 LOCAL = Trust.LOCAL.value
 TRUSTS = (EXACT_SUM, SECURE_SUM, LOCAL)
-EARLIER_TRUSTS = {word: today for word, today in OLDER_WORDS.items() if today in TRUSTS}
 
 HEIGHTS = {EXACT_SUM: 14, SECURE_SUM: 10}
 MAX_HEIGHT = 24
@@ -139,7 +138,6 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     trust: str = setting(
         default=SECURE_SUM,
         choices=TRUSTS,
-        aliases=EARLIER_TRUSTS,
         help="who may see what; secure-sum by default",
     )
     epsilon: float | None = setting(default=None, help=EPSILON)

@@ -181,7 +181,6 @@ class UStatistic(UStatisticDeclarations, Protocol):
         default=EVEN,
         choices=SCALES,
         used=_takes_scale,
-        earlier=EVEN,
         help="where bins of auc and kendall lie; even by default",
     )
 

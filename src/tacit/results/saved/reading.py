@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from tacit.data.scaling.units import PROBABILITY
 from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
-from tacit.results.saved.integrity import fingerprint
-from tacit.results.saved.schema import SCHEMA_FILES, check_result
+from tacit.results.saved.integrity import SCHEMA, fingerprint
+from tacit.results.saved.schema import check_result
 
 MAX_FILE = 32 * 2**20
 """The size in bytes above which a file is not read."""
@@ -127,16 +127,15 @@ class Result:
         >>> Result.of({"schema": "tacit-result/0"}, "old.json")
         Traceback (most recent call last):
         ...
-        ValueError: old.json has the schema 'tacit-result/0', not tacit-result/2 or tacit-result/1
+        ValueError: old.json has the schema 'tacit-result/0', not tacit-result/2
         """
         if not isinstance(content, dict) or "schema" not in content:
             raise ValueError(f"{label} is no result of tacit: it has no schema")
         version = content["schema"]
         if version in list(OTHERS):
             raise ValueError(f"{label} {OTHERS[version]}")
-        if version not in list(SCHEMA_FILES):
-            known = " or ".join(SCHEMA_FILES)
-            raise ValueError(f"{label} has the schema {repr(version)[:60]}, not {known}")
+        if version != SCHEMA:
+            raise ValueError(f"{label} has the schema {repr(version)[:60]}, not {SCHEMA}")
         check_fingerprint(content, label)
         try:
             check_result(content)
@@ -185,7 +184,7 @@ def labelled(paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
 def half_of(content: Mapping[str, Any]) -> float | None:
     """The score at which a result's ``at_half`` rates are, that of the probability 1/2.
 
-    None where scores state no probability. Earlier results name no unit, and have probabilities.
+    None where scores state no probability. A result without a unit has probabilities.
     """
     return HALVES.get(content.get("unit", PROBABILITY))
 

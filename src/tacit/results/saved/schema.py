@@ -13,14 +13,12 @@ from tacit.results.saved.integrity import SCHEMA
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
+GROUPS_SCHEMA = "tacit-groups/1"
 SCHEMA_FILES: Mapping[str, str] = {
     SCHEMA: "result.schema.json",
-    "tacit-result/1": "result-1.schema.json",
+    GROUPS_SCHEMA: "groups.schema.json",
 }
-"""The file of every version that is read, today's first."""
-
-GROUPS_SCHEMA, GROUPS_FILE = "tacit-groups/1", "groups.schema.json"
-"""The version and the file of results of several groups."""
+"""The files of the schemas of single results and of several groups."""
 
 MAX_SHOWN = 60
 """Largest number of characters of a wrong value that a sentence shows."""
@@ -45,15 +43,14 @@ def result_schema(version: str = SCHEMA) -> dict[str, Any]:
 
     Parameters
     ----------
-    version : one of ``SCHEMA_FILES``; today's by default.
+    version : one of ``SCHEMA_FILES``; that of a single result by default.
 
     Examples
     --------
     >>> result_schema()["properties"]["schema"]["const"]
     'tacit-result/2'
     """
-    name = GROUPS_FILE if version == GROUPS_SCHEMA else SCHEMA_FILES[version]
-    text = files("tacit.results.saved").joinpath(name).read_text(encoding="utf-8")
+    text = files("tacit.results.saved").joinpath(SCHEMA_FILES[version]).read_text(encoding="utf-8")
     made: dict[str, Any] = json.loads(text)
     return made
 
@@ -76,9 +73,7 @@ def check_groups(content: Any) -> None:
 
 
 def check_result(content: Any) -> None:
-    """Refuse content that does not fit the schema of the version that it names.
-
-    Content that names no version that is read is checked against today's.
+    """Refuse content that does not fit the schema of a result.
 
     Raises
     ------
@@ -91,8 +86,7 @@ def check_result(content: Any) -> None:
     ...
     ValueError: the result must be of type object, got []
     """
-    named = content.get("schema") if isinstance(content, dict) else None
-    _check(content, named if named in list(SCHEMA_FILES) else SCHEMA)
+    _check(content, SCHEMA)
 
 
 def _check(content: Any, version: str) -> None:

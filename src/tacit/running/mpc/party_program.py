@@ -22,7 +22,7 @@ from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.mpc import MPCError
-from tacit.protocol.registry import protocol_as_written
+from tacit.protocol.registry import protocol_of
 from tacit.results.text import escaped
 from tacit.running.mpc.channels import TunnelTransport
 from tacit.running.mpc.frames import Frame, FrameError, read_frame
@@ -100,7 +100,7 @@ class Answering:
         offsets = np.array([0, arrays["scores"].size], dtype=np.int64)
         names, second = (str(header["name"]),), arrays.get("second")
         clients = Clients(arrays["scores"], arrays["labels"], offsets, names, second=second)
-        protocol = protocol_as_written(str(header["protocol"]), header["settings"])
+        protocol = protocol_of(str(header["protocol"]), header["settings"])
         keys = tuple(bytes.fromhex(key) for key in header["keys"])
         coordinator, per_person = bytes.fromhex(header["coordinator"]), int(header["per_person"])
         agreement = Agreement(protocol, keys, coordinator, per_person=per_person)

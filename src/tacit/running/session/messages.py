@@ -153,17 +153,12 @@ class Agreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything agreed; later settings are among it where they are not the default.
-
-        A setting that earlier versions had not is among it where it changes what they do.
-
-        ``min_clients`` has its earlier name here, so that the digest stays as it was.
-        """
+        """SHA-256 of everything agreed; some settings are among it where they are no default."""
         terms: dict[str, Any] = {
             "protocol": {"name": self.protocol.name, **self.protocol.settings},
             "parties": [key.hex() for key in self.parties],
             "coordinator": self.coordinator.hex(),
-            "fewest": self.min_clients,
+            "min_clients": self.min_clients,
             "largest": self.largest,
         }
         if self.bears != default_colluders(len(self.parties)):

@@ -118,7 +118,6 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
 
     adversary: Literal["semi-honest", "malicious"] = setting(
         default=ADVERSARIES[0],
-        earlier=ADVERSARIES[0],
         help="what the aggregator may do: semi-honest only",
     )
 
