@@ -222,8 +222,10 @@ def test_a_group_counts_once_where_a_failed_log_could_not_be_cut_at_once(tmp_pat
 
 def test_a_flipped_bit_in_a_sealed_batch_is_refused(tmp_path: Path) -> None:
     """Else tokens that were spent are taken again, and payloads change without a word."""
-    payloads = np.random.default_rng(0).integers(0, 256, (40, 2)).astype(np.uint8)
-    batches.write_batch(tmp_path, tmp_path, 1, [payloads], np.arange(40, dtype=np.uint64) * 977)
+    payloads = np.random.default_rng(0).integers(0, 256, (41, 2)).astype(np.uint8)
+    batches.write_batch(
+        tmp_path, tmp_path, 1, [payloads], np.arange(0, 40_000, 977, dtype=np.uint64)
+    )
     for name, read in (("batch-1-0", lambda p: list(parts_of_batch(p))), ("batch-1", read_spent)):
         path = tmp_path / f"{name}.parquet"
         content, column = path.read_bytes(), pq.read_metadata(path).row_group(0).column(0)

@@ -38,7 +38,8 @@ class Connection(HttpToolsProtocol):
         self._head, self._since = 0, self.loop.time()
         self._look_later()
         if len(self.connections) > CONNECTIONS:
-            waiting = (each for each in self.connections if not each._is_owed_an_answer)
+            known = (each for each in self.connections if isinstance(each, Connection))
+            waiting = (each for each in known if not each._is_owed_an_answer)
             longest = min(waiting, key=lambda each: each._since)
             self.connections.discard(longest)
             longest._end()

@@ -345,13 +345,12 @@ def _draws_of(entry: Mapping[str, Any]) -> Draws:
     weights = np.array(entry["weights"], dtype=np.float64)
     if "scale" in entry:
         return WholeLaplaceDraws(weights, float(entry["scale"]), int(entry.get("times", 1)))
-    # an integer above 64 bits would make an array of objects
-    kinds = zip(STAIRS, (np.int64, np.int64, np.float64), strict=True)
-    widths, inner, epsilon = (np.array(entry.get(name, ()), dtype=kind) for name, kind in kinds)
+    widths, inner, epsilon = (np.array(entry.get(name, ())) for name in STAIRS)
     if not widths.shape == inner.shape == epsilon.shape == weights.shape:
         shapes = [each.shape for each in (weights, widths, inner, epsilon)]
         raise ValueError(f"weights, widths, inner and epsilon must have one shape, got {shapes}")
-    return StaircaseDraws(weights, widths, inner, epsilon)
+    # of integers above 64 bits NumPy makes objects
+    return StaircaseDraws(weights, widths, inner, epsilon.astype(np.float64))
 
 
 def laplace_law(errors: Floats) -> ErrorLaw:
