@@ -93,24 +93,23 @@ def test_truncated_and_oversized_bodies_are_refused(tmp_path: Path, size: int) -
     assert response.json()["refused"][0]["reason"] == "size"
 
 
+@pytest.mark.parametrize("left", [False, True])
 def test_a_body_that_does_not_come_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: bool
 ) -> None:
+    """Whether its sender stays or goes."""
     monkeypatch.setattr(service, "BODY_SECONDS", 0.01)
 
-    async def unending() -> AsyncIterator[bytes]:
-        yield b"a"
+    async def unending() -> AsyncIterator[dict[str, Any]]:
+        yield {"type": "http.request", "body": b"a", "more_body": True}
+        if left:
+            yield {"type": "http.disconnect"}
         await asyncio.Event().wait()
 
     async def work() -> None:
         scope = {"type": "http", "method": "POST", "headers": [], "path": "/reports"}
-        parts = unending()
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": await anext(parts), "more_body": True}
-
         collector = service.Collector(folder, Intake(folder), 1e6)
-        response = await collector.reports(Request(scope, receive))
+        response = await collector.reports(Request(scope, unending().__anext__))
         assert (response.status_code, b"slow" in response.body) == (408, True)
 
     folder = new_folder(tmp_path)

@@ -8,7 +8,7 @@ takes as many connections as there are. Whoever has no token could use up memory
 from __future__ import annotations
 
 from asyncio import Transport
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -38,8 +38,8 @@ class Connection(HttpToolsProtocol):
         self._head, self._since = 0, self.loop.time()
         self._look_later()
         if len(self.connections) > CONNECTIONS:
-            known = (each for each in self.connections if isinstance(each, Connection))
-            waiting = (each for each in known if not each._is_owed_an_answer)
+            held = cast(set[Connection], self.connections)
+            waiting = (each for each in held if not each._is_owed_an_answer)
             longest = min(waiting, key=lambda each: each._since)
             self.connections.discard(longest)
             longest._end()
