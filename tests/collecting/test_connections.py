@@ -111,10 +111,10 @@ class Wire(Transport):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ended = False
+        self.ended = self.written_late = False
 
     def write(self, data: Any) -> None:
-        pass
+        self.written_late |= self.ended
 
     def is_closing(self) -> bool:
         return self.ended
@@ -127,9 +127,10 @@ class Wire(Transport):
 
 
 class Bench:
-    """Connections without a network, to an application that reads a request and never answers."""
+    """Connections without a network, to an application that answers after an event."""
 
     def __init__(self) -> None:
+        self.answers = asyncio.Event()
         self._config = uvicorn.Config(
             self._app, http=Connection, ws="none", interface="asgi3", log_level="error"
         )
@@ -137,7 +138,9 @@ class Bench:
         self._state = ServerState()
 
     async def _app(self, scope: Any, receive: Any, send: Any) -> None:
-        await asyncio.Event().wait()
+        await self.answers.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
 
     def connected(self, *begun: bytes) -> tuple[Connection, Wire]:
         """A new connection that brought some bytes."""
@@ -147,6 +150,11 @@ class Bench:
         for each in begun:
             connection.data_received(each)
         return connection, wire
+
+    @property
+    def tasks(self) -> set[asyncio.Task[None]]:
+        """Requests that are being answered."""
+        return self._state.tasks
 
     def ended(self, wires: list[Wire]) -> list[int]:
         """Which of them were ended."""
@@ -222,6 +230,21 @@ def test_a_second_request_before_the_answer_ends_the_connection() -> None:
         return len(connection.pipeline)
 
     assert asyncio.run(session()) <= 2**10 // len(WHOLE) + 1
+
+
+@pytest.mark.parametrize("more", [WHOLE, WHOLE * 3, UPGRADED + bytes(2 * HEAD_BYTES)])
+def test_an_answer_to_a_connection_that_was_ended_is_not_written(more: bytes) -> None:
+    """The system's transport raises then, and each would put a traceback into the log."""
+
+    async def session() -> bool:
+        bench = Bench()
+        _, wire = bench.connected(WHOLE, more)
+        assert wire.ended
+        bench.answers.set()
+        await asyncio.gather(*bench.tasks)
+        return wire.written_late
+
+    assert not asyncio.run(session())
 
 
 def test_too_many_connections_end_the_one_that_waits_longest(

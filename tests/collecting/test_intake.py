@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -191,6 +192,51 @@ def test_a_full_disk_stores_nothing_and_reports_come_again(tmp_path: Path, call:
     assert taken(intake, messages[2:]) == [True, True]
     assert len(collected(folder)) == 4
     assert len(collected(Folder(folder.path))) == 4
+
+
+def test_a_group_counts_once_where_a_failed_log_could_not_be_cut_at_once(tmp_path: Path) -> None:
+    """It may be whole in the failed log: nobody may send it again before it is gone from there."""
+    folder, faults = new_folder(tmp_path), set[str]()
+
+    def failing(name: str) -> Callable[..., None]:
+        def attempt(*arguments: int) -> None:
+            if name in faults:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            getattr(os, f"f{name}" if name == "truncate" else name)(*arguments)
+
+        return attempt
+
+    intake = Intake(folder, disk=Disk(fsync=failing("fsync"), truncate=failing("truncate")))
+    messages = messages_of(folder, 3)
+    faults |= {"fsync", "truncate"}
+    for message in messages:
+        intake.check(message)
+    for repaired in ("fsync", "truncate"):
+        with pytest.raises(OSError, match="Input/output"):
+            intake.store(messages)
+        faults.remove(repaired)
+    assert intake.store(messages) == ["accepted"] * 3
+    intake.close()
+    assert len(collected(folder)) == 3
+
+
+def test_a_flipped_bit_in_a_sealed_batch_is_refused(tmp_path: Path) -> None:
+    """Else tokens that were spent are taken again, and payloads change without a word."""
+    payloads = np.random.default_rng(0).integers(0, 256, (41, 2)).astype(np.uint8)
+    batches.write_batch(
+        tmp_path, tmp_path, 1, [payloads], np.arange(0, 40_000, 977, dtype=np.uint64)
+    )
+    for name, read in (("batch-1-0", lambda p: list(parts_of_batch(p))), ("batch-1", read_spent)):
+        path = tmp_path / f"{name}.parquet"
+        content, column = path.read_bytes(), pq.read_metadata(path).row_group(0).column(0)
+        end = (column.dictionary_page_offset or 4) + column.total_compressed_size
+        # the last page, with the end of its header
+        for bit in range(8 * (end - 40), 8 * end):
+            changed = bytearray(content)
+            changed[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(changed)
+            with pytest.raises((OSError, ValueError)):
+                read(path)
 
 
 def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(

@@ -130,6 +130,16 @@ def test_records_that_are_missing_or_doubled_are_an_error(tmp_path: Path) -> Non
             Log(path)
 
 
+def test_a_log_under_another_name_is_an_error(tmp_path: Path) -> None:
+    """A copy would count every report twice; a record of another log has its place's number."""
+    path, other = tmp_path / "log-1.bin", tmp_path / "log-2.bin"
+    filled(path)
+    other.write_bytes(path.read_bytes())
+    for read in (Log, read_log):
+        with pytest.raises(CampaignError, match=r"log-2\.bin is damaged at byte 0"):
+            read(other)
+
+
 @pytest.mark.parametrize("call", ["write", "fsync"])
 def test_a_fault_leaves_nothing_half_written(tmp_path: Path, call: str) -> None:
     path = tmp_path / "log-1.bin"

@@ -89,6 +89,11 @@ class TestCost:
     def test_two_deltas_that_reach_one_protect_nothing(self) -> None:
         assert Cost(1.0, 0.5, LABEL) + Cost(1.0, 0.5, LABEL) == UNPROTECTED
 
+    @pytest.mark.parametrize("rho", [math.nan, -1e-9, -math.inf])
+    def test_rho_is_at_least_zero(self, rho: float) -> None:
+        with pytest.raises(ValueError, match="rho must be at least 0, got "):
+            Cost(1.0, rho=rho)
+
     def test_rho_adds_only_where_both_have_one(self) -> None:
         gaussian = Cost(1.0, 1e-6, LABEL, 0.1)
         assert (gaussian + gaussian).rho == pytest.approx(0.2)

@@ -89,5 +89,4 @@ def test_a_lost_party_leaves_the_others_figure_or_a_sentence(
         assert value == pytest.approx(figure_without(name, lost), rel=1e-12)
         paid = [sum((debit.cost for debit in each), NOTHING).epsilon for each in debits]
         assert max(paid) <= 2 * protocol.guarantee.epsilon
-        if on_loss == "fail":
-            assert run.spent.epsilon >= max(paid[party] for party in run.members)
+        assert run.spent.epsilon >= max(paid[party] for party in run.members)

@@ -208,6 +208,12 @@ def test_a_run_begins_again_without_the_lost_party_and_every_book_knows() -> Non
     assert spent == [2.0, 2.0, 2.0, 1.0, 2.0]
 
 
+def test_a_letter_that_comes_after_its_party_was_lost_meets_nobody() -> None:
+    clients, late = binormal_clients(60, 40, 5), [Fault("delay", 3, 1, "down")]
+    run = rehearse(clients, ADAPTIVE, late, noise=silent, on_loss="restart", min_clients=4)
+    assert run.members == (0, 1, 2, 4)
+
+
 @pytest.mark.parametrize("turn", [0, 1, 2])
 def test_masked_values_begin_again_by_themselves_without_a_lost_party(turn: int) -> None:
     """Nothing was released: another session, which costs nothing more; fewer than agreed end it."""

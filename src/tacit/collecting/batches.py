@@ -134,7 +134,7 @@ class StoredReports:
 
 def parts_of_batch(path: Path) -> Iterator[Payloads]:
     """The payloads of a sealed batch, a part at a time, shape (m, bytes)."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
         for part in file.iter_batches(BATCH_REPORTS, columns=["payload"], use_threads=False):
             yield payloads_of(part.column("payload"))
 
@@ -154,7 +154,9 @@ def batch_size(path: Path) -> int:
 
 def read_spent(path: Path) -> NDArray[np.uint64]:
     """The serial numbers of a batch's tokens, ascending."""
-    numbers: NDArray[np.uint64] = pq.read_table(path).column("serial").to_numpy()
+    numbers: NDArray[np.uint64] = (
+        pq.read_table(path, page_checksum_verification=True).column("serial").to_numpy()
+    )
     return numbers
 
 
@@ -168,7 +170,7 @@ def _write(path: Path, name: str, column: Any) -> None:
     """Write one column, whole or not at all."""
     draft = path.with_suffix(".part")
     with draft.open("wb") as file:
-        pq.write_table(pa.table({name: column}), file)
+        pq.write_table(pa.table({name: column}), file, write_page_checksum=True)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)

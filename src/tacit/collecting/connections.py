@@ -42,7 +42,7 @@ class Connection(HttpToolsProtocol):
             waiting = (each for each in held if not each._is_owed_an_answer)
             longest = min(waiting, key=lambda each: each._since)
             self.connections.discard(longest)
-            longest.transport.abort()
+            longest._end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave nothing that keeps what the connection brought."""
@@ -56,14 +56,16 @@ class Connection(HttpToolsProtocol):
             self._head += len(part)
             super().data_received(part)
             if self._head > HEAD_BYTES or self.pipeline:
-                self.transport.abort()
+                self._end()
             if self.transport.is_closing():
                 return
 
     def on_headers_complete(self) -> None:
         """Count anew: what follows is a body or the next head."""
-        self._head = 0
+        self._head, before = 0, self.cycle
         super().on_headers_complete()
+        if self.pipeline:
+            before.disconnected = True
 
     def on_body(self, body: bytes) -> None:
         """Count no bodies; who reads them limits them."""
@@ -74,6 +76,12 @@ class Connection(HttpToolsProtocol):
         """Note since when the next request is awaited."""
         self._since = self.loop.time()
         super().on_response_complete()
+
+    def _end(self) -> None:
+        """End the connection; an answer that is on its way is no error that fills the log."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        self.transport.abort()
 
     @property
     def _is_owed_an_answer(self) -> bool:

@@ -214,7 +214,11 @@ class Intake:
             self._seal()
 
     def _replace_log(self) -> None:
-        """After a fault: a new file, for nothing is known of what fsync says about the old one."""
+        """After a fault: a new file, for nothing is known of what fsync says about the old one.
+
+        The old one is cut first: its group comes again, and would count in both.
+        """
+        self._log.cut()
         new = self._new_log()
         self._log.close()
         self._log = new

@@ -1,12 +1,13 @@
 """An append-only log of reports: a group is written, then fsync returns, then it counts.
 
 A record is a header and a body. The header has the record's number in the log, the body's length
-and CRC-32, and a CRC-32 of its own. So a length is believed only where nothing in the header
-changed, and what a crash leaves at the end is told from damage: it is the beginning of a record,
-and the file ends in it. It was never acknowledged; the next start moves it into a file of its own.
+and CRC-32, and a CRC-32 of its own, over the file's name too: under another name a copy would count
+twice. So a length is believed only where nothing in the header changed, and what a crash leaves at
+the end is told from damage: it is the beginning of a record, and the file ends in it. It was never
+acknowledged; the next start moves it into a file of its own.
 Anything else that does not check stops the reader, and stays as it is. After a failed write or
 fsync nothing is known about the file's end: it is cut to the last good record, and never written
-again.
+again. Before a report that was in that end is taken again, the cut must be on disk.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -21,7 +23,7 @@ from zlib import crc32
 from tacit.collecting.errors import CampaignError
 
 FIELDS, HEADER = struct.Struct("<IHI"), struct.Struct("<IHII")
-"""Number, length and check of the body; the same with the check of these three."""
+"""Number, length and check of the body; the same with the check of the name and these three."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,7 @@ class Log:
             if torn:
                 self._keep(torn)
             sync_folder(path.parent, self._disk)
-            self._disk.truncate(self._file, self._size)
-            self._disk.fsync(self._file)
+            self.cut()
         except BaseException:
             os.close(self._file)
             raise
@@ -72,16 +73,27 @@ class Log:
         """
         if self.failed:
             raise OSError(f"{self.path} failed before")
-        group = b"".join(_record(*each) for each in enumerate(bodies, self.records))
+        group = b"".join(_record(self.path, *each) for each in enumerate(bodies, self.records))
         try:
             self._write(self._file, group)
             self._disk.fsync(self._file)
         except OSError:
             self.failed = True
-            self._disk.truncate(self._file, self._size)
+            with suppress(OSError):
+                self.cut()
             raise
         self._size += len(group)
         self.records += len(bodies)
+
+    def cut(self) -> None:
+        """Cut the file on disk to the records that were acknowledged.
+
+        Raises
+        ------
+        OSError : when the disk does not; the others may count after a crash then.
+        """
+        self._disk.truncate(self._file, self._size)
+        self._disk.fsync(self._file)
 
     def close(self) -> None:
         """Close the file."""
@@ -126,9 +138,13 @@ def read_log(path: Path) -> list[bytes]:
     return _records(path)[0]
 
 
-def _record(number: int, body: bytes) -> bytes:
+def _record(path: Path, number: int, body: bytes) -> bytes:
     fields = number, len(body), crc32(body)
-    return HEADER.pack(*fields, crc32(FIELDS.pack(*fields))) + body
+    return HEADER.pack(*fields, _check(path, FIELDS.pack(*fields))) + body
+
+
+def _check(path: Path, fields: bytes) -> int:
+    return crc32(path.name.encode() + fields)
 
 
 def _records(path: Path) -> tuple[list[bytes], int, bytes]:
@@ -138,7 +154,8 @@ def _records(path: Path) -> tuple[list[bytes], int, bytes]:
         number, length, body_check, check = HEADER.unpack_from(content, place)
         start = place + HEADER.size
         body = content[start : start + length]
-        sound = crc32(content[place : place + FIELDS.size]) == check and number == len(bodies)
+        fields = content[place : place + FIELDS.size]
+        sound = _check(path, fields) == check and number == len(bodies)
         if sound and len(body) < length:
             break
         if not sound or crc32(body) != body_check:

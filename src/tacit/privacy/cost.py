@@ -66,7 +66,7 @@ class Cost:
     delta : 0 <= delta < 1.
     adjacency : what neighbouring data sets differ in; None only when nothing was spent or nothing
         is protected.
-    rho : the zero-concentrated guarantee, where the mechanism has one (Gaussian noise).
+    rho : the zero-concentrated guarantee, where the mechanism has one (Gaussian noise); at least 0.
     mechanism : what was drawn, where it is known: composition then reads its privacy-loss
         distribution. Costs with and without it differ; see ``figures``.
 
@@ -87,6 +87,8 @@ class Cost:
             raise ValueError(f"epsilon must be at least 0, got {self.epsilon}")
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
+        if self.rho is not None and not self.rho >= 0:
+            raise ValueError(f"rho must be at least 0, got {self.rho}")
 
     def __add__(self, other: Cost) -> Cost:
         """Basic composition; refuses to add guarantees at different adjacencies.
@@ -348,7 +350,8 @@ def _basic(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost
 def _rho(cost: Cost) -> float | None:
     if cost.rho is not None:
         return cost.rho
-    return cost.epsilon**2 / 2 if cost.delta == 0 else None
+    # a product of floats overflows to infinity, a power to an error
+    return cost.epsilon * cost.epsilon / 2 if cost.delta == 0 else None
 
 
 def _zero_concentrated(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:

@@ -321,9 +321,9 @@ class _Stage:
             messages = coordinator.close()
             late, self._late = self._late, []
             for way, index, message in late:
-                if way == "down":
+                if way == "down" and index in parties:
                     self._down(coordinator, parties[index], index, message)
-                else:
+                elif way == "up":
                     self._up(coordinator, index, message)
             self._round += 1
 

@@ -135,6 +135,8 @@ def test_draws_of_a_file_are_refused_where_they_do_not_fit() -> None:
     law = ErrorLaw((stairs(np.array([1.0, 2.0]), [9, 4], [5.0, 1.0]),))
     (entry,) = law.to_dict()
     again = law_of([entry])
+    whole = law_of([{**entry, "epsilon": [2**64, 1]}])
+    assert float(whole.reach(np.array(1.0), 0.9)) > 0
     assert float(again.reach(np.array(1.0), 0.9)) == float(law.reach(np.array(1.0), 0.9))
     with pytest.raises(ValueError, match="must have one shape, got"):
         law_of([{**entry, "inner": [1]}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -131,6 +132,19 @@ def test_a_party_confirms_one_answer_and_after_its_counts() -> None:
     first.step.answer(session.parts[0], first, NoNoise(), states[0])
     with pytest.raises(HomomorphicError, match="were not sent yet"):
         confirm_answer.answer(session.parts[0], query, NoNoise(), states[0])
+
+
+@pytest.mark.parametrize("name", ["digest", "answer", "tags"])
+def test_a_number_is_no_message(name: str) -> None:
+    """``bytes(number)`` would be so many zeros, of as much memory as the aggregator likes."""
+    session = Session(checked())
+    answer = session.made()
+    query = session.confirmation(digest(answer))
+    if name != "digest":
+        query = session.opening(answer, joined(session.tags([digest(answer)] * PARTIES)))
+    asked = replace(query, broadcast={**query.broadcast, name: 32})
+    with pytest.raises(HomomorphicError, match=f"the {name} must be bytes, got int"):
+        session.answer(0, asked)
 
 
 def test_tags_are_of_a_party_a_digest_and_a_session() -> None:

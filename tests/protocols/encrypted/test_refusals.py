@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.running.session.coordinating.coordinator import Coordinator
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, verified
+from tacit.running.session.party import service
 from tacit.running.session.party.answers import REFUSED
 from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
@@ -262,6 +264,37 @@ def test_one_party_that_keeps_its_notes_suffices(
     assert liar.confirmed() == {}
     put_back(2)
     assert liar.opened(liar.confirmed()) == [REFUSED] * 3
+
+
+@pytest.mark.parametrize("write", [0, 1])
+def test_parties_that_are_stopped_over_a_confirmation_remember_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: int
+) -> None:
+    """All of them, in each session, between the files that they write; then asked again."""
+    liar, written = Liar.among(tmp_path, "masked"), list[Path]()
+    monkeypatch.setattr(aggregator, "log_uniform", lambda *_: 2**60)
+    sessions = [liar.begun() for _ in range(3)]
+    asked = [liar.ahead(*session, rounds=3) for session in sessions]
+
+    def stopped(path: Path, content: bytes) -> None:
+        if len(written) == write:
+            raise OSError("stopped")
+        written.append(path)
+        whole(path, content)
+
+    whole = service._replace
+    monkeypatch.setattr(service, "_replace", stopped)
+    for messages in asked:
+        for index, message in messages.items():
+            written.clear()
+            with contextlib.suppress(OSError):
+                liar.desk(index).answer(message)
+    monkeypatch.setattr(service, "_replace", whole)
+    said = []
+    for number, ((coordinator, _), messages) in enumerate(zip(sessions, asked, strict=True)):
+        answers = liar.ahead(coordinator, messages, rounds=1)
+        said += [liar.asked(number, answers[number])] if answers else []
+    assert said.count(REFUSED) <= 1
 
 
 def test_other_settings_are_another_refusal(

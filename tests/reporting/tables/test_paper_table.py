@@ -21,11 +21,11 @@ def test_values_have_a_line_for_every_figure() -> None:
     assert all(len(row) == len(COLUMNS) for row in rows)
 
 
-def test_a_name_is_no_formula_and_ends_no_cell() -> None:
-    named = Result.of(content("exact-histogram"), "=1+1|x\n")
-    assert "'=1+1|x" in as_csv([named])
+def test_a_name_is_no_formula_and_no_link_and_ends_no_cell() -> None:
+    named = Result.of(content("exact-histogram"), "=1+1|[x](y)\n")
+    assert "'=1+1|[x](y)" in as_csv([named])
     lines = as_markdown([named]).splitlines()
-    assert lines[2].startswith("| =1+1\\|x | AUC | ")
+    assert lines[2].startswith("| =1+1\\|\\[x](y) | AUC | ")
 
 
 @pytest.mark.parametrize("name", ["=1", " =1", "+1", "-1", "@a", "\t=1", "\n=1", "\uff1d1"])

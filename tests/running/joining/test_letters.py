@@ -72,7 +72,10 @@ def test_a_changed_invitation_says_what_is_wrong(
 
 
 @pytest.mark.parametrize("kind", [Invitation, Answer])
-@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"kind":' * 30_000, b"[" * (2**20 + 1), b""])
+@pytest.mark.parametrize(
+    "content",
+    [b"[" * 100_000, b'{"kind":' * 30_000, b"[" * (2**20 + 1), b"", rb'{"kind": "tacit-\ud800"}'],
+)
 def test_a_file_that_is_no_letter_is_refused(
     kind: type[Invitation] | type[Answer], content: bytes
 ) -> None:

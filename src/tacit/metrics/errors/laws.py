@@ -349,7 +349,8 @@ def _draws_of(entry: Mapping[str, Any]) -> Draws:
     if not widths.shape == inner.shape == epsilon.shape == weights.shape:
         shapes = [each.shape for each in (weights, widths, inner, epsilon)]
         raise ValueError(f"weights, widths, inner and epsilon must have one shape, got {shapes}")
-    return StaircaseDraws(weights, widths, inner, epsilon)
+    # of integers above 64 bits NumPy makes objects
+    return StaircaseDraws(weights, widths, inner, epsilon.astype(np.float64))
 
 
 def laplace_law(errors: Floats) -> ErrorLaw:

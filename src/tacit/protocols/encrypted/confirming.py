@@ -45,6 +45,7 @@ from tacit.protocols.encrypted.sessions import (
     ConfirmedAnswer,
     Seat,
     as_field,
+    bytes_of,
     check_none_pending,
     seat_of,
 )
@@ -78,7 +79,7 @@ def confirm_answer(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     PublicRefusalError : where an answer under the same settings was refused before, or is confirmed
         and not accepted.
     """
-    seat, confirmed = seat_of(state), bytes(query.broadcast["digest"])
+    seat, confirmed = seat_of(state), bytes_of(query, "digest")
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
     if seat.confirmed is not None:

@@ -303,6 +303,19 @@ def as_parts(value: Field) -> list[bytes]:
     return [value.part(index, index + 1).values.tobytes() for index in range(value.clients)]
 
 
+def bytes_of(query: Query, name: str) -> bytes:
+    """A value that all parties are sent, which must be bytes: ``bytes(number)`` would make zeros.
+
+    Raises
+    ------
+    HomomorphicError : for any other value.
+    """
+    value = query.broadcast[name]
+    if not isinstance(value, bytes):
+        raise HomomorphicError(f"the {name} must be bytes, got {type(value).__name__}")
+    return value
+
+
 def seat_of(state: ClientState) -> Seat:
     """The session in which a batch is.
 

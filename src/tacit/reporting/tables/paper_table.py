@@ -67,5 +67,5 @@ def _plain(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A name that cannot end its cell or its line, and is no tag."""
-    return " ".join(re.sub(r"[\\|<]", r"\\\g<0>", text).split())
+    """A name that cannot end its cell or its line, and is no tag and no link."""
+    return " ".join(re.sub(r"[\\|<\[]", r"\\\g<0>", text).split())

@@ -274,6 +274,8 @@ def _fields(content: bytes, kind: str, *names: str) -> dict[str, str]:
     what = kind.removeprefix("tacit-").partition("/")[0]
     try:
         fields: Any = json.loads(content) if len(content) <= MAX_LETTER else None
+        # half of a pair of surrogates is in no text that can be signed or written
+        json.dumps(fields, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict) or not str(fields.get("kind")).startswith("tacit-"):

@@ -136,6 +136,13 @@ def test_a_cost_at_another_adjacency_is_one_without_limit_where_nothing_follows(
     assert run.most_spent == UNPROTECTED
 
 
+def test_a_cost_beyond_all_numbers_is_stated_and_stops_nothing() -> None:
+    most = {"epsilon": 1e200, "delta": 0.0, "adjacency": "label", "rho": None}
+    run = lied_to("fedauc", lambda index, cost: most if index == 0 else cost)
+    assert run.most_spent.epsilon == 1e200
+    assert run.server_result is not None
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -148,6 +155,8 @@ def test_a_cost_at_another_adjacency_is_one_without_limit_where_nothing_follows(
         {"delta": None},
         {"adjacency": "village"},
         {"rho": "much"},
+        {"rho": float("nan")},
+        {"rho": -1.0},
     ],
     ids="-".join,
 )

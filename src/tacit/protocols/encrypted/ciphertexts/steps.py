@@ -26,6 +26,7 @@ from tacit.protocols.encrypted.sessions import (
     Seat,
     as_field,
     as_parts,
+    bytes_of,
     check_records,
     met,
     new_members,
@@ -137,10 +138,10 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     state.take(NOTE)
     session = seat.known_meeting.session
     with single_refusal(query, state, seat):
+        answer = bytes_of(query, "answer")
         if query.protocol.adversary == MALICIOUS:
-            answer = bytes(query.broadcast["answer"])
-            check_confirmed(seat, answer, bytes(query.broadcast["tags"]))
-        answers = read(query.broadcast["answer"], Kind.ANSWER, session, EVERYBODY)
+            check_confirmed(seat, answer, bytes_of(query, "tags"))
+        answers = read(answer, Kind.ANSWER, session, EVERYBODY)
         estimate: Certain = _party(query.protocol, seat).decrypted(answers)
     return tell(estimate, clients, query, state)
 

@@ -24,6 +24,7 @@ from tacit.protocols.encrypted.sessions import (
     PARTIES,
     RANGE_DIGITS,
     as_field,
+    bytes_of,
     seat_of,
 )
 from tacit.protocols.shared.class_scores import one_against_rest
@@ -89,7 +90,7 @@ def open_masked_classes(
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
     party = party_of(settings, seat)
-    answers = pieces(query.broadcast["answer"], len(settings.classes))
+    answers = pieces(bytes_of(query, "answer"), len(settings.classes))
     figures = [
         _opened(class_party(party, number), answer, settings.perturbed)
         for number, answer in enumerate(answers)

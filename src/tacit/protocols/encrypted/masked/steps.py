@@ -23,6 +23,7 @@ from tacit.protocols.encrypted.sessions import (
     Seat,
     as_field,
     as_parts,
+    bytes_of,
     check_records,
     met,
     new_members,
@@ -143,9 +144,9 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
     with single_refusal(query, state, seat):
-        answer = bytes(query.broadcast["answer"])
+        answer = bytes_of(query, "answer")
         if query.protocol.adversary == MALICIOUS:
-            check_confirmed(seat, answer, bytes(query.broadcast["tags"]))
+            check_confirmed(seat, answer, bytes_of(query, "tags"))
         estimate: Certain = party_of(query.protocol, seat).decrypted([answer])
     return tell(estimate, clients, query, state)
 

@@ -1,7 +1,8 @@
 """Answers a coordinator's messages on a party's own machine, one process a message.
 
-Order of what is made durable: the debit in the ledger, then where the run stands, then the reply
-leaves. A process that dies in between has spent what its ledger says, and sent nothing; the
+Order of what is made durable: the debit in the ledger, then the notes that outlive the run, then
+where the run stands, with the reply, which then leaves. So no reply is repeated of which other runs
+know nothing. A process that dies in between has spent what its ledger says, and sent nothing; the
 message, sent again, is answered anew and paid again. It is declined where such an answer leaves
 once (``debits.Debit``): nothing tells this state from an older copy that was put back. Every
 message that is answered has its debit, even of zero, so that a state that is older than the ledger
@@ -220,13 +221,13 @@ class PartyDesk:
             revealed = party.revealed()
             if revealed is not None:
                 self._write_revealed(session, revealed)
+            content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
+            if content != before:
+                _replace(self.party_file.state / CLIENT_STATE_FILE, content)
             _replace(state, party.state)
             if party.failure:
                 _tell(printable(party.failure))
             self._tell_cost(party, spent, ledger)
-            content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
-            if content != before:
-                _replace(self.party_file.state / CLIENT_STATE_FILE, content)
             return reply
 
     def _tell_cost(self, party: Party, before: Cost, ledger: Ledger) -> None:
