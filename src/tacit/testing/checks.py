@@ -346,13 +346,18 @@ def check_errors(case: ErrorCase) -> None:
     False alarms, over the choice of the seed: with 2,500 repetitions the error of the standard
     deviation is 1.4 % (2.2 % for the heavier tails of staircase noise) and that of the coverage
     0.44 %, so that a correct protocol misses a bound with probability below 1e-5; with 1,200
-    repetitions below 1e-2. It catches wrong variance formulas and unknown bias.
+    repetitions below 1e-2. Where an error of approximation is more than a third of that by noise,
+    intervals may cover more: of one data set it is the same in every run. It catches wrong variance
+    formulas and unknown bias.
     """
     clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
     server_result = repeat_results(clients, case.protocol, case.repeats, seed=11)
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
     assert abs(ratio - 1.0) <= MAX_DEVIATION
-    assert COVERED[0] <= coverage <= COVERED[1]
+    approximates = np.mean(server_result.approximation_error) > np.mean(
+        server_result.privacy_error
+    ) / 3
+    assert COVERED[0] <= coverage <= (1.0 if approximates else COVERED[1])
 
 
 def check_wrong_noise(case: ErrorCase, factor: float) -> None:

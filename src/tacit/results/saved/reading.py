@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from tacit.data.scaling.units import PROBABILITY
 from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
+from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.saved.integrity import fingerprint
 from tacit.results.saved.schema import SCHEMA_FILES, check_result
 
@@ -147,9 +148,9 @@ class Result:
         return cls(label, content)
 
     @property
-    def figure(self) -> str:
+    def figure(self) -> Figure:
         """What was estimated."""
-        return "AUC" if "auc" in self.content else str(self.content["figure"])
+        return AUC_FIGURE if "auc" in self.content else Figure(self.content["figure"])
 
     @property
     def estimate(self) -> Estimated:
