@@ -277,7 +277,7 @@ def targets_of(
         if candidate.client == 0 and 0 < candidate.cost.epsilon < math.inf and _heard(candidate)
     )
     guarantee = protocol.guarantee
-    beyond = any(exceeds(each.cost, guarantee) for each in spending)
+    beyond = any(each.cost.epsilon > guarantee.epsilon * (1 + 1e-9) for each in spending)
     if (len(spending) > 1 or beyond) and math.isfinite(guarantee.epsilon):
         targets.append(Target(WHOLE_RUN, spending, guarantee, default, one_by_one, tight))
     return targets

@@ -194,9 +194,7 @@ class ComparisonResult(ServerResult):
 
     def within(self, limits: tuple[float, float]) -> Self:
         """The result with the difference's limits, and those of an AUC for both models."""
-        models = {"first": self.first, "second": self.second}
-        both = {
-            name: None if each is None else each.within(AUC_FIGURE.limits)
-            for name, each in models.items()
-        }
-        return replace(super().within(limits), **both)
+        first, second = (
+            each and each.within(AUC_FIGURE.limits) for each in (self.first, self.second)
+        )
+        return replace(super().within(limits), first=first, second=second)
