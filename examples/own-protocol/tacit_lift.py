@@ -54,7 +54,7 @@ def count_zones(clients: tp.Clients, query: tp.Query) -> dict[str, NDArray[np.in
     return {"zones": count_in_zones(clients, query.broadcast["window"])}
 
 
-def window_of(cells: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+def window_of(cells: NDArray[Any], variance: float) -> NDArray[np.float64]:
     """Two cell edges between which the top decile surely begins, shape (..., 2)."""
     above = np.cumsum(cells[..., ::-1], axis=-1)[..., ::-1]
     room = SURE * np.sqrt(variance * np.arange(CELLS, 0, -1))
@@ -64,7 +64,7 @@ def window_of(cells: NDArray[np.float64], variance: float) -> NDArray[np.float64
     return np.stack([low, np.maximum(high, low + 1)], axis=-1) / CELLS
 
 
-def lift_of(zones: NDArray[np.float64]) -> tuple[Any, Any, Any]:
+def lift_of(zones: NDArray[Any]) -> tuple[Any, Any, Any]:
     """The lift, its derivative by every count, and the error for not knowing the window's order.
 
     The top decile lacks some records beside those above the window. They are taken at random from

@@ -141,7 +141,7 @@ def by_hand(shares: Callable[[tp.Query], int | None] | None) -> Step:
     def answer(
         clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
     ) -> Mapping[str, Any]:
-        exact = sum_squares.answer(clients, query, tp.NoNoise(), state)
+        exact: Any = sum_squares.answer(clients, query, tp.NoNoise(), state)
         share = Fraction(clients.count, query.broadcast["clients"])
         part = query.protocol.epsilon / 2
         drawn = {
@@ -163,7 +163,7 @@ class Vanishing(Sound):
     steps = (by_hand(lambda query: query.broadcast["clients"]),)
 
     def conversation(self, clients: int) -> tp.Conversation:
-        reply = yield tp.Query(self.steps[0], self, {"clients": clients}, view=tp.View.SUM)
+        reply: Any = yield tp.Query(self.steps[0], self, {"clients": clients}, view=tp.View.SUM)
         value = np.asarray(reply["errors"]) / (UNITS * np.maximum(reply["records"], 1))
         error = np.full_like(value, 0.01)
         return tp.ServerResult(value, error, error, error, error)

@@ -136,7 +136,7 @@ def test_the_smallest_epsilon_is_the_least_that_a_plan_recommends() -> None:
     made = tacit.plan(40_000, 4_000, 10, 1.0, "secure-sum", metric="Brier score", target=0.05)
     assert made.recommended is not None
     assert 0.125 <= (made.recommended.smallest_epsilon or 0) < 0.14
-    with pytest.raises(ValueError, match="take a larger epsilon than 0.12"):
+    with pytest.raises(ValueError, match=r"take a larger epsilon than 0\.12"):
         tacit.evaluate(binormal_clients(30, 70, 5), Brier(0.12), seed=1)
 
 

@@ -41,6 +41,7 @@ class Figure(str):
         limits: tuple[float, float] = EVERYWHERE,
         max_error: float = math.inf,
     ) -> Figure:
+        """The text with what is known of the figure."""
         made = super().__new__(cls, title)
         made.key, made.limits, made.max_error = key, limits, max_error
         return made

@@ -474,14 +474,15 @@ def check_forecast(protocol: Protocol) -> None:
     epsilon = protocol.guarantee.epsilon
     scenario = Scenario(4000, 1600, 4, epsilon if math.isfinite(epsilon) else 1.0)
     shape, metric = Shape(0.8), Metric.of_figure(protocol.figure)
+    clients = protocol.fitted(scenario.drawn(shape, seed=3))
+    protocol = protocol.sized_for(clients)
     try:
         forecast = protocol.forecast(scenario, shape, metric)
     except ValueError:
         return
     if forecast is None or not 0 < forecast.error < math.inf:
         return
-    clients = protocol.fitted(scenario.drawn(shape, seed=3))
-    result = repeat_results(clients, protocol.sized_for(clients), FORECAST_REPEATS, seed=7)
+    result = repeat_results(clients, protocol, FORECAST_REPEATS, seed=7)
     observed = math.sqrt(np.nanmean((result.value - protocol.exact(clients)) ** 2))
     ratio = forecast.error / observed
     assert FORECAST_RATIO[0] <= ratio <= FORECAST_RATIO[1], "the forecast is wrong"

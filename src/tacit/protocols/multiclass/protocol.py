@@ -35,7 +35,7 @@ With ``secure-sum`` a second round has the larger part of epsilon: one number a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
