@@ -130,7 +130,7 @@ class SilentBrier(Brier):
 class LocalArea(Brier):
     """A protocol of somebody else's that estimates the AUC."""
 
-    name, figure = "local-area", "AUC"
+    name = "local-area"
     trusts: ClassVar[tuple[Trust, ...]] = (Trust.LOCAL, Trust.EACH)
 
     def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
