@@ -412,7 +412,7 @@ def check_small(case: ErrorCase) -> None:
     """On 300 and on 2,000 records intervals cover nearly as often as they say.
 
     Over 12 data sets and 25 runs of each. False alarm: were all runs of a data set to cover or miss
-    together, 3 of 12 would miss with probability 0.02; where they are independent, one of 300
+    together, 2 of 12 would miss, which fails, with probability 0.12; where they are independent, one of 300
     intervals with 95 % falls below 0.85 with probability 1e-10. Power: intervals that cover 0.77
     are rejected with probability above 0.99 where runs are independent. It catches errors that hold
     for many records only, such as a choice made from a noisy first round.
