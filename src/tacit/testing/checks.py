@@ -412,10 +412,10 @@ def check_small(case: ErrorCase) -> None:
     """On 300 and on 2,000 records intervals cover nearly as often as they say.
 
     Over 12 data sets and 25 runs of each. False alarm: were all runs of a data set to cover or miss
-    together, 2 of 12 would miss, which fails, with probability 0.12; where they are independent, one of 300
-    intervals with 95 % falls below 0.85 with probability 1e-10. Power: intervals that cover 0.77
-    are rejected with probability above 0.99 where runs are independent. It catches errors that hold
-    for many records only, such as a choice made from a noisy first round.
+    together, 2 of 12 would miss, which fails, with probability 0.12 over the seeds, which are
+    fixed; where runs are independent, the coverage of 300 intervals falls below 0.85 with
+    probability 1e-10. Power: coverage of 0.77 is then rejected with probability above 0.99. It
+    catches errors that hold for many records only, such as a choice from a noisy first round.
     """
     for records in SMALL:
         covered: list[float] = []
