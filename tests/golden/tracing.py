@@ -18,6 +18,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, View
 from tacit.protocol.encoding.queries import encode_query
+from tacit.protocol.releases import conducted
 from tacit.running.session.coordinating.coordinator import RunError
 from tacit.running.session.party.debits import Debit, Debited, Guard
 from tacit.testing.federations import binormal_clients
@@ -109,7 +110,7 @@ def _conversation(
 ) -> Iterator[Line]:
     """Every query, what its step declares, and the reply."""
     state = ClientState()
-    conversation = protocol.conversation(clients.count)
+    conversation = conducted(protocol, clients.count)
     query, turn = next(conversation), 0
     while True:
         at = f"{place}/{turn}-{query.step.name}"

@@ -18,7 +18,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.forecast import Forecast, placement
-from tacit.protocol.declarations.metric import Metric, wanted
+from tacit.protocol.declarations.metric import AUC, Metric, wanted
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.dpauc.forecast import dpauc_forecast
 from tacit.protocols.dpauc.protocol import DPAUC
@@ -151,7 +151,8 @@ def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
 def test_encryption_refuses_rare_classes() -> None:
     scenario = Scenario(1_000_000, 100, 10, 1.0)
     protocol = EncryptedAUC(most_records=scenario.records)
-    assert encrypted_forecast(protocol, scenario, EVEN).obstacle
+    forecast = encrypted_forecast(protocol, scenario, EVEN)
+    assert forecast.error > AUC.max_error
 
 
 def test_paper_forms_are_not_planned() -> None:
@@ -335,5 +336,5 @@ def test_straight_distribution_functions_hardly_bias() -> None:
 def test_a_drowned_class_is_an_obstacle() -> None:
     assert Forecast(0.01, 0.0, 100, 13.0).obstacle
     assert Forecast(0.01, 0.0, 100, 12.0).obstacle is None
-    assert Forecast(0.2, 0.2).obstacle
+    assert Forecast(0.2, 0.2, max_error=AUC.max_error).obstacle
     assert Forecast(math.inf).obstacle

@@ -39,6 +39,7 @@ from tacit.protocol.declarations.forecast import Family, Forecast
 from tacit.protocol.declarations.metric import Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
+from tacit.results.figure import AUC_FIGURE
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat
 
@@ -130,7 +131,7 @@ class SilentBrier(Brier):
 class LocalArea(Brier):
     """A protocol of somebody else's that estimates the AUC."""
 
-    name, figure = "local-area", "AUC"
+    name, figure = "local-area", AUC_FIGURE
     trusts: ClassVar[tuple[Trust, ...]] = (Trust.LOCAL, Trust.EACH)
 
     def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:

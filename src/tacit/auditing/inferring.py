@@ -32,6 +32,7 @@ from tacit.protocol.declarations.audits import (
     LabelAttack,
     synthetic_records,
 )
+from tacit.results.figure import Figure
 from tacit.running.simulation import replicate, simulate
 
 Labels = NDArray[np.int8]
@@ -78,7 +79,7 @@ def exposures_of(protocol: Protocol, sizes: AttackSizes = FULL, seed: int = 0) -
     attacks: list[Attack] = [_judged(attack) for attack in declared or ()]
     if protocol.gives_curve:
         attacks += [whole_curve, few_labels]
-    if protocol.figure == "AUC" and limited:
+    if Figure.of(protocol.figure).is_auc and limited:
         attacks.append(one_more_record)
     if declared is None and limited:
         attacks.append(received_fields)

@@ -250,7 +250,7 @@ def targets_of(
     tight: bool = True,
     noise: NoiseMaker = simulated,
 ) -> list[Target]:
-    """Every step of a conversation, and the whole run where a record spends in several steps.
+    """Every step of a conversation, and the whole run where it is not one step that spends it all.
 
     Parameters
     ----------
@@ -277,7 +277,8 @@ def targets_of(
         if candidate.client == 0 and 0 < candidate.cost.epsilon < math.inf and _heard(candidate)
     )
     guarantee = protocol.guarantee
-    if len(spending) > 1 and math.isfinite(guarantee.epsilon):
+    beyond = any(each.cost.epsilon > guarantee.epsilon * (1 + 1e-9) for each in spending)
+    if (len(spending) > 1 or beyond) and math.isfinite(guarantee.epsilon):
         targets.append(Target(WHOLE_RUN, spending, guarantee, default, one_by_one, tight))
     return targets
 

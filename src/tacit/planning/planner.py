@@ -18,7 +18,7 @@ from tacit.planning.families import (
 from tacit.planning.result import Plan
 from tacit.planning.searching import fewest_records, smallest_epsilon
 from tacit.privacy.persons import check_per_person
-from tacit.protocol.declarations.forecast import Family
+from tacit.protocol.declarations.forecast import NO_FORECAST, Family
 from tacit.protocol.declarations.metric import AREA, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape, plausible_shapes
 from tacit.protocol.declarations.trust import Trust
@@ -183,8 +183,8 @@ def _candidate(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) ->
     protocol = best_settings(family, scenario, shapes[:COMPARED_SHAPES])
     forecasts = []
     for shape in shapes:
-        forecast = protocol.forecast(scenario, shape, family.metric)
-        if forecast is None:
+        forecast = family.forecast(protocol, scenario, shape)
+        if forecast is NO_FORECAST:
             return None
         forecasts.append(forecast)
     errors = [forecast.error for forecast in forecasts]

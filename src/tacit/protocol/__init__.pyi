@@ -21,7 +21,13 @@ from .declarations.laws import ErrorCase, LawTraits
 from .declarations.metric import AUC, Metric
 from .declarations.scenario import Scenario, Shape
 from .declarations.threats import ThreatModel
-from .declarations.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
+from .declarations.traffic import (
+    Round,
+    Traffic,
+    measured_forecast,
+    measured_traffic,
+    traffic_of_rounds,
+)
 from .declarations.trust import Trust
 from .foundations import (
     NOTHING,
@@ -31,10 +37,12 @@ from .foundations import (
     Cost,
     Curve,
     DataError,
+    Figure,
     Histogram,
     NoiseSource,
     NoNoise,
     Ragged,
+    RandomisedResponse,
     ServerResult,
     SimulatedNoise,
     SystemNoise,
@@ -72,6 +80,7 @@ __all__ = [
     "ExactSum",
     "Family",
     "Field",
+    "Figure",
     "Forecast",
     "Guesses",
     "Histogram",
@@ -88,6 +97,7 @@ __all__ = [
     "Protocol",
     "Query",
     "Ragged",
+    "RandomisedResponse",
     "Released",
     "Reply",
     "Round",
@@ -113,6 +123,7 @@ __all__ = [
     "check_budget",
     "check_scores_in_unit_interval",
     "kind_of",
+    "measured_forecast",
     "measured_traffic",
     "protocol_names",
     "protocol_of",

@@ -24,6 +24,7 @@ from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.protocol.client_state import ClientState, Lasting
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted
+from tacit.protocol.declarations.metric import Metric
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.replies import Field, Reply, stack, total
 from tacit.protocol.settings.declaring import check_choices, setting, settings_of
@@ -41,10 +42,10 @@ from tacit.protocol.steps import (
     step,
     unshared,
 )
+from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
-    from tacit.protocol.declarations.metric import Metric
     from tacit.protocol.declarations.scenario import Scenario, Shape
     from tacit.protocol.declarations.traffic import Traffic
     from tacit.protocol.one_count import OneCount
@@ -82,8 +83,8 @@ class Protocol(Declarations, ABC):
     """
 
     name: ClassVar[str]
-    figure: ClassVar[str] = "AUC"
-    """What the protocol estimates."""
+    figure: ClassVar[str] = AUC_FIGURE
+    """What the protocol estimates: a ``Figure``, or a text where there is no more to say of it."""
     query_types: ClassVar[tuple[type, ...]] = ()
     """Frozen dataclasses whose values the server may send; they check themselves when made."""
     state_types: ClassVar[tuple[type, ...]] = ()
@@ -142,7 +143,7 @@ class Protocol(Declarations, ABC):
     @property
     def needs_both_classes(self) -> bool:
         """Whether the figure is undefined where all records have one label."""
-        return self.figure == "AUC"
+        return Figure.of(self.figure).is_auc
 
     @property
     def draws_noise(self) -> bool:
@@ -207,7 +208,7 @@ class Protocol(Declarations, ABC):
         planning = _planning_of(cls)
         if planning is not None:
             return planning.families(scenario, metric)
-        if not cls.trusts or metric.title != cls.figure:
+        if not cls.trusts or metric != Metric.of_figure(cls.figure):
             return ()
         settings = getattr(cls, "__dataclass_fields__", {})
         budget = {"epsilon": scenario.epsilon} if "epsilon" in settings else {}

@@ -38,6 +38,7 @@ from tacit.protocol.replies import Reply
 from tacit.protocol.settings.trusts import Each, SecureSum, trust_of
 from tacit.protocol.steps import Layout, Participation, Query, Step, View, step
 from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
+from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 
 ANSWERED = "clients"
@@ -216,7 +217,7 @@ class Sums:
             value,
             np.sqrt(self._variance_of(gradient, np.ndim(value))),
             np.broadcast_to(sampling_error, np.shape(value)),
-            **{"positives": unknown, "negatives": unknown, "protection": self.protection, **more},
+            **{"positives": unknown, "negatives": unknown, **more},
         )
 
     def _variance_of(self, gradient: Mapping[str, Any], axes: int) -> Floats:
@@ -235,11 +236,6 @@ class Sums:
             name: np.moveaxis(np.asarray(self.reply[name], np.float64), -1, 0) for name in self.sums
         }
         return replace(self, sums=sums, answered=1, noises=Fraction(1))
-
-    @property
-    def protection(self) -> Cost | None:
-        """What the noise that arrived supports; None where it suffices for the guarantee."""
-        return total_protection((self,))
 
 
 def total_protection(rounds: Sequence[Sums]) -> Cost | None:
@@ -274,8 +270,39 @@ def ask(
     fields: Fields = step.fields(query)
     if isinstance(trust, SecureSum):
         check_shares(protocol, fields)
-    reply = yield query
-    if view is View.EACH:
+    return _received(query, (yield query))
+
+
+def conducted(protocol: Any, clients: int) -> Generator[Query, Reply, ServerResult]:
+    """A protocol's conversation, whose result says what follows from what the protocol declares.
+
+    Its figure has the declared limits, and its protection is what the noise of all releases
+    supports, where the result says neither.
+
+    Parameters
+    ----------
+    protocol, clients : as in ``Protocol.conversation``.
+    """
+    conversation, rounds = protocol.conversation(clients), list[Sums]()
+    query = next(conversation)
+    while True:
+        reply = yield query
+        if query.step.releases is not None:
+            rounds.append(_received(query, reply))
+        try:
+            query = conversation.send(reply)
+        except StopIteration as ended:
+            result: ServerResult = ended.value.within(Figure.of(protocol.figure).limits)
+            if rounds and result.protection is None:
+                return replace(result, protection=total_protection(rounds))
+            return result
+
+
+def _received(query: Query, reply: Reply) -> Sums:
+    """What the reply to a query for a release tells the server."""
+    protocol, fields = query.protocol, query.step.fields(query)
+    clients, trust = query.broadcast[ANSWERED], trust_of(protocol)
+    if query.view is View.EACH:
         received = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
         answered = next(iter(received.values())).shape[-1]
         sums, noises = (

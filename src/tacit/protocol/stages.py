@@ -15,6 +15,7 @@ import numpy as np
 from tacit.arrays import Integers
 from tacit.protocol.conversation import Protocol, Query
 from tacit.protocol.devices import CountedReports, DeviceReports, Payloads
+from tacit.protocol.releases import conducted
 from tacit.results.server_result import ServerResult
 
 BATCH_REPORTS = 2**18
@@ -85,7 +86,7 @@ def conversed(
     stages : the reports of the stages that are over, in order.
     """
     queries, counts = list[Query](), list[Integers]()
-    conversation = protocol.conversation(expected)
+    conversation = conducted(protocol, expected)
     try:
         query = next(conversation)
         while True:

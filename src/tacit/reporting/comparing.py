@@ -134,7 +134,7 @@ def _difference(first: Result, second: Result) -> Difference:
     draws = [first_estimate.laplace_error, second_estimate.laplace_error]
     draws = [sum(draws)] if shared else draws
     value = second_estimate.centre - first_estimate.centre
-    most = 1.0 if first.figure == "AUC" else math.inf
+    most = 1.0 if first.figure.is_auc else math.inf
     return Difference(
         first.label,
         second.label,

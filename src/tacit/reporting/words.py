@@ -108,7 +108,7 @@ def headline_sentences(result: Result) -> list[str]:
             "The noise left no signal: nothing can be said of this figure. More records, or a "
             "larger epsilon, would."
         ]
-    if result.figure != "AUC":
+    if not result.figure.is_auc:
         return _certainty(result)
     whole = estimate.has_interval and estimate.interval[0] <= 0 and estimate.interval[1] >= 1
     if whole and estimate.is_certain:

@@ -29,6 +29,7 @@ from tacit.results.evaluation_entries import (
     software_entry,
 )
 from tacit.results.evaluation_rows import error_rows, privacy_rows, protocol_line, traffic_row
+from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.measures.clinic import THRESHOLDS
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import ReleaseDrift, drift_between
@@ -97,7 +98,7 @@ class Evaluation:
     clients: int
     positives: float
     noise: str
-    figure: str = "AUC"
+    figure: str = AUC_FIGURE
     exact: float | None = None
     warnings: tuple[str, ...] = ()
     histogram: Histogram | None = field(default=None, repr=False)
@@ -137,7 +138,7 @@ class Evaluation:
         ------
         AttributeError : for another figure, which is in ``estimate``.
         """
-        if self.figure != "AUC":
+        if not Figure.of(self.figure).is_auc:
             raise AttributeError(f"this result has no AUC; its estimate is a {self.figure}")
         return self.estimate
 
@@ -383,7 +384,7 @@ class Evaluation:
             [
                 {
                     "protocol": self.protocol["name"],
-                    ("auc" if self.figure == "AUC" else "estimate"): figures["value"],
+                    Figure.of(self.figure).key: figures["value"],
                     "standard_error": figures["standard_error"],
                     "privacy_error": figures["privacy_error"],
                     "sampling_error": figures["sampling_error"],

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.privacy.cost import Cost
 from tacit.results.estimate import Estimate, finite
+from tacit.results.figure import Figure
 from tacit.results.shuffled import Shuffled
 from tacit.results.traffic import Traffic
 
@@ -28,7 +29,7 @@ def figure_entry(figure: str, estimate: Estimate) -> dict[str, Any]:
     population = estimate.interval(0.95, about="population")
     entry = estimate.to_dict() | {"population_interval": [finite(x) for x in population]}
     entry["limits"] = [finite(limit) for limit in estimate.limits]
-    if figure == "AUC":
+    if Figure.of(figure).is_auc:
         return {"auc": entry}
     return {"figure": figure, "estimate": entry}
 

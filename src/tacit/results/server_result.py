@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,10 @@ from tacit.metrics.errors.laws import ErrorLaw
 from tacit.metrics.errors.quantiles import laplace_normal_reach
 from tacit.privacy.cost import Cost
 from tacit.results.class_sizes import class_size_warning, class_too_small, is_class_too_small
-from tacit.results.curves.curve import UNIT, Curve
+from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Estimate
+from tacit.results.figure import AUC_FIGURE, EVERYWHERE
 from tacit.results.parts.breakdown import Breakdown
 from tacit.results.parts.sites import Sites
 
@@ -40,7 +42,8 @@ class ServerResult:
     protection : what the noise that arrived supports, where that is less than what clients spent.
     warnings : sentences about this result; only written when there is no replicate axis.
     scales : clients whose scores are evidently of another scale, where the server saw scores.
-    limits : the least and the largest value that the figure can have.
+    limits : the least and the largest value that the figure can have; a run sets those that the
+        protocol's figure has, where there are none.
     breakdown : figures of classes or of private groups; None where there are none.
     sites : the figures of every client that released its own counts; None where none did.
     silence : why no figure may be given, where class sizes alone do not say it; empty for nothing.
@@ -62,7 +65,7 @@ class ServerResult:
     protection: Cost | None = None
     warnings: tuple[str, ...] = ()
     scales: ScaleDifference | None = None
-    limits: tuple[float, float] = UNIT
+    limits: tuple[float, float] = EVERYWHERE
     breakdown: Breakdown | None = None
     sites: Sites | None = None
     silence: str = ""
@@ -86,6 +89,10 @@ class ServerResult:
     def estimate(self) -> Estimate:
         """The result of a single run as one estimate, less its known bias and within limits."""
         return self._raw_estimate().within(self.limits)
+
+    def within(self, limits: tuple[float, float]) -> Self:
+        """The result with the figure's limits, unless it has limits of its own."""
+        return replace(self, limits=limits) if self.limits == EVERYWHERE else self
 
     def published(self) -> ServerResult:
         """The result of a single run as it is published: a figure, or the reason for none.
@@ -184,3 +191,10 @@ class ComparisonResult(ServerResult):
 
     first: ServerResult | None = None
     second: ServerResult | None = None
+
+    def within(self, limits: tuple[float, float]) -> Self:
+        """The result with the difference's limits, and those of an AUC for both models."""
+        first, second = (
+            each and each.within(AUC_FIGURE.limits) for each in (self.first, self.second)
+        )
+        return replace(super().within(limits), first=first, second=second)

@@ -14,6 +14,7 @@ from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
 from tacit.protocol.encoding.fields import bytes_sent
+from tacit.protocol.releases import conducted
 from tacit.results.server_result import ServerResult
 from tacit.running.spending import Payment, most_spent
 
@@ -77,7 +78,7 @@ def simulate(
     payments: list[Payment] = []
     sent = np.zeros(clients.count, dtype=np.int64)
     mpc = False
-    conversation = protocol.conversation(clients.count if asked is None else asked)
+    conversation = conducted(protocol, clients.count if asked is None else asked)
     query = next(conversation)
     while True:
         done = _answer(clients, query, noise, stored, chunk)

@@ -19,6 +19,8 @@ from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
 from tacit.protocol.declarations.laws import ErrorCase
+from tacit.protocol.declarations.metric import Metric
+from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.encoding.fields import decode, encode, reply_of, sizes_by_client, sum_size
 from tacit.protocol.persons import per_record
 from tacit.results.server_result import ServerResult
@@ -30,6 +32,7 @@ from tacit.testing.recording import (
     Loss,
     Recorder,
     Rescaled,
+    ShareRecorder,
     check_sizes,
     loss_between,
     neighbours,
@@ -197,16 +200,24 @@ def two_records(seed: int) -> Clients:
     return Clients.from_arrays(np.array([high, 0.75]), np.array([0, 1]))
 
 
+def far_records(seed: int) -> Clients:
+    """One client of three records, of which two have scores far from the others' range."""
+    far = 10.0 ** np.random.default_rng(seed).integers(2, 4, endpoint=True)
+    return Clients.from_arrays(np.array([-far, 0.25, far]), np.array([1, 0, 1]))
+
+
 def check_neighbours(protocol: Protocol, seed: int) -> None:
     """No neighbour costs more than the step declares, and the worst one nearly that.
 
     Exact, not sampled: the noise that each step asks for against what any neighbour moves.
     Label-private steps are given the same ranks for both data sets, as scores are public there. It
     catches a wrong sensitivity, a private value without noise, be it the largest of a client or in
-    a step that costs nothing, a cost or a size that depends on the records, and a cost far too
-    high.
+    a step that costs nothing, a cost or a size that depends on the records, a cost far too high,
+    and a range of scores that is needed but not declared.
     """
     _check_losses(protocol, protocol.fitted(two_records(seed)))
+    if protocol.score_range is None:
+        _check_losses(protocol, protocol.fitted(far_records(seed)))
     traits, worst = protocol.law_traits, _check_losses(protocol, protocol.fitted(one_client(seed)))
     for cost, losses_of_step in worst:
         nearly = max(loss.delta(MIN_TIGHTNESS * cost.epsilon) for loss in losses_of_step)
@@ -346,13 +357,147 @@ def check_errors(case: ErrorCase) -> None:
     False alarms, over the choice of the seed: with 2,500 repetitions the error of the standard
     deviation is 1.4 % (2.2 % for the heavier tails of staircase noise) and that of the coverage
     0.44 %, so that a correct protocol misses a bound with probability below 1e-5; with 1,200
-    repetitions below 1e-2. It catches wrong variance formulas and unknown bias.
+    repetitions below 1e-2. Where an error of approximation is more than a third of that by noise,
+    intervals may cover more: of one data set it is the same in every run. It catches wrong variance
+    formulas and unknown bias.
     """
     clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
     server_result = repeat_results(clients, case.protocol, case.repeats, seed=11)
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
     assert abs(ratio - 1.0) <= MAX_DEVIATION
-    assert COVERED[0] <= coverage <= COVERED[1]
+    approximates = (
+        np.mean(server_result.approximation_error) > np.mean(server_result.privacy_error) / 3
+    )
+    assert COVERED[0] <= coverage <= (1.0 if approximates else COVERED[1])
+
+
+VANISHED = 1
+"""Clients that are asked and do not answer, in the law about them."""
+
+
+def check_vanishing(protocol: Protocol) -> None:
+    """A client that vanishes weakens no guarantee unless the result says so.
+
+    Where so few clients may answer that their shares are not the whole noise, the result has a
+    ``protection``; and a step that draws shares says among how many clients. It catches noise that
+    is divided among all without ``min_clients`` or ``protection``, and ``shares`` that are missing.
+    """
+    clients, notes = protocol.fitted(binormal_clients(8, 12, 4)), ClientState()
+    for query, _ in conversation_of(clients, protocol, NoNoise(), notes):
+        noise = ShareRecorder()
+        if query.view is View.SUM:
+            query.step.answer(clients, query, noise, notes)
+        said = query.step.shares and query.step.shares(query)
+        assert not noise.shares or said == clients.count, "a step does not declare its shares"
+    asked = clients.count + VANISHED
+    if protocol.min_clients(asked) > clients.count:
+        return
+    noise = ShareRecorder()
+    result = simulate(clients, protocol, noise, asked=asked).server_result
+    whole = all(share >= 1 - 1e-9 for share in noise.shares)
+    assert whole or result.protection is not None, "a client that vanishes weakens the guarantee"
+
+
+SMALL = (300, 2000)
+"""Records on which errors must hold too."""
+
+SMALL_DRAWS, SMALL_REPEATS = 12, 25
+"""Data sets of each size, and runs of each."""
+
+SMALL_COVERED = 0.85
+"""The least fraction of 95 % intervals that must cover on few records."""
+
+
+def check_small(case: ErrorCase) -> None:
+    """On 300 and on 2,000 records intervals cover nearly as often as they say.
+
+    Over 12 data sets and 25 runs of each. False alarm: were all runs of a data set to cover or miss
+    together, 2 of 12 would miss, which fails, with probability 0.12 over the seeds, which are
+    fixed; where runs are independent, the coverage of 300 intervals falls below 0.85 with
+    probability 1e-10. Power: coverage of 0.77 is then rejected with probability above 0.99. It
+    catches errors that hold for many records only, such as a choice from a noisy first round.
+    """
+    for records in SMALL:
+        covered: list[float] = []
+        for seed in range(SMALL_DRAWS):
+            drawn = case.protocol.fitted(drawn_records(records, seed))
+            protocol = case.protocol.sized_for(drawn)
+            result = repeat_results(drawn, protocol, SMALL_REPEATS, seed=seed)
+            known = np.isfinite(result.value) & np.isfinite(result.standard_error)
+            covered += result.covers(protocol.exact(drawn))[known].tolist()
+        assert not covered or np.mean(covered) >= SMALL_COVERED, f"on {records} records"
+
+
+def drawn_records(records: int, seed: int) -> Clients:
+    """Records of a population in which two in five are positive, of four clients."""
+    positives = int(np.random.default_rng(seed).binomial(records, 0.4))
+    return binormal_clients(positives, records - positives, 4, seed=seed)
+
+
+POPULATIONS = 80
+"""Data sets of which the spread of exact figures is known to 8 %."""
+
+SAMPLING_RATIO = (0.65, 1.55)
+"""What the stated sampling error may be, as a multiple of that spread."""
+
+
+def check_sampling(case: ErrorCase) -> None:
+    """The sampling error is the spread of exact figures over data sets of the population.
+
+    Of 80 data sets of 2,000 records. False alarm: 1e-5 (the spread's own error is 8 %). It catches
+    a sampling error that is doubled, or halved.
+    """
+    populations = [
+        case.protocol.fitted(drawn_records(SMALL[-1], seed)) for seed in range(POPULATIONS)
+    ]
+    protocol = case.protocol.sized_for(populations[0])
+    stated = float(simulate(populations[0], protocol, NoNoise()).server_result.sampling_error)
+    if not stated > 0:
+        return
+    spread = float(np.std([protocol.exact(clients) for clients in populations], ddof=1))
+    assert SAMPLING_RATIO[0] <= stated / spread <= SAMPLING_RATIO[1], "the sampling error is wrong"
+
+
+FORECAST_RATIO = (0.5, 2.0)
+"""What the predicted error may be, as a multiple of the observed one."""
+
+FORECAST_REPEATS = 100
+
+
+def check_forecast(protocol: Protocol) -> None:
+    """The predicted error is that of many runs, up to a factor of two.
+
+    Over 100 runs on 4,000 records, whose error is known to 7 %. A forecast that is right within a
+    third is refused with probability below 1e-4, and one that is tripled accepted so seldom. It
+    catches a forecast that is tripled, and one of another figure.
+    """
+    epsilon = protocol.guarantee.epsilon
+    scenario = Scenario(4000, 1600, 4, epsilon if math.isfinite(epsilon) else 1.0)
+    shape, metric = Shape(0.8), Metric.of_figure(protocol.figure)
+    clients = protocol.fitted(scenario.drawn(shape, seed=3))
+    protocol = protocol.sized_for(clients)
+    try:
+        forecast = protocol.forecast(scenario, shape, metric)
+    except ValueError:
+        return
+    if forecast is None or not 0 < forecast.error < math.inf:
+        return
+    result = repeat_results(clients, protocol, FORECAST_REPEATS, seed=7)
+    observed = math.sqrt(np.nanmean((result.value - protocol.exact(clients)) ** 2))
+    ratio = forecast.error / observed
+    assert FORECAST_RATIO[0] <= ratio <= FORECAST_RATIO[1], "the forecast is wrong"
+
+
+def check_limits(protocol: Protocol) -> None:
+    """The figure's limits hold the figure.
+
+    It catches a range that withholds or clips what the protocol estimates.
+    """
+    clients = protocol.fitted(binormal_clients(60, 140, 4))
+    protocol = protocol.sized_for(clients)
+    result = simulate(clients, protocol, NoNoise()).server_result
+    low, high = result.limits
+    assert low - 1e-9 <= protocol.exact(clients) <= high + 1e-9, "limits withhold the figure"
 
 
 def check_wrong_noise(case: ErrorCase, factor: float) -> None:

@@ -50,6 +50,20 @@ class Recorder(NoNoise):
         return drawn
 
 
+@dataclass
+class ShareRecorder(NoNoise):
+    """No noise, but the shares of a sum's noise that were asked for."""
+
+    shares: list[float] = field(default_factory=list)
+    replicates: int | None = None
+
+    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
+        """No noise, and a record of the share."""
+        if isinstance(distribution, PolyaShare):
+            self.shares.append(float(distribution.share))
+        return super().draw(distribution, shape)
+
+
 def flip_chance(distribution: RandomisedResponse | Bits) -> float:
     """The probability of True."""
     if isinstance(distribution, Bits):

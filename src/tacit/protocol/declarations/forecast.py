@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from tacit.protocol.declarations.traffic import Traffic
 
 
-MAX_ERROR = 0.25
-"""Largest error at which an AUC of 0.5 and one of 1 can be distinguished."""
-
-
 @dataclass(frozen=True)
 class Forecast:
     """The predicted error of an estimate about this data's own figure.
@@ -36,14 +32,14 @@ class Forecast:
     bias : how far the mean lies above the exact figure.
     smaller_class, class_error : the smaller class's size, and the standard error with which the
         protocol knows class sizes; 0 where it knows them exactly.
-    max_error : the error above which nothing could be said; the default is for an AUC.
+    max_error : the error above which nothing could be said; a plan sets that of the figure.
     """
 
     standard_error: float
     bias: float = 0.0
     smaller_class: float = math.inf
     class_error: float = 0.0
-    max_error: float = MAX_ERROR
+    max_error: float = math.inf
 
     @property
     def error(self) -> float:
@@ -58,7 +54,7 @@ class Forecast:
                 f"the noise on class sizes, {self.class_error:.3g} records, drowns the smaller "
                 f"class of {self.smaller_class:.0f}"
             )
-        if not self.error <= self.max_error:
+        if not (math.isfinite(self.error) and self.error <= self.max_error):
             return f"the predicted error, {self.error:.2g}, is above {self.max_error}"
         return None
 
@@ -93,7 +89,9 @@ class Family:
     def forecast(self, protocol: Protocol, scenario: Scenario, shape: Shape) -> Forecast:
         """What one of them predicts; an infinite error where it predicts nothing."""
         forecast = protocol.forecast(scenario, shape, self.metric)
-        return NO_FORECAST if forecast is None else forecast
+        if forecast is None:
+            return NO_FORECAST
+        return replace(forecast, max_error=min(forecast.max_error, self.metric.max_error))
 
 
 @dataclass(frozen=True)

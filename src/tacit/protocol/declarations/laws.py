@@ -25,6 +25,8 @@ class LawTraits:
     unordered : why the order of clients and records changes the figure.
     inexact : why a run without noise does not give ``Protocol.noiseless_value``.
     unmeasured_loss : why the privacy loss of a reply cannot be read from the noise that was drawn.
+    few_records : why intervals cover less often on few records.
+    unforecast : why what is forecast is not the error of these settings.
     loose : why the declared cost is larger than what a step spends.
     keeps_state : whether later steps read what clients noted, so that the privacy law has to keep
         their notes.
@@ -38,6 +40,8 @@ class LawTraits:
     unordered: str = ""
     inexact: str = ""
     unmeasured_loss: str = ""
+    few_records: str = ""
+    unforecast: str = ""
     loose: str = ""
     keeps_state: bool = False
     min_clients: int = 1

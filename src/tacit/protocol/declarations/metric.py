@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.measures.measure import REACH
 from tacit.results.measures.names import label, named
 
@@ -13,7 +14,7 @@ AREA, ECE, PRECISION = "auc", "ece", "precision@"
 UNPLANNED = ("e50", "e90", "emax", "ici")
 """Measures that depend on which records are drawn more than on their distribution."""
 
-TITLES = {AREA: "AUC", ECE: "expected calibration error"}
+TITLES = {AREA: AUC_FIGURE, ECE: "expected calibration error"}
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,20 @@ class Metric:
 
         Examples
         --------
-        >>> Metric.of_figure("AUC") == Metric("auc")
+        >>> Metric.of_figure(AUC_FIGURE) == Metric("auc")
         True
         """
-        names = {title: name for name, title in TITLES.items()}
-        return cls(names[figure]) if figure in names else cls(figure, declared=True)
+        return cls() if Figure.of(figure).is_auc else cls(figure, declared=True)
 
     @property
     def title(self) -> str:
         """The metric's name in a sentence, which is the figure of protocols that estimate it."""
         return label(self.name) if self.is_measure else TITLES.get(self.name, self.name)
+
+    @property
+    def max_error(self) -> float:
+        """The error above which an estimate says nothing."""
+        return Figure.of(self.title).max_error
 
     @property
     def is_measure(self) -> bool:

@@ -177,8 +177,10 @@ class HistogramDeclarations(Declarations):
             inexact = "records that report where scores lie are not among those counted"
         elif self.budget == "sample":
             inexact = "records that are assigned to levels are not all"
+        planned_otherwise = self.second_round != 0 or self.budget == "sample"
         return LawTraits(
             inexact=inexact,
+            unforecast="plans use other settings" if planned_otherwise else "",
             unmeasured_loss="bits without flips are no reports" if local else "",
         )
 

@@ -114,6 +114,5 @@ class MissingRecords(MissingDeclarations, Protocol):
             sampling_error=unknown,
             positives=unknown,
             negatives=unknown,
-            protection=sums.protection,
             limits=(0.0, math.inf),
         )

@@ -65,7 +65,7 @@ def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: S
 
 def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:
     """Noisy sums in two rounds and in one, every client's own counts, and exact sums."""
-    if metric.title != MulticlassHistogram.figure:
+    if metric != Metric.of_figure(MulticlassHistogram.figure):
         return []
     named = partial(MulticlassHistogram, classes=scenario.class_names)
     noisy = partial(named, epsilon=scenario.epsilon)
@@ -92,6 +92,8 @@ def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:
 PLANNING = Planning(
     classes_families,
     lambda protocol, scenario, shape, metric: (
-        classes_forecast(protocol, scenario, shape) if metric.title == protocol.figure else None
+        classes_forecast(protocol, scenario, shape)
+        if metric == Metric.of_figure(protocol.figure)
+        else None
     ),
 )

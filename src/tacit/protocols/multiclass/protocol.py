@@ -35,7 +35,7 @@ With ``secure-sum`` a second round has the larger part of epsilon: one number a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Step
-from tacit.protocol.releases import ask, total_protection
+from tacit.protocol.releases import ask
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.trusts import SecureSum
 from tacit.protocols.multiclass.both_rounds import refined
@@ -64,6 +64,7 @@ from tacit.protocols.shared.trees.forest_areas import Areas, areas
 from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
 from tacit.protocols.shared.trees.forests import Block, Votes, count_forest
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.figure import MACRO_AUC
 from tacit.results.server_result import ServerResult
 
 OWN, OTHER, HITS = "own", "other", "hits"
@@ -110,7 +111,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     )
 
     name = "multiclass-histogram"
-    figure = "macro AUC"
+    figure = MACRO_AUC
     categories_setting = "classes"
     scores_by_class = True
     planning_module = f"{__package__}.forecast"
@@ -183,8 +184,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         fields = published(self._first_round(forests))
         second = yield from ask(summed_class_influences, self, clients, fields)
         check_the_same_number(first.answered, second.answered)
-        result = self._refined(forests, fields, second["sums"], float(second.noises))
-        return replace(result, protection=total_protection((first, second)))
+        return self._refined(forests, fields, second["sums"], float(second.noises))
 
     def _first_round(self, forests: Forests) -> FirstRound:
         positives, negatives = forests[OWN], forests[OTHER]

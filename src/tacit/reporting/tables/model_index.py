@@ -86,8 +86,8 @@ def _dataset(result: Result) -> dict[str, Any]:
 
 def _metrics(result: Result) -> list[dict[str, Any]]:
     content = result.content
-    kind = "roc_auc" if result.figure == "AUC" else re.sub(r"\W+", "_", result.figure.lower())
-    made = [_metric(kind, result.figure, result.estimate, _provenance(content))]
+    kind = "roc_auc" if result.figure.is_auc else re.sub(r"\W+", "_", result.figure.lower())
+    made = [_metric(kind, str(result.figure), result.estimate, _provenance(content))]
     if "average_precision" in content:
         estimate = Estimated.of(content["average_precision"])
         made.append(_metric("average_precision", "Average precision", estimate, {}))

@@ -17,6 +17,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
+from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.missing import LeftOut
 from tacit.results.saved.integrity import with_fingerprint
 
@@ -109,7 +110,7 @@ class GroupedEvaluation:
 
     groups: tuple[Group, ...]
     spent: Cost
-    figure: str = "AUC"
+    figure: str = AUC_FIGURE
     notes: tuple[str, ...] = ()
     left_out: LeftOut | None = None
 
@@ -187,7 +188,7 @@ class GroupedEvaluation:
         low, high = group.estimate.interval(level, about)
         if not math.isfinite(high - low):
             return None
-        if self.figure != "AUC":
+        if not Figure.of(self.figure).is_auc:
             return low, high
         low, high = min(max(low, 0.0), 1.0), max(min(high, 1.0), 0.0)
         return None if (low, high) == (0.0, 1.0) else (low, high)

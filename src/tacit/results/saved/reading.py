@@ -15,6 +15,7 @@ from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
 from tacit.results.saved.integrity import SCHEMA, fingerprint
 from tacit.results.saved.schema import check_result
+from tacit.results.figure import AUC_FIGURE, Figure
 
 MAX_FILE = 32 * 2**20
 """The size in bytes above which a file is not read."""
@@ -146,9 +147,9 @@ class Result:
         return cls(label, content)
 
     @property
-    def figure(self) -> str:
+    def figure(self) -> Figure:
         """What was estimated."""
-        return "AUC" if "auc" in self.content else str(self.content["figure"])
+        return AUC_FIGURE if "auc" in self.content else Figure(self.content["figure"])
 
     @property
     def estimate(self) -> Estimated:

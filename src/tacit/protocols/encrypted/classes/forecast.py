@@ -41,7 +41,7 @@ def classes_forecast(protocol: EncryptedClassAUC, scenario: Scenario, shape: Sha
 
 def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:
     """One: an aggregator that follows the protocol."""
-    if metric.title != EncryptedClassAUC.figure:
+    if metric != Metric.of_figure(EncryptedClassAUC.figure):
         return []
     sized = partial(EncryptedClassAUC, classes=scenario.class_names, most_records=scenario.records)
     return [
@@ -81,7 +81,9 @@ def classes_traffic(protocol: EncryptedClassAUC, scenario: Scenario) -> Traffic:
 PLANNING = Planning(
     classes_families,
     lambda protocol, scenario, shape, metric: (
-        classes_forecast(protocol, scenario, shape) if metric.title == protocol.figure else None
+        classes_forecast(protocol, scenario, shape)
+        if metric == Metric.of_figure(protocol.figure)
+        else None
     ),
     classes_traffic,
 )

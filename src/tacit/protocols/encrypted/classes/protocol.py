@@ -43,6 +43,7 @@ from tacit.protocols.encrypted.protocol import (
 )
 from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RefusedAnswer, Seat, pin
 from tacit.protocols.shared.class_scores import scores_by_class
+from tacit.results.figure import MACRO_AUC
 from tacit.results.server_result import ServerResult
 
 LEAST_THRESHOLDS = 5
@@ -122,7 +123,7 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
     )
 
     name = "encrypted-class-auc"
-    figure = "macro AUC"
+    figure = MACRO_AUC
     title_settings = ()
     categories_setting = "classes"
     scores_by_class = True

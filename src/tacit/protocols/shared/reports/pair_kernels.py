@@ -25,6 +25,7 @@ from tacit.metrics.pairwise import (
 from tacit.metrics.ranking import auc
 from tacit.protocols.shared.reports.symbols import Column, SymbolSpace, second_values
 from tacit.results.curves.curve import UNIT
+from tacit.results.figure import AUC_FIGURE
 
 MAX_ASYMMETRY = 1e-9
 """Largest difference of f(a, b) and f(b, a), relative to the largest value of the kernel."""
@@ -210,7 +211,7 @@ KERNELS = {
     ),
     "auc": PairKernel(
         "auc",
-        "AUC",
+        AUC_FIGURE,
         ("labels", "values"),
         lambda space: auc_table(space.sizes[1]),
         lambda clients, space: auc(clients.scores, clients.labels),

@@ -213,7 +213,7 @@ class ForestProtocol(ScaledScores, Protocol):
             reply = yield Query(forest_reports, self)
             return self.conclusion(forests_from_reports(self.blocks(), self.epsilon, reply))
         sums = yield from ask(count_forest, self, clients)
-        result = replace(self.conclusion(self.forests_of(sums)), protection=sums.protection)
+        result = self.conclusion(self.forests_of(sums))
         has_clients = isinstance(self.trust, Each) and has_sites(sums.answered)
         single = np.ndim(next(iter(sums.sums.values()))) == 1
         if has_clients and single:

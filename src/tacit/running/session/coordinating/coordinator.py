@@ -14,6 +14,7 @@ from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import Conversation, Query, View
 from tacit.protocol.encoding.fields import MessageError
 from tacit.protocol.encoding.values import named_values
+from tacit.protocol.releases import conducted
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.transport import Session
 from tacit.running.session.coordinating.exchanges import (
@@ -128,8 +129,7 @@ class Coordinator:
         self.sent_to_others: dict[int, int] = {}
         self._agreement, self._identity = agreement, identity
         self._names = tuple(names)
-        whole = agreement.protocol.conversation
-        self._conversation = whole(len(everybody)) if conversation is None else conversation
+        self._conversation = conversation or conducted(agreement.protocol, len(everybody))
         self._guarantee = of_person(agreement.protocol.guarantee, agreement.per_person)
         self._restarts = restarts
         self._round = -1
