@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, get_type_hints
 
 from tacit.protocol.settings.spelling import spelled
@@ -67,7 +67,7 @@ def chosen(name: str, value: Any, kinds: Sequence[type[Choice]]) -> Choice:
     ValueError: trust: each has no parameter 'dropouts'
     """
     if isinstance(value, Choice) and isinstance(value, tuple(kinds)):
-        return value
+        return _checked(name, value)
     by_word = {kind.word: kind for kind in kinds}
     written = WRITTEN.fullmatch(value) if isinstance(value, str) else None
     word = None if written is None else spelled(written[1], tuple(by_word))
@@ -92,14 +92,26 @@ def choice_kinds(forms: Sequence[Any]) -> tuple[type[Choice], ...]:
     return tuple(form for form in forms if isinstance(form, type) and issubclass(form, Choice))
 
 
+def _checked(name: str, choice: Choice) -> Choice:
+    """A choice whose parameters that are choices are among those that it takes."""
+    types, changed = get_type_hints(type(choice)), {}
+    for each in fields(choice):
+        value, kinds = getattr(choice, each.name), choice_kinds(alternatives(types[each.name]))
+        checked = chosen(f"{name}: {each.name}", value, kinds) if kinds else value
+        if checked is not value:
+            changed[each.name] = checked
+    return replace(choice, **changed) if changed else choice
+
+
 def _parsed(name: str, text: str, kind: Any) -> Any:
-    """A parameter of this type from its text."""
+    """A parameter of this type from its text; of several types the first reads it."""
     kinds = choice_kinds(alternatives(kind))
     if kinds:
         return chosen(name, text, kinds)
-    if not isinstance(kind, type):
+    made = alternatives(kind)[0]
+    if not isinstance(made, type):
         raise ValueError(f"{name} cannot be written as a text")
     try:
-        return kind(text)
+        return made(text)
     except ValueError:
         raise ValueError(f"{name} must be a number, got {text!r}") from None

@@ -86,6 +86,8 @@ class Gini(Choice):
     word = "gini"
 
     def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            object.__setattr__(self, end, float(getattr(self, end)))
         if not (math.isfinite(self.high - self.low) and self.low < self.high):
             raise ValueError(
                 f"a range must run from a lower to a higher end, got {self.low} to {self.high}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -80,6 +80,8 @@ class Range(Choice):
     word = "range"
 
     def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            object.__setattr__(self, end, float(getattr(self, end)))
         if not (math.isfinite(self.high - self.low) and self.low < self.high):
             raise ValueError(
                 f"a range must run from a lower to a higher end, got {self.low} to {self.high}"
@@ -88,7 +90,7 @@ class Range(Choice):
 
     def axis(self, column: Column) -> Axis:
         """How a column is cut."""
-        return Axis(column, low=float(self.low), high=float(self.high), bins=self.bins)
+        return Axis(column, low=self.low, high=self.high, bins=self.bins)
 
     def scaled(self, scale: str) -> Range | Scaled:
         """The whole range from 0 to 1 on a scale instead; another range stays."""
@@ -133,7 +135,7 @@ class Listed(Choice):
     values : the values.
     """
 
-    values: Numbers
+    values: Numbers | Sequence[float]
 
     word = "listed"
 
@@ -142,7 +144,7 @@ class Listed(Choice):
 
     def axis(self, column: Column) -> Axis:
         """The values as the cells of a column."""
-        return Axis(column, grid=self.values)
+        return Axis(column, grid=tuple(self.values))
 
     def scaled(self, scale: str) -> Listed:
         """The same: nothing is cut."""
@@ -202,7 +204,7 @@ class Collision(Kernel):
     values : that there are, ascending.
     """
 
-    values: Numbers
+    values: Numbers | Sequence[float]
 
     word = "collision"
 
@@ -212,7 +214,7 @@ class Collision(Kernel):
     @property
     def axes(self) -> tuple[Axis, ...]:
         """Of the values."""
-        return (Axis("values", grid=self.values),)
+        return (Axis("values", grid=tuple(self.values)),)
 
 
 @dataclass(frozen=True)
@@ -281,7 +283,7 @@ class Own(Kernel):
     """
 
     function: Callable[[Any, Any], Any] | ArrayLike
-    values: Numbers
+    values: Numbers | Sequence[float]
 
     word = "own"
 
@@ -298,9 +300,9 @@ class Own(Kernel):
     @cached_property
     def pair(self) -> PairKernel:
         """The function, as a table."""
-        return user_kernel(self.function, self.values)
+        return user_kernel(self.function, tuple(self.values))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         """Of the values."""
-        return (Axis("values", grid=self.values),)
+        return (Axis("values", grid=tuple(self.values)),)

@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from tacit.metrics.trees import levels_of
-from tacit.protocols.hierarchical.consistent_area import (
+from tacit.protocols.hierarchical.estimate import (
+    LevelCounts,
+    ReportNoise,
     consistent_area,
     consistent_counts,
     leaf_variance,
     planned_variance,
     product_variance,
 )
-from tacit.protocols.hierarchical.level_counts import LevelCounts, ReportNoise
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.hierarchical.traversal import Forms, threshold_factor, traversal_area
+from tacit.protocols.published.ustatistics import Forms, threshold_factor, traversal_area
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 
