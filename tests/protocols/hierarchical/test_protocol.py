@@ -211,10 +211,10 @@ both_kinds = pytest.mark.parametrize("kind", [HierarchicalAUC, PublishedHierarch
 SETTINGS = {
     "consistent": HierarchicalAUC(2.0, 5),
     "consistent, large epsilon": HierarchicalAUC(6.0, 4),
-    "traversal": PublishedHierarchicalAUC(2.0, 5),
-    "traversal, large epsilon": PublishedHierarchicalAUC(6.0, 4),
+    "traversal": PublishedHierarchicalAUC(2.0, 5, scale=PROBABILITY),
+    "traversal, large epsilon": PublishedHierarchicalAUC(6.0, 4, scale=PROBABILITY),
     "every level": HierarchicalAUC(8.0, 4, EveryLevel(1e-3)),
-    "every level, traversal": PublishedHierarchicalAUC(8.0, 4, EveryLevel(1e-3)),
+    "every level, traversal": PublishedHierarchicalAUC(8.0, 4, EveryLevel(1e-3), PROBABILITY),
 }
 REPEATS = 1000
 
