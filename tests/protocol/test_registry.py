@@ -96,7 +96,7 @@ def test_what_is_not_used_is_refused_with_the_choices_that_were_made() -> None:
 
 
 def test_settings_that_were_written_before_a_setting_mean_what_they_did() -> None:
-    written = {"epsilon": 1.0, "estimator": "consistent", "delta": 0.1}
+    written = {"epsilon": 1.0, "levels": "every(delta=0.1)"}
     earlier = protocol_as_written("hierarchical-auc", written)
     assert earlier.settings == written
     assert earlier == protocol_of("hierarchical-auc", {**written, "scale": "even"})

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from tests.protocols.hierarchical.test_estimate import noisy_levels
 
 import tacit
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
@@ -24,6 +23,7 @@ from tacit.protocols.ustatistic.kernels import Gini, Kendall, Listed, Range
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
+from tests.protocols.hierarchical.test_estimate import noisy_levels
 
 
 def walked(levels: LevelCounts, replicate: int) -> float:
