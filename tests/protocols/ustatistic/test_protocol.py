@@ -31,7 +31,6 @@ from tacit.protocols.ustatistic.kernels import (
     Collision,
     Gini,
     Kendall,
-    Kernel,
     Listed,
     Own,
     Range,
@@ -80,7 +79,7 @@ def spread_out(records: int, seed: int = 0) -> Clients:
     return one_each(first, second, rng.random(records) < first)
 
 
-def listed(kernel: Any, values: Sequence[float] = GRID) -> Kernel:
+def listed(kernel: Any, values: Sequence[float] = GRID) -> Any:
     """A kernel on listed values, by its word; or a function of one's own."""
     if not isinstance(kernel, str):
         return Own(kernel, values)
@@ -89,7 +88,7 @@ def listed(kernel: Any, values: Sequence[float] = GRID) -> Kernel:
     return CUT[kernel](Listed(values))
 
 
-def cut(kernel: str, bins: int) -> Kernel:
+def cut(kernel: str, bins: int) -> Any:
     """A kernel on the unit range, cut into so many bins."""
     return CUT[kernel](Range(bins=bins))
 
