@@ -137,10 +137,10 @@ def test_answers_on_every_level_cost_no_more_than_epsilon_and_delta() -> None:
     assert worst == pytest.approx(0.05, rel=1e-6)
 
 
-@pytest.mark.parametrize("answered", [OneLevel(), EveryLevel(0.05)])
-def test_counts_are_unbiased(answered: Choice) -> None:
+@pytest.mark.parametrize("asked", [OneLevel(), EveryLevel(0.05)])
+def test_counts_are_unbiased(asked: Choice) -> None:
     """The expected counts of one record, over every draw and flip, are 1 in its own nodes."""
-    protocol, height = HierarchicalAUC(0.8, levels=str(answered)), 3
+    protocol, height = HierarchicalAUC(0.8, levels=str(asked)), 3
     noise = protocol.report_noise(height)
     for cell in range(8):
         levels = [np.zeros(2**level) for level in range(height + 1)]

@@ -207,7 +207,7 @@ class UStatistic(ReportDeclarations, Protocol):
     def for_unit(self, unit: str) -> UStatistic:
         """The same with the scale of a unit, where the kernel does not depend on distances."""
         scaled = self.function if unit in (self.unit, PERCENT) else self.function.scaled(unit)
-        return self if scaled == self.kernel else replace(self, kernel=scaled)
+        return self if scaled == self.kernel else replace(self, kernel=cast(Any, scaled))
 
     def fitted(self, clients: Clients) -> Clients:
         """The clients with every value moved to the nearest one of its public domain."""
