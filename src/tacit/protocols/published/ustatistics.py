@@ -188,8 +188,10 @@ class PublishedUStatistic(UStatistic):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """Gini's mean difference of a range, as it is the default."""
-        return cases_of(cls.name, {"kernel": "gini(domain=range(bins=4))"}, apart=True)
+        """Bins that suit the number of records, and a few that are given."""
+        return cases_of(
+            cls.name, {"kernel": "gini"}, {"kernel": "gini(domain=range(bins=4))"}, apart=True
+        )
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
