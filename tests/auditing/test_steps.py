@@ -173,8 +173,8 @@ def test_public_coins_fall_alike_and_noise_does_not() -> None:
     [
         ("score-histogram", {"trust": "local", "height": 2}, True),
         ("dpauc", {"thresholds": 7, "second_round": 0.0}, False),
-        ("ustatistic", {"kernel": "gini", "domain": (10.0, 30.0)}, True),
-        ("ustatistic", {"kernel": "collision", "values": (2.0, 5.0)}, True),
+        ("ustatistic", {"kernel": "gini(domain=range(low=10, high=30))"}, True),
+        ("ustatistic", {"kernel": "collision(values=2 5)"}, True),
         ("ustatistic", {"kernel": "kendall"}, True),
     ],
 )

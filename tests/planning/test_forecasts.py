@@ -35,6 +35,10 @@ from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.forecast import paired_forecast
 from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.protocols.published.ustatistics import (
+    PublishedHierarchicalAUC,
+    PublishedUStatistic,
+)
 from tacit.protocols.two_round.forecast import straightness, two_round_forecast
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.forecast import symbols_forecast
@@ -60,7 +64,7 @@ PAIRS: list[tuple[Protocol, Predict, Scenario]] = [
     (TwoRoundAUC(3.0), two_round_forecast, LONE),
     (TwoRoundAUC(3.0, "public"), two_round_forecast, LONE),
     (HierarchicalAUC(3.0, 4), hierarchical_forecast, LONE),
-    (UStatistic("auc", 3.0, bins=8), symbols_forecast, LONE),
+    (UStatistic("auc(domain=range(bins=8))", 3.0), symbols_forecast, LONE),
     (PairedUStatistic("auc", 3.0), paired_forecast, LONE),
     (PairedUStatistic("auc", 3.0, matchings=2, noise="laplace"), paired_forecast, LONE),
 ]
@@ -160,8 +164,8 @@ def test_paper_forms_are_not_planned() -> None:
         dpauc_forecast(DPAUC(1.0, mechanism="laplace"), FEW, EVEN)
     with pytest.raises(ValueError, match="got 'adaptive'"):
         fedauc_forecast(FedAUC(1.0, "laplace", "adaptive"), FEW, EVEN)
-    with pytest.raises(ValueError, match="got 'traversal'"):
-        hierarchical_forecast(HierarchicalAUC(1.0, 4, estimator="traversal"), LONE, EVEN)
+    for published in (PublishedHierarchicalAUC(1.0, 4), PublishedUStatistic("gini", 1.0)):
+        assert published.forecast(LONE, EVEN, AUC) is None
     with pytest.raises(ValueError, match="kernel 'auc', got 'gini'"):
         symbols_forecast(UStatistic("gini", 1.0), LONE, EVEN)
     with pytest.raises(ValueError, match="kernel 'auc', got 'kendall'"):

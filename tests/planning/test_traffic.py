@@ -50,8 +50,8 @@ EXACT = [
     TwoRoundAUC(1.0),
     TwoRoundAUC(1.0, "public"),
     HierarchicalAUC(1.0, 4),
-    UStatistic("auc", 1.0, bins=4),
-    UStatistic("auc", 1.0, bins=200),
+    UStatistic("auc(domain=range(bins=4))", 1.0),
+    UStatistic("auc(domain=range(bins=200))", 1.0),
     PairedUStatistic("auc", 1.0),
     PairedUStatistic("auc", 1.0, matchings=2, noise="laplace"),
 ]

@@ -18,8 +18,8 @@ from tacit.protocol.conversation import ClientState
 from tacit.protocol.mpc import MPCError
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.paired.kernels import kernel_codes
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.protocols.paired.shared_kernels import kernel_codes
 from tacit.running.mpc.frames import Frame
 from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties

@@ -220,7 +220,9 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 
         }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The choice of a text."""
+        """The choice of a text; the protocol reads one with parameters in brackets."""
+        if isinstance(value, str) and "(" in value:
+            return value
         if isinstance(value, str) and value not in self.choices:
             value = self._aliases.get(value.lower().replace("_", "-"), value)
         return super().convert(value, param, ctx)

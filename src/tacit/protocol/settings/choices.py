@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, get_type_hints
 
 from tacit.protocol.settings.spelling import spelled
+from tacit.protocol.settings.types import alternatives
 
 WRITTEN = re.compile(r"\s*([^()\s]+)\s*(?:\(\s*(.*?)\s*\)\s*)?")
 """A choice as a text: its word, and its parameters in brackets."""
+
+BETWEEN = re.compile(r"\s*,(?![^()]*\))\s*")
+"""A comma between parameters, outside the brackets of a parameter that is a choice itself."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """One of the values of a setting, with its parameters; a subclass is a frozen dataclass.
 
-    A parameter is a number or a text. A subclass checks them in ``__post_init__``.
+    A parameter is a number, a text or a choice without choices of its own. A subclass checks them
+    in ``__post_init__``.
     """
 
     word: ClassVar[str]
@@ -62,7 +67,7 @@ def chosen(name: str, value: Any, kinds: Sequence[type[Choice]]) -> Choice:
     ValueError: trust: each has no parameter 'dropouts'
     """
     if isinstance(value, Choice) and isinstance(value, tuple(kinds)):
-        return value
+        return _checked(name, value)
     by_word = {kind.word: kind for kind in kinds}
     written = WRITTEN.fullmatch(value) if isinstance(value, str) else None
     word = None if written is None else spelled(written[1], tuple(by_word))
@@ -71,12 +76,42 @@ def chosen(name: str, value: Any, kinds: Sequence[type[Choice]]) -> Choice:
     kind = by_word[word]
     types, parameters = get_type_hints(kind), {}
     known = {each.name for each in fields(kind)}
-    for part in filter(None, re.split(r"\s*,\s*", written[2] or "")):
+    for part in filter(None, BETWEEN.split(written[2] or "")):
         key, _, text = (side.strip() for side in part.partition("="))
         if key not in known:
             raise ValueError(f"{name}: {word} has no parameter {key!r}")
-        try:
-            parameters[key] = types[key](text)
-        except ValueError:
-            raise ValueError(f"{name}: {key} must be a number, got {text!r}") from None
+        parameters[key] = _parsed(f"{name}: {key}", text, types[key])
+    for each in fields(kind):
+        if each.default is MISSING and each.name not in parameters:
+            raise ValueError(f"{name}: {word} needs {each.name}")
     return kind(**parameters)
+
+
+def choice_kinds(forms: Sequence[Any]) -> tuple[type[Choice], ...]:
+    """The classes of choices among the types of a setting or a parameter."""
+    return tuple(form for form in forms if isinstance(form, type) and issubclass(form, Choice))
+
+
+def _checked(name: str, choice: Choice) -> Choice:
+    """A choice whose parameters that are choices are among those that it takes."""
+    types, changed = get_type_hints(type(choice)), {}
+    for each in fields(choice):
+        value, kinds = getattr(choice, each.name), choice_kinds(alternatives(types[each.name]))
+        checked = chosen(f"{name}: {each.name}", value, kinds) if kinds else value
+        if checked is not value:
+            changed[each.name] = checked
+    return replace(choice, **changed) if changed else choice
+
+
+def _parsed(name: str, text: str, kind: Any) -> Any:
+    """A parameter of this type from its text; of several types the first reads it."""
+    kinds = choice_kinds(alternatives(kind))
+    if kinds:
+        return chosen(name, text, kinds)
+    made = alternatives(kind)[0]
+    if not isinstance(made, type):
+        raise ValueError(f"{name} cannot be written as a text")
+    try:
+        return made(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {text!r}") from None

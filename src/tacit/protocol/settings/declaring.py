@@ -13,7 +13,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from tacit.protocol.settings.choices import Choice, chosen
+from tacit.protocol.settings.choices import Choice, choice_kinds, chosen
 from tacit.protocol.settings.types import alternatives
 
 METADATA = "tacit.setting"
@@ -180,11 +180,6 @@ def _known(each: Field[Any], hint: Any) -> Setting:
     choices = declared.choices or tuple(texts) or tuple(kind.word for kind in choice_kinds(forms))
     optional = each.default is None
     return Setting(each.name, declared, choices, forms, needed, optional, each.default)
-
-
-def choice_kinds(forms: tuple[Any, ...]) -> tuple[type[Choice], ...]:
-    """The classes of choices among the types of a setting."""
-    return tuple(form for form in forms if isinstance(form, type) and issubclass(form, Choice))
 
 
 def settings_of(protocol: Any) -> dict[str, Any]:

@@ -23,9 +23,12 @@ from tacit.protocol.devices import (
     output_counts,
     scale_entry,
 )
-from tacit.protocols.hierarchical.consistent_area import consistent_area, consistent_counts
-from tacit.protocols.hierarchical.level_counts import LevelCounts
-from tacit.protocols.hierarchical.protocol import hadamard_reports, table_of
+from tacit.protocols.hierarchical.estimate import (
+    LevelCounts,
+    consistent_area,
+    consistent_counts,
+    table_of,
+)
 from tacit.protocols.shared.reports.turns import ragged_of
 
 REPORT_BYTES = 4
@@ -36,12 +39,12 @@ class HadamardDevices(DeviceReports):
 
     Parameters
     ----------
-    protocol : a ``HierarchicalAUC`` without a delta.
+    protocol : a ``HierarchicalAUC`` of one level.
     """
 
     def __init__(self, protocol: Any) -> None:
         self._protocol = protocol
-        self.steps = (hadamard_reports,)
+        self.steps = (protocol.steps[-1],)
 
     def instructions(self, query: Query) -> Instructions:
         """The height, and how many of ``2**64`` words flip the bit."""

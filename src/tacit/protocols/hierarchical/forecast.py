@@ -12,8 +12,12 @@ from tacit.metrics.trees import levels_of
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.hierarchical.consistent_area import consistent_area, consistent_counts
-from tacit.protocols.hierarchical.level_counts import LevelCounts, privacy_variance
+from tacit.protocols.hierarchical.estimate import (
+    LevelCounts,
+    consistent_area,
+    consistent_counts,
+    privacy_variance,
+)
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 
 BIT_HEIGHTS = (3, 4, 5, 6, 7, 8)
@@ -26,10 +30,6 @@ def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: 
     The server takes the noise of its influences out of their squares; expected influences have
     none, so ``product`` enters once, as the second order.
 
-    Raises
-    ------
-    ValueError : for the paper's traversal, which is not planned.
-
     Examples
     --------
     >>> scenario = Scenario(40_000, 4_000, 40_000, 1.0)
@@ -37,8 +37,6 @@ def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: 
     >>> round(forecast.standard_error, 3)
     0.038
     """
-    if protocol.estimator != "consistent":
-        raise ValueError(f"plans are for the consistent estimator, got {protocol.estimator!r}")
     height = protocol.height_for(round(scenario.records))
     noise = protocol.report_noise(height)
     positives, negatives = scenario.counts(shape, 1 << height, protocol.scale)

@@ -13,9 +13,9 @@ from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.traffic import Traffic, measured_rounds, traffic_of_rounds
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.encoding.fields import encode
-from tacit.protocols.paired.class_sizes import count_variance
-from tacit.protocols.paired.moments import area_shared_covariance, matching_variance
-from tacit.protocols.paired.noise import RESPONSE
+from tacit.protocols.paired.estimate import area_shared_covariance, matching_variance
+from tacit.protocols.paired.kernels import Area
+from tacit.protocols.paired.noise import RESPONSE, count_variance
 from tacit.protocols.paired.protocol import PairedUStatistic
 
 PAIR_SECONDS, PAIR_BYTES = 3.3e-5, 340
@@ -42,8 +42,8 @@ def paired_forecast(protocol: PairedUStatistic, scenario: Scenario, shape: Shape
     >>> round(forecast.standard_error, 3)
     0.021
     """
-    if protocol.kernel != "auc":
-        raise ValueError(f"plans are for the kernel 'auc', got {protocol.kernel!r}")
+    if not isinstance(protocol.kernel, Area):
+        raise ValueError(f"plans are for the kernel 'auc', got {protocol.function!r}")
     n, (sizes, weight) = scenario.records, client_sizes(scenario)
     count_epsilon = protocol.class_epsilon(sizes)
     counted = weight * count_variance(sizes, count_epsilon)

@@ -6,6 +6,7 @@ pair p. Of an odd number of records the one with the last seat is in no pair.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -76,3 +77,64 @@ def check_seats(seats: Integers, matchings: int) -> None:
         np.sort(seats, axis=-1), np.broadcast_to(np.arange(seats.shape[-1]), seats.shape)
     ):
         raise DataError("in every matching each record has one seat, and each seat one record")
+
+
+@dataclass(frozen=True, eq=False)
+class RecordPairs:
+    """All pairs of records: their clients, and their indices among each client's records.
+
+    Every array has shape (pairs,).
+    """
+
+    first_client: Integers
+    second_client: Integers
+    first_index: Integers
+    second_index: Integers
+
+    @classmethod
+    def of(cls, offsets: Integers, first: Integers, second: Integers) -> RecordPairs:
+        """The pairs of the records ``first`` and ``second``, which count all clients' records.
+
+        Parameters
+        ----------
+        offsets : where each client's records begin and end, shape (K+1,).
+
+        Examples
+        --------
+        >>> record_pairs = RecordPairs.of(np.array([0, 2, 3]), np.array([2]), np.array([1]))
+        >>> record_pairs.first_client.tolist(), record_pairs.second_index.tolist()
+        ([1], [1])
+        """
+        first_client, second_client = (
+            np.searchsorted(offsets, records, side="right") - 1 for records in (first, second)
+        )
+        return cls(
+            first_client,
+            second_client,
+            first - offsets[first_client],
+            second - offsets[second_client],
+        )
+
+    @property
+    def clients(self) -> list[tuple[int, int]]:
+        """The pairs of clients that have pairs of records, the lower first; also with itself."""
+        low = np.minimum(self.first_client, self.second_client)
+        high = np.maximum(self.first_client, self.second_client)
+        client_pairs = np.unique(np.stack([low, high]), axis=1)
+        return [(int(lower), int(higher)) for lower, higher in client_pairs.T]
+
+    def between(self, client: int, other: int) -> Integers:
+        """The indices of the pairs of these two clients."""
+        straight = (self.first_client == client) & (self.second_client == other)
+        crossed = (self.first_client == other) & (self.second_client == client)
+        return np.flatnonzero(straight | crossed)
+
+    def side(self, pairs: Integers, client: int) -> tuple[Integers, NDArray[np.bool_]]:
+        """One client's records in pairs with another client, and whether each is the first."""
+        leading = self.first_client[pairs] == client
+        indices = np.where(leading, self.first_index[pairs], self.second_index[pairs])
+        return indices, leading
+
+    def of_client(self, client: int) -> NDArray[np.bool_]:
+        """Which pairs have a record of this client."""
+        return (self.first_client == client) | (self.second_client == client)

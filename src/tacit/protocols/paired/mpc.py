@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,80 +13,134 @@ from numpy.typing import NDArray
 from tacit.arrays import Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.mechanisms.choices import UniformIntegers
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
-from tacit.protocol.mpc import MPCError, MPCProgram, Peers
-from tacit.protocols.paired.matching import check_seats, seated_pairs
-from tacit.protocols.paired.noise import RESPONSE
-from tacit.protocols.paired.work import PairWork, Terms
-
-if TYPE_CHECKING:
-    from tacit.protocols.paired.protocol import PairedUStatistic
-
+from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, SharedRun, Words
+from tacit.protocols.paired.kernels import (
+    COIN_MODULUS,
+    kernel_codes,
+    noisy_kernel,
+    paired_values,
+    responding_kernel,
+)
+from tacit.protocols.paired.matching import RecordPairs, check_seats, seated_pairs
+from tacit.protocols.paired.noise import RESPONSE, PairNoise
 
 CHUNK = 50_000
 """Number of pairs that two clients compute at once; it bounds their memory."""
 
+COIN_SLACK = 1.0 + 2.0**-40
+"""Factor on a coin's probability: it is rounded up, towards one half, which costs less epsilon."""
 
-@dataclass(frozen=True, eq=False)
-class RecordPairs:
-    """All pairs of records: their clients, and their indices among each client's records.
 
-    Every array has shape (pairs,).
+@dataclass(frozen=True)
+class Terms:
+    """The agreed settings under which a party admits its records to pairs.
+
+    Parameters
+    ----------
+    kernel : the kernel that is computed: a name in ``kernels.COLUMNS``.
+    pair_noise : the noise of a pair.
+    matchings : the largest number of pairs of a record.
+    source : where the client's noise comes from. ``NoNoise()`` checks the arithmetic and is never
+        for a release.
     """
 
-    first_client: Integers
-    second_client: Integers
-    first_index: Integers
-    second_index: Integers
+    kernel: str
+    pair_noise: PairNoise
+    matchings: int
+    source: NoiseSource
 
-    @classmethod
-    def of(cls, offsets: Integers, first: Integers, second: Integers) -> RecordPairs:
-        """The pairs of the records ``first`` and ``second``, which count all clients' records.
+    @property
+    def threshold(self) -> int:
+        """A joint coin flips a value when it falls below this, of ``2**30``."""
+        if isinstance(self.source, NoNoise):
+            return 0
+        threshold = math.ceil(self.pair_noise.flip * COIN_MODULUS * COIN_SLACK)
+        return min(threshold, COIN_MODULUS // 2)
+
+
+class PairWork:
+    """A party's records in pairs: it admits no record to more pairs than agreed.
+
+    Parameters
+    ----------
+    terms : what was agreed.
+    rows : this party's records, shape (2, n), as ``paired_values`` takes them.
+    """
+
+    def __init__(self, terms: Terms, rows: NDArray[Any]) -> None:
+        if rows.ndim != 2 or rows.shape[0] != 2:
+            raise ValueError(f"records have two rows, got an array of shape {rows.shape}")
+        self._terms = terms
+        self._rows = np.ascontiguousarray(rows, dtype=np.float64)
+        self._pairs_by_record = np.zeros(rows.shape[1], dtype=np.int64)
+
+    def shares(
+        self,
+        run: SharedRun,
+        indices: NDArray[Any],
+        leading: NDArray[Any],
+        chunk: int,
+    ) -> Iterator[Words]:
+        """This party's shares of noisy values of pairs with another party's records, in chunks.
 
         Parameters
         ----------
-        offsets : where each client's records begin and end, shape (K+1,).
-
-        Examples
-        --------
-        >>> record_pairs = RecordPairs.of(np.array([0, 2, 3]), np.array([2]), np.array([1]))
-        >>> record_pairs.first_client.tolist(), record_pairs.second_index.tolist()
-        ([1], [1])
+        run : the computation of the two parties.
+        indices : which of this party's records is in each pair, shape (m,).
+        leading : whether it is the first of the pair, shape (m,).
+        chunk : how many pairs are computed at once.
         """
-        first_client, second_client = (
-            np.searchsorted(offsets, records, side="right") - 1 for records in (first, second)
-        )
-        return cls(
-            first_client,
-            second_client,
-            first - offsets[first_client],
-            second - offsets[second_client],
-        )
+        if indices.shape != leading.shape or chunk < 1:
+            raise ValueError(f"{indices.size} indices, {leading.size} orders, chunks of {chunk}")
+        self._admit(indices)
+        agreed = self._terms
+        function = self._function(run.arrays)
+        name = (agreed.kernel, agreed.pair_noise.kind, agreed.threshold)
+        for start in range(0, indices.size, chunk):
+            part = slice(start, start + chunk)
+            records = self._rows[:, indices[part]]
+            codes = kernel_codes(agreed.kernel, records, leading[part])
+            inputs = np.vstack([codes, self._noise(records.shape[1])])
+            yield run.shares(name, function, inputs, [inputs.shape] * 2)
 
-    @property
-    def clients(self) -> list[tuple[int, int]]:
-        """The pairs of clients that have pairs of records, the lower first; also with itself."""
-        low = np.minimum(self.first_client, self.second_client)
-        high = np.maximum(self.first_client, self.second_client)
-        client_pairs = np.unique(np.stack([low, high]), axis=1)
-        return [(int(lower), int(higher)) for lower, higher in client_pairs.T]
+    def alone(self, first: NDArray[Any], second: NDArray[Any]) -> Integers:
+        """Noisy values of pairs of this party's records, shape (m,)."""
+        if first.shape != second.shape:
+            raise ValueError(f"{first.size} first records and {second.size} second ones")
+        self._admit(np.concatenate([first, second]))
+        agreed = self._terms
+        values = paired_values(agreed.kernel, self._rows[:, first], self._rows[:, second])
+        inside = np.zeros((1, values.size), dtype=np.bool_)
+        noisy = agreed.pair_noise.applied(values[np.newaxis], inside, agreed.source)
+        return np.asarray(noisy[0], dtype=np.int64)
 
-    def between(self, client: int, other: int) -> Integers:
-        """The indices of the pairs of these two clients."""
-        straight = (self.first_client == client) & (self.second_client == other)
-        crossed = (self.first_client == other) & (self.second_client == client)
-        return np.flatnonzero(straight | crossed)
+    def _admit(self, indices: NDArray[Any]) -> None:
+        """Count the pairs of every record, and refuse more than were agreed."""
+        size = self._pairs_by_record.size
+        if indices.dtype != np.int64 or np.any((indices < 0) | (indices >= size)):
+            raise ValueError(f"indices of records must be from 0 to {size - 1}")
+        pairs_by_record = self._pairs_by_record + np.bincount(indices, minlength=size)
+        if pairs_by_record.max(initial=0) > self._terms.matchings:
+            raise ValueError(
+                f"a record may be in {self._terms.matchings} pairs, got {pairs_by_record.max()}"
+            )
+        self._pairs_by_record = pairs_by_record
 
-    def side(self, pairs: Integers, client: int) -> tuple[Integers, NDArray[np.bool_]]:
-        """One client's records in pairs with another client, and whether each is the first."""
-        leading = self.first_client[pairs] == client
-        indices = np.where(leading, self.first_index[pairs], self.second_index[pairs])
-        return indices, leading
+    def _function(self, arrays: Any) -> Function:
+        agreed = self._terms
+        if agreed.pair_noise.kind == RESPONSE:
+            return responding_kernel(agreed.kernel, agreed.threshold, arrays)
+        return noisy_kernel(agreed.kernel, arrays)
 
-    def of_client(self, client: int) -> NDArray[np.bool_]:
-        """Which pairs have a record of this client."""
-        return (self.first_client == client) | (self.second_client == client)
+    def _noise(self, pairs: int) -> Integers:
+        """This party's random row: half of a coin, or a draw or half a draw of noise."""
+        agreed, source = self._terms, self._terms.source
+        if agreed.pair_noise.kind == RESPONSE:
+            return source.draw(UniformIntegers(COIN_MODULUS), (pairs,))
+        return source.draw(agreed.pair_noise.part, (pairs,))
 
 
 @dataclass(frozen=True)
@@ -117,11 +172,11 @@ class PairsProgram(MPCProgram):
             the records.
         DataError : for seats by which a record would be in more pairs than agreed.
         """
-        settings: PairedUStatistic = query.protocol
+        settings = query.protocol
         seats = _seats(query)
         record_pairs = RecordPairs.of(_offsets(peers, seats.values.shape[-1]), *_paired(seats))
         pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
-        terms = Terms(settings.kernel, pair_noise, settings.pairs_a_record, noise)
+        terms = Terms(settings.function, pair_noise, settings.pairs_a_record, noise)
         work, index = PairWork(terms, settings.rows(clients)), peers.index
         values = np.zeros(record_pairs.first_client.size, dtype=np.int64)
         for lower, higher in record_pairs.clients:
@@ -143,7 +198,7 @@ class PairsProgram(MPCProgram):
         ------
         ValueError : for another number of shares, or values that cannot be.
         """
-        settings: PairedUStatistic = query.protocol
+        settings = query.protocol
         seats = _seats(query)
         first, second = _paired(seats)
         record_pairs = RecordPairs.of(seats.offsets, first, second)

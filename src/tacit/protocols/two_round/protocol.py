@@ -13,7 +13,9 @@ G^-) d(F^+ - G^+)``, G the true distribution functions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -31,9 +33,13 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
+from tacit.protocol.declarations.audits import AuditCase, cases_of
+from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.shared.declared import NO_REPORTS, ReportDeclarations
 from tacit.protocols.shared.reports.turns import (
     Turns,
     drawn_turns,
@@ -43,17 +49,42 @@ from tacit.protocols.shared.reports.turns import (
     late,
     late_cost,
     records_of,
+    renew_turns,
     reports_of,
     take_turn,
 )
+from tacit.protocols.shared.threats import LOCAL, LOCAL_PAGE
 from tacit.protocols.two_round.assignment import RoundAssignment, assigned_rounds
-from tacit.protocols.two_round.declared import TwoRoundDeclarations
 from tacit.protocols.two_round.estimate import Result, result_of, several_result
 from tacit.protocols.two_round.first_round import FirstRound, first_round_slots
 from tacit.protocols.two_round.second_round import Influence, reported_numbers
 
 ONE_REPLICATE = 2**26
 """Stated size of a replicate: replicates use the same turns, so they run one at a time."""
+
+RECORDS = 8
+"""Number of records of an audit, so that some report in each round."""
+
+DISTRIBUTIONS = "Both classes' distributions, as far as the first round's noisy reports tell them."
+
+BY_LABELS = {
+    "private": ThreatModel(
+        LOCAL,
+        "Exactly: each client's number of records, and in which round each spoke. With noise: one "
+        "report of every record.",
+        DISTRIBUTIONS,
+        "Numbers of records, and the order in which they were sent.",
+        LOCAL_PAGE,
+    ),
+    "public": ThreatModel(
+        LOCAL,
+        "Exactly: every label, each client's number of records, and in which round each spoke. "
+        "With noise: one report about every record's score.",
+        DISTRIBUTIONS,
+        "Labels: the server sees every one of them.",
+        LOCAL_PAGE,
+    ),
+}
 
 
 @step(once=True)
@@ -131,7 +162,7 @@ def report_influences(
 
 
 @dataclass(frozen=True)
-class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
+class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
     """The AUC from one locally private report of every record.
 
     Parameters
@@ -165,9 +196,14 @@ class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
     scale: str = scale_setting()
 
     name = "two-round-auc"
-    planning_module = f"{__package__}.forecast"
+    planning_module = "tacit.protocols.two_round.forecast"
     state_types = (Turns,)
     steps = (draw_turns, report_cells, report_influences)
+    draws_by_step = MappingProxyType({"report_influences": 4_000})
+    trials_divisor = 8
+    audit_records = RECORDS
+    threats = staticmethod(lambda settings: BY_LABELS[settings.get("labels", "private")])
+    law_traits = LawTraits(inexact="reports are debiased all the same", unmeasured_loss=NO_REPORTS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,6 +258,23 @@ class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
         model = self.first_round.model(counts, assignment.positive_fraction)
         private, bits = self.labels == "private", self.mechanism == "bit"
         return Influence(model, self.epsilon, private, bits, assignment.sizes)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """Private and public labels."""
+        return cases_of(cls.name, {}, {"labels": "public"}, records=RECORDS, apart=True)
+
+    def renew_state(self, clients: Clients, state: ClientState) -> None:
+        """Keep the turns that were drawn, without a look at the records."""
+        renew_turns(clients, state)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Labels by default, and private."""
+        return {
+            "local-two-round": cls(1.0),
+            "local-two-round-private": cls(1.0, labels="private"),
+        }
 
 
 def _published(plans: list[Influence], single: bool) -> dict[str, Any]:

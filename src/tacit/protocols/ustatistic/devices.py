@@ -24,7 +24,6 @@ from tacit.protocol.devices import (
 )
 from tacit.protocols.shared.reports.symbols import Axis
 from tacit.protocols.shared.reports.turns import ragged_of
-from tacit.protocols.ustatistic.steps import random_symbols
 
 SYMBOL_BYTES = 2
 
@@ -46,7 +45,7 @@ class SymbolDevices(ReportsByInput):
 
     def __init__(self, protocol: Any, devices: int) -> None:
         self._protocol, self._devices = protocol, devices
-        self.steps = (random_symbols,)
+        self.steps = (protocol.steps[-1],)
 
     def instructions(self, query: Query) -> Instructions:
         """The axes of the space, and how many of ``2**64`` words replace a symbol, or keep it."""

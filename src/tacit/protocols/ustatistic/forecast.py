@@ -12,8 +12,9 @@ from tacit.privacy.local.symbols import SymbolResponse
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.shared.reports.pair_kernels import KERNELS, PairTables, opposite_classes
+from tacit.protocols.shared.reports.pair_kernels import PairTables, opposite_classes
 from tacit.protocols.ustatistic.estimate import area_result
+from tacit.protocols.ustatistic.kernels import Area, Range
 from tacit.protocols.ustatistic.protocol import UStatistic
 
 BINS = (2, 4, 6, 8, 12, 16, 24, 32)
@@ -36,15 +37,16 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
     Examples
     --------
     >>> scenario = Scenario(40_000, 4_000, 40_000, 3.0)
-    >>> forecast = symbols_forecast(UStatistic("auc", 3.0, bins=8), scenario, Shape(0.8))
+    >>> symbols = UStatistic(Area(Range(bins=8)), 3.0)
+    >>> forecast = symbols_forecast(symbols, scenario, Shape(0.8))
     >>> round(forecast.standard_error, 3)
     0.014
     """
-    if protocol.kernel != "auc":
-        raise ValueError(f"plans are for the kernel 'auc', got {protocol.kernel!r}")
+    if not isinstance(protocol.kernel, Area):
+        raise ValueError(f"plans are for the kernel 'auc', got {str(protocol.kernel)!r}")
     space = protocol.space(protocol.bins_for(round(scenario.records)))
     response = SymbolResponse(space.symbols, protocol.epsilon)
-    positives, negatives = scenario.counts(shape, space.symbols // 2, protocol.scale)
+    positives, negatives = scenario.counts(shape, space.symbols // 2, protocol.values_axis.scale)
     expected = np.concatenate([negatives, positives])
     replaced = response.replace_probability * scenario.records / response.symbols
     counts = (response.keep_probability * expected + replaced) * ROUNDING_SLACK
@@ -69,7 +71,7 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
 
 def symbols_families(scenario: Scenario) -> list[Family]:
     """One family, which compares numbers of bins."""
-    symbols = (partial(UStatistic, "auc", scenario.epsilon, bins=bins) for bins in BINS)
+    symbols = (partial(UStatistic, Area(Range(bins=bins)), scenario.epsilon) for bins in BINS)
     return [
         Family(
             accepted(symbols),
@@ -84,7 +86,7 @@ def symbols_families(scenario: Scenario) -> list[Family]:
 def _tables(bins: int) -> tuple[PairTables, Floats]:
     """The kernel's values for pairs of symbols, and which pairs are of both classes."""
     space = UStatistic("auc", 1.0).space(bins)
-    return PairTables.of(KERNELS["auc"], space), opposite_classes(space)
+    return PairTables.of(Area().pair, space), opposite_classes(space)
 
 
 def _pair_mean(table: Floats, record_counts: Floats) -> float:

@@ -15,6 +15,12 @@ from scipy import stats
 
 from tacit import DataError
 from tacit.metrics.ranking import ordered_codes
+from tacit.protocols.paired.estimate import (
+    MatchedSample,
+    all_pairs_variance,
+    area_shared_covariance,
+    matching_variance,
+)
 from tacit.protocols.paired.kernels import (
     BOUNDS,
     GRIDS,
@@ -22,12 +28,6 @@ from tacit.protocols.paired.kernels import (
     paired_values,
 )
 from tacit.protocols.paired.matching import check_seats, drawn_seats, seated_pairs
-from tacit.protocols.paired.moments import (
-    MatchedSample,
-    all_pairs_variance,
-    area_shared_covariance,
-    matching_variance,
-)
 
 UNITS = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1))
 BITS = st.sampled_from([0.0, 1.0])

@@ -1,17 +1,32 @@
-"""The traversal of two trees of noisy counts (Bell et al. 2020, section 4): the AUC by its large
-nodes."""
+"""U-statistics and the AUC in the local model as published: Bell, Bellet, Gascon and Kulkarni 2020.
+
+Section 3, Algorithm 1: every record reports its bin by k-ary randomised response, and the server
+takes the kernel's mean over all pairs of debiased reports. Section 4: every record answers one
+question about its score's cell on a level of a tree, and the server traverses the trees of both
+classes. ``UStatistic`` and ``HierarchicalAUC`` make more of the same reports.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import EVEN, SCALES
 from tacit.metrics.trees import pair_sums
-from tacit.protocols.hierarchical.level_counts import LevelArea, LevelCounts
+from tacit.protocol.declarations.audits import DELTA, AuditCase, cases_of
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocols.hierarchical.estimate import LevelArea, LevelCounts
+from tacit.protocols.hierarchical.protocol import EveryLevel, HierarchicalAUC
+from tacit.protocols.shared.reports.pair_kernels import PairTables
+from tacit.protocols.shared.reports.symbols import SymbolSpace
+from tacit.protocols.ustatistic.kernels import Collision, Gini, Kendall, Own
+from tacit.protocols.ustatistic.protocol import UStatistic
 
 Bits = NDArray[np.bool_]
 
@@ -129,3 +144,103 @@ def _large(counts: Floats, bound: Floats, factor: float) -> Bits:
     least = np.sqrt(factor * bound)[:, np.newaxis] / 2
     raised: Floats = np.maximum(counts, least).prod(axis=-2)
     return raised >= factor * math.sqrt(bound.prod())
+
+
+@dataclass(frozen=True)
+class PublishedUStatistic(UStatistic):
+    """The mean of a kernel over all pairs of records (Bell et al. 2020, Algorithm 1).
+
+    A record's input is rounded to one of k bins, k by Corollary 1 where the domain leaves it open.
+    Its report is that bin with probability ``1 - beta + beta / k``, and any other with ``beta /
+    k``, ``beta = k / (k + exp(epsilon) - 1)`` (Eq. 9). The estimate is the U-statistic of the
+    reports with the kernel ``(e_x - b)' A (e_x' - b) / (1 - beta)^2``, b having ``beta / k``
+    everywhere, and A the kernel's means over pairs of two bins on which values are uniform
+    (section 3). What bins hide of the density is left as it is, and enters the error.
+
+    Parameters
+    ----------
+    kernel : ``Gini()``, ``Collision(values)`` or ``Kendall()``, or their words; or ``Own(function,
+        values)``; each with its domain, as in ``UStatistic``. The paper's AUC is
+        ``PublishedHierarchicalAUC``.
+    epsilon : the privacy budget of every record.
+
+    Raises
+    ------
+    ValueError : as ``UStatistic``.
+
+    Examples
+    --------
+    >>> PublishedUStatistic("gini", 1.0).bins_for(10_000)
+    10
+    """
+
+    kernel: Gini | Collision | Kendall | Own | str = setting(
+        help="the function of two records, with the public domain of its values in brackets"
+    )
+    epsilon: float = setting(help=EPSILON)
+
+    name = "published-ustatistic"
+    planning_module = ""
+
+    def tables(self, space: SymbolSpace) -> PairTables:
+        """The kernel's means over pairs of two bins, as they are."""
+        return replace(super().tables(space), means=self.pair_kernel.plain(space))
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """Bins that suit the number of records, and a few that are given."""
+        return cases_of(
+            cls.name, {"kernel": "gini"}, {"kernel": "gini(domain=range(bins=4))"}, apart=True
+        )
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Values of a range."""
+        return {"published-gini": cls("gini(domain=range(bins=4))", 1.0)}
+
+
+@dataclass(frozen=True)
+class PublishedHierarchicalAUC(HierarchicalAUC):
+    """The AUC of private scores with public classes (Bell et al. 2020, section 4).
+
+    Scores are in a domain of ``2**height`` cells. Frequencies on every level of both classes' trees
+    come from one bit a record, by a row of the Hadamard matrix (B.2): on one level drawn at random,
+    at epsilon, or on every level, at (epsilon, delta) (Theorem 4). The server walks the trees from
+    the root, adds ``h_p1^+ h_p0^-`` and goes on below nodes with many pairs (Eq. 10).
+
+    Parameters
+    ----------
+    epsilon, height, levels : as in ``HierarchicalAUC``.
+    scale : the map of scores to positions, of which equal cells are counted; ``"even"``, the
+        scores themselves, by default.
+
+    Raises
+    ------
+    ValueError : as ``HierarchicalAUC``.
+
+    Examples
+    --------
+    >>> PublishedHierarchicalAUC(epsilon=1.0, height=8).settings["scale"]
+    'even'
+    """
+
+    scale: str = setting(
+        default=EVEN, choices=SCALES, type=str, help="where cells lie; even by default"
+    )
+
+    name = "published-hierarchical"
+    planning_module = ""
+
+    def area(self, levels: LevelCounts, leaves: Floats) -> LevelArea:
+        """The area by the traversal."""
+        return traversal_area(levels)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """One answer a record, and one on every level."""
+        return cases_of(cls.name, {}, {"height": 2, "levels": str(EveryLevel(DELTA))}, apart=True)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """One answer a record."""
+        return {"local-hierarchical-traversal": cls(6.0, 1)}

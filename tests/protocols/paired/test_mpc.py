@@ -7,10 +7,16 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
-from tacit.protocols.paired.kernels import BOUNDS, GRIDS, paired_values
+from tacit.protocols.paired.kernels import (
+    BOUNDS,
+    GRIDS,
+    HALVINGS,
+    comparable_codes,
+    kernel_codes,
+    paired_values,
+)
+from tacit.protocols.paired.mpc import PairWork, Terms
 from tacit.protocols.paired.noise import LAPLACE, RESPONSE, SHARED, PairNoise
-from tacit.protocols.paired.shared_kernels import HALVINGS, comparable_codes, kernel_codes
-from tacit.protocols.paired.work import PairWork, Terms
 from tests.running.mpc.threads import ThreadedParties
 
 pytestmark = pytest.mark.skipif(find_spec("spu") is None, reason="joint computations need SPU")

@@ -7,19 +7,19 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from tacit.metrics.trees import levels_of
-from tacit.protocols.hierarchical.consistent_area import (
+from tacit.protocols.hierarchical.estimate import (
+    LevelCounts,
+    ReportNoise,
     consistent_area,
     consistent_counts,
     leaf_variance,
     planned_variance,
     product_variance,
 )
-from tacit.protocols.hierarchical.level_counts import LevelCounts, ReportNoise
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.hierarchical.traversal import Forms, threshold_factor, traversal_area
+from tacit.protocols.published.ustatistics import traversal_area
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 
@@ -39,46 +39,6 @@ def noisy_levels(seed: int, replicates: int = 3, spread: float = 60.0) -> LevelC
         counts.append(even + noise - noise.mean(axis=-1, keepdims=True))
     reports = np.broadcast_to(CLASSES[:, np.newaxis] / HEIGHT, (replicates, 2, HEIGHT))
     return LevelCounts(CLASSES, counts, reports, ReportNoise(HEIGHT, 3.0, sampled=True))
-
-
-def walked(levels: LevelCounts, replicate: int) -> float:
-    """Bell et al. 2020, section 4, as written: a recursion over nodes; leaves count one half."""
-    negatives, positives = ([own[replicate, k] for own in levels.counts] for k in (0, 1))
-    gain, height = levels.noise.gain, levels.noise.height
-    v = [gain**2 * n * height for n in levels.classes]
-    a = threshold_factor(levels.classes, gain)
-
-    def area(level: int, node: int) -> float:
-        if level == height:
-            return float(negatives[level][node] * positives[level][node]) / 2
-        raised = [
-            max(own[level][node], math.sqrt(a * bound) / 2)
-            for own, bound in zip((negatives, positives), v, strict=True)
-        ]
-        low, high = 2 * node, 2 * node + 1
-        n, p = negatives[level + 1], positives[level + 1]
-        if level > 0 and raised[0] * raised[1] < a * math.sqrt(v[0] * v[1]):
-            return float((n[low] + n[high]) * (p[low] + p[high])) / 2
-        return float(n[low] * p[high]) + area(level + 1, low) + area(level + 1, high)
-
-    return area(0, 0) / levels.pairs
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_the_traversal_is_the_papers_recursion(seed: int) -> None:
-    levels = noisy_levels(seed)
-    area = traversal_area(levels)
-    for replicate in range(3):
-        assert area.value[replicate] == pytest.approx(walked(levels, replicate), rel=1e-12)
-
-
-def test_the_traversal_stops_at_some_nodes_and_not_at_others() -> None:
-    """So that the comparison above sees both."""
-    cell_variance = traversal_area(noisy_levels(0)).cell_variance
-    influences = traversal_area(noisy_levels(0)).influences
-    assert (cell_variance > 0).any()
-    assert any((own == 0).any() for own in influences)
-    assert (influences[-1] != 0).any()
 
 
 @pytest.mark.parametrize(
@@ -139,34 +99,6 @@ def test_variances_of_leaves_and_of_products_are_those_of_the_matrices(height: i
     product = np.trace(won @ covariance @ won.T @ covariance)
     assert product_variance(variances) == pytest.approx(product, rel=1e-9, abs=1e-9)
     assert leaf_variance(variances) == pytest.approx(np.diag(covariance).mean(), rel=1e-9)
-
-
-def test_a_forms_norm_is_that_of_its_matrix() -> None:
-    rng = np.random.default_rng(0)
-    for lowest in (False, True):
-        looked = rng.random(8) < 0.5
-        stopped = ~looked & (rng.random(8) < 0.5)
-        forms = Forms.of(looked, stopped, lowest)
-        identity = np.eye(16)
-        children = np.stack([identity, np.zeros((16, 16))], axis=-2)
-        matrix = forms.influences(children)[:, 1].T
-        centre = np.eye(16) - 1 / 16
-        expected = np.sum((centre @ matrix @ centre) ** 2)
-        assert forms.norm() == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("classes", [(340000.0, 117000.0), (50.0, 1000.0)])
-def test_the_threshold_factor_minimises_the_bound(classes: tuple[float, float]) -> None:
-    """Bell et al. 2020, Theorem 3, with the squared gain as C."""
-    total, least, gain = sum(classes), min(classes), 1.3
-
-    def bound(a: float) -> float:
-        inner = 21 * math.sqrt(2 * total * gain**2 * a) / (math.sqrt(a) - 1)
-        return 2 * total + (4 * a + 1) * least + inner
-
-    factor = threshold_factor(np.array(classes), gain)
-    best = minimize_scalar(bound, bounds=(1.001, 50.0), method="bounded", options={"xatol": 1e-9})
-    assert factor == pytest.approx(best.x, rel=1e-4)
 
 
 def test_the_planned_error_is_that_of_evenly_spread_scores() -> None:

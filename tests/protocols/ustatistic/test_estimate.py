@@ -17,6 +17,6 @@ def test_a_bin_with_most_pairs_of_opposite_classes_is_a_crowd() -> None:
     parts = [(342, 6), (12, 2), (2, 11), (1, 193)]
     labels = np.concatenate([np.repeat([0, 1], part) for part in parts])
     clients = Clients.split(scores, labels.astype(np.int8), clients=10, seed=0)
-    results = repeat_results(clients, UStatistic("auc", 5.0, 4), 200, seed=0)
+    results = repeat_results(clients, UStatistic("auc(domain=range(bins=4))", 5.0), 200, seed=0)
     assert float(np.mean(results.covers(exact_auc(clients)))) > 0.93
     assert 0.005 < float(np.median(results.approximation_error)) < 0.02
