@@ -22,11 +22,11 @@ from benchmarks.timing import clock, row
 from tacit.crypto.homomorphic.bfv import BfvEvaluator, bfv_parameters
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.encrypted.ciphertexts.packing import Scale
+from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.published.fhe.packing import Scale
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
-from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator
+from tacit.protocols.encrypted.masked.sides import MaskedParty
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.running.simulation import simulate

@@ -25,8 +25,8 @@ from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.revealed import revealed_to
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.masked import verified
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
-from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator
+from tacit.protocols.encrypted.masked.sides import MaskedParty
 from tacit.protocols.encrypted.masked.scheme import (
     PRECISION,
     SLACK,

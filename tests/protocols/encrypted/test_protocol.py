@@ -25,15 +25,15 @@ from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.encrypted.ciphertexts.packing import (
+from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.published.fhe.packing import (
     MULTIPLIER_RANGE,
     Layout,
     Numbers,
     Scale,
     uniform_below,
 )
-from tacit.protocols.encrypted.ciphertexts.steps import (
+from tacit.protocols.published.fhe.steps import (
     introduce,
     open_answer,
     send_counts,

@@ -24,7 +24,7 @@ from tacit.protocol.conversation import (
     stack,
 )
 from tacit.protocol.encoding.values import decode_values
-from tacit.protocols.encrypted.ciphertexts.packing import Scale
+from tacit.protocols.published.fhe.packing import Scale
 from tacit.protocols.encrypted.masked import aggregator
 from tacit.protocols.encrypted.masked.steps import open_masked
 from tacit.protocols.encrypted.protocol import EncryptedAUC

@@ -17,12 +17,12 @@ from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.masked import party
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
-from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator
+from tacit.protocols.encrypted.masked.sides import MaskedParty
 from tacit.protocols.encrypted.masked.scheme import FORMS, PRECISION, MaskedScheme, Products
 from tacit.protocols.encrypted.masked.steps import BOX_BYTES
 from tacit.protocols.encrypted.masked.verified import VerifierKeys, check, coefficients
-from tacit.protocols.encrypted.masked.words import Words, forms
+from tacit.protocols.encrypted.masked.scheme import Words, forms
 from tacit.protocols.encrypted.protocol import EXPERIMENTAL_WARNING, EncryptedAUC
 from tacit.running.simulation import simulate
 from tests.protocols.encrypted.forging import PARTIES, exact_area, federation, true_numbers

@@ -24,7 +24,7 @@ from tacit.ledger.ledger import Ledger, RepeatedError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
 from tacit.protocol.encoding.values import decode_values, encode_values
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactParty
+from tacit.protocols.published.fhe.bfv import ExactParty
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
