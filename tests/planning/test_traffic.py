@@ -119,7 +119,7 @@ def test_masked_values_are_counted_to_the_byte() -> None:
     ):
         protocol = EncryptedAUC(
             thresholds,
-            adversary,  # type: ignore[arg-type]
+            adversary,
             most_records=most,
             perturbed=False,
         )

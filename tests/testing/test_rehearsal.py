@@ -27,6 +27,7 @@ from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step, unshared
 from tacit.protocol.encoding.queries import query_kinds
 from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocols.encrypted.confirming import opened
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.encrypted.masked import steps as masked_steps
 from tacit.protocols.published.fhe import steps as fhe_steps
@@ -434,7 +435,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
                 query = replace(query, broadcast={**query.broadcast, "answer": wrong})
             reply = yield query
 
-    real = masked_steps.opened
+    real = opened
     for module in (masked_steps, fhe_steps):
         monkeypatch.setattr(module, "opened", changed)
     with pytest.raises(RunError) as caught:

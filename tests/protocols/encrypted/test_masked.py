@@ -384,7 +384,7 @@ def test_parties_alone_are_told() -> None:
     result = tacit.evaluate(data, protocol, exact=True)
     assert result.auc.value == pytest.approx(revealed.value, abs=1e-6)
     assert result.to_dict()["protocol"]["reveal"] == "parties"
-    assert "reveal" not in open_protocol.settings
+    assert open_protocol.settings["reveal"] == "aggregator"
 
 
 def test_boxes_for_others_and_strangers_are_refused() -> None:

@@ -27,7 +27,6 @@ from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_sca
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.encrypted.counts import Counts, cumulative_counts
-from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
@@ -67,7 +66,7 @@ def naive_trapezoid(clients: Clients, thresholds: int, scale: str = PROBABILITY)
     return area / (2 * points[-1][0] * points[-1][1])
 
 
-def run(clients: Clients, protocol: HiddenAUC, **options: Any) -> float:
+def run(clients: Clients, protocol: EncryptedAUC | FheAUC, **options: Any) -> float:
     return float(simulate(clients, protocol, NoNoise(), **options).server_result.value)
 
 
@@ -353,7 +352,7 @@ def test_bound_far_above_the_records_of_masked_values_is_refused_or_right() -> N
     assert refused > 0
 
 
-def test_settings_outside_their_range() -> None:
+def test_paper_settingsoutside_their_range() -> None:
     for options, sentence in (
         ({"adversary": "rude"}, "adversary must be one of"),
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
@@ -363,7 +362,7 @@ def test_settings_outside_their_range() -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             EncryptedAUC(**options)
-    for options, sentence in (
+    of_the_paper: tuple[tuple[dict[str, Any], str], ...] = (
         ({"scheme": "bgv"}, "scheme must be one of"),
         ({"scheme": "bfv(adversary=rude)"}, "adversary must be semi-honest or malicious"),
         ({"scheme": "ckks(adversary=malicious)"}, "ckks has no parameter 'adversary'"),
@@ -372,9 +371,10 @@ def test_settings_outside_their_range() -> None:
         ({"thresholds": 227, "scheme": CHECKED}, "from 5 to 909 products, got 912"),
         ({"thresholds": 5000, "scheme": "ckks"}, "at most 4095, got 5000"),
         ({"most_records": 1}, "most_records must be at least 2, got 1"),
-    ):
+    )
+    for paper_settings, sentence in of_the_paper:
         with pytest.raises(ValueError, match=re.escape(sentence)):
-            FheAUC(**options)
+            FheAUC(**paper_settings)
 
 
 def crossing(

@@ -246,7 +246,7 @@ class NumberOrNumbers(Numbers):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The numbers of a text; of one without a comma the number."""
         if isinstance(value, str) and "," not in value:
-            return click.INT.convert(value, param, ctx)
+            return click.types.convert_type(int).convert(value, param, ctx)
         return super().convert(value, param, ctx)
 
 
