@@ -16,7 +16,7 @@ from tacit.crypto.secure_sum.packing import Packing, Run
 from tacit.protocol.encoding.fields import decode
 from tacit.protocol.encoding.queries import decode_query
 from tacit.protocol.encoding.values import decode_values
-from tacit.protocols.encrypted.masked.words import untagged
+from tacit.protocols.encrypted.masked.scheme import untagged
 from tacit.running.session.messages import COORDINATOR, verified
 from tests.vectors.making import (
     FILES,

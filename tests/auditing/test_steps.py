@@ -35,7 +35,7 @@ EPSILON = 2.0
 CASES = {name: kind.audit_cases() for name, kind in protocol_kinds().items()}
 FEW = Effort(numbers=2**20, tries=20_000, pilot=1_000, divided=6)
 MANY = Effort(numbers=2**25, tries=400_000)
-SLOW = {"encrypted-auc"}
+SLOW = {"encrypted-auc", "published-fhe"}
 ATTACKED = [
     pytest.param(case, id=f"{name}-{place}")
     for name in CASES
@@ -81,7 +81,7 @@ def test_the_cases_of_a_protocol_make_every_step_answer(name: str) -> None:
 def test_ciphertexts_of_neighbours_look_alike() -> None:
     """So few draws would only notice a length or a sum of bytes that is certain to differ."""
     pytest.importorskip("tenseal")
-    case = CASES["encrypted-auc"][0]
+    case = CASES["published-fhe"][0]
     result = attacked(replace(case, one_by_one=8 * FEW.divided))
     assert all(audit.holds for audit in result)
     assert [audit.verdict for audit in result] == ["holds", "holds", "holds", "claims nothing"]

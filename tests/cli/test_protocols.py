@@ -177,10 +177,20 @@ def test_too_many_buckets_are_warned_of(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_encrypted_counts_give_the_area_of_their_thresholds(folder: Path, adversary: str) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("encrypted-auc", "--adversary", "semi-honest"),
+        ("encrypted-auc", "--adversary", "malicious"),
+        ("published-fhe", "--scheme", "bfv"),
+        ("published-fhe", "--scheme", "bfv(adversary=malicious)"),
+    ],
+)
+def test_hidden_counts_give_the_area_of_their_thresholds(
+    folder: Path, options: tuple[str, ...]
+) -> None:
     pytest.importorskip("tenseal")
-    protocol = ("--protocol", "encrypted-auc", "--adversary", adversary, "--most-records", 5000)
+    protocol = ("--protocol", *options, "--most-records", 5000)
     result = evaluated(folder / "scores.csv", "--split", 3, *protocol)
     assert result["auc"]["value"] == pytest.approx(result["exact"], abs=1e-3)
     assert result["spent"]["epsilon"] is None

@@ -21,7 +21,7 @@ NAMES = {
     "server-sees-scores": {"fedauc"},
     "local": {"score-histogram", "two-round-auc", "hierarchical-auc", "ustatistic"},
     "secure-sum": {"score-histogram"},
-    "encrypted": {"encrypted-auc"},
+    "encrypted": {"encrypted-auc", "published-fhe"},
     "two-party": {"paired-ustatistic"},
 }
 

@@ -32,6 +32,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.server_result import ServerResult
@@ -103,8 +104,8 @@ def test_unary_reports_have_an_expected_size() -> None:
 def test_cryptography_is_counted_apart() -> None:
     scenario = Scenario(1000, 300, 1000, 1.0)
     assert PairedUStatistic("auc", 1.0).traffic(scenario).beyond > 300
-    plain = EncryptedAUC(scheme="bfv", most_records=1000).traffic(scenario)
-    checked = EncryptedAUC(adversary="malicious", most_records=1000).traffic(scenario)
+    plain = FheAUC(most_records=1000).traffic(scenario)
+    checked = FheAUC(scheme="bfv(adversary=malicious)", most_records=1000).traffic(scenario)
     assert checked.bytes_per_client == 2 * plain.bytes_per_client
     assert (plain.rounds, checked.rounds) == (4, 5)
 
@@ -118,8 +119,7 @@ def test_masked_values_are_counted_to_the_byte() -> None:
     ):
         protocol = EncryptedAUC(
             thresholds,
-            adversary,  # type: ignore[arg-type]
-            "masked",
+            adversary,
             most_records=most,
             perturbed=False,
         )

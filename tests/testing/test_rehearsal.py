@@ -27,7 +27,10 @@ from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step, unshared
 from tacit.protocol.encoding.queries import query_kinds
 from tacit.protocol.encoding.values import decode_values, encode_values
-from tacit.protocols.encrypted import conversations
+from tacit.protocols.encrypted.confirming import opened
+from tacit.protocols.encrypted.hidden import HiddenAUC
+from tacit.protocols.encrypted.masked import steps as masked_steps
+from tacit.protocols.published.fhe import steps as fhe_steps
 from tacit.protocols.shared.sums.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.session import sums
@@ -52,11 +55,12 @@ from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tests.crypto.secure_sum.transporting import OnceCheckedRoster
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
+from tests.protocols.encrypted.variants import VARIANTS
 
 KINDS = query_kinds(FedAUC(1.0))
 
-CARRIED = [name for name, protocol in PROTOCOLS.items() if not isinstance(protocol, EncryptedAUC)]
-"""Without those whose replies are ciphertexts."""
+CARRIED = [name for name, protocol in PROTOCOLS.items() if not isinstance(protocol, HiddenAUC)]
+"""Without those whose replies are hidden."""
 
 
 ADAPTIVE = FedAUC(1.0, allocation="adaptive")
@@ -92,20 +96,11 @@ def test_parties_that_are_stopped_after_each_letter_find_the_same(name: str) -> 
     assert run.spent == expected.spent.figures
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"scheme": "masked"},
-        {"scheme": "bfv"},
-        {"adversary": "malicious"},
-        {"adversary": "malicious", "scheme": "masked"},
-    ],
-    ids=["masked", "bfv", "malicious", "masked-malicious"],
-)
-def test_an_encrypted_auc_is_rehearsed(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("form", ["masked", "masked, malicious", "bfv", "malicious"])
+def test_an_encrypted_auc_is_rehearsed(form: str) -> None:
     clients = binormal_clients(30, 40, 3)
-    protocol = EncryptedAUC(10, most_records=100, perturbed=False, **options)
-    run = rehearse(clients, protocol, restarts=options != {"scheme": "bfv"})
+    protocol = VARIANTS[form](10, most_records=100, perturbed=False)
+    run = rehearse(clients, protocol, restarts=form != "bfv")
     assert run.server_result.value == simulate(clients, protocol, SystemNoise()).server_result.value
 
 
@@ -418,17 +413,17 @@ def test_more_than_the_guarantee_is_never_spent() -> None:
     assert [debit.cost.epsilon for debit in spent] == [1.0] * 3
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("bfv", 4000), ("masked", 8)])
+@pytest.mark.parametrize(("form", "size"), [("malicious", 4000), ("masked, malicious", 8)])
 @pytest.mark.parametrize("confirmed", [True, False])
 def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
-    monkeypatch: pytest.MonkeyPatch, scheme: Any, size: int, confirmed: bool
+    monkeypatch: pytest.MonkeyPatch, form: str, size: int, confirmed: bool
 ) -> None:
     """Of ciphertexts the first run's content twice, of masked values a word of the proof.
 
     Such an answer is refused where all parties confirmed it, and where they confirmed another.
     """
     clients = binormal_clients(30, 40, 3)
-    protocol = EncryptedAUC(10, "malicious", scheme, most_records=100, perturbed=False)
+    protocol = VARIANTS[form](10, most_records=100, perturbed=False)
     seen: list[bytes] = []
 
     def first_run_twice(answer: bytes) -> bytes:
@@ -446,8 +441,9 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
                 query = replace(query, broadcast={**query.broadcast, "answer": wrong})
             reply = yield query
 
-    real = conversations.opened
-    monkeypatch.setattr(conversations, "opened", changed)
+    real = opened
+    for module in (masked_steps, fhe_steps):
+        monkeypatch.setattr(module, "opened", changed)
     with pytest.raises(RunError) as caught:
         rehearse(clients, protocol)
     assert len(seen) == 1
@@ -460,7 +456,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
 def test_a_step_of_an_encrypted_session_is_not_answered_twice(step: str) -> None:
     """Two uploads differ in the perturbations alone, which their difference would magnify."""
     clients, keys = binormal_clients(30, 40, 2), Keys.generate(2)
-    protocol = EncryptedAUC(10, "malicious", most_records=100)
+    protocol = VARIANTS["malicious"](10, most_records=100)
     agreement = keys.agreement(protocol)
     parties = [
         Party(

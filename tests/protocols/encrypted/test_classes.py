@@ -22,14 +22,14 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.encoding.values import Kind, decode_values, encode_values
 from tacit.protocol.revealed import REVEALED
-from tacit.protocols.encrypted.classes.keys import pieces
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.encrypted.classes.result import ABSENT, ClassesRevealed
-from tacit.protocols.encrypted.classes.steps import open_masked_classes, send_masked_classes
+from tacit.protocols.encrypted.classes.steps import open_masked_classes, pieces, send_masked_classes
+from tacit.protocols.encrypted.hidden import PARTIES_ONLY
 from tacit.protocols.encrypted.masked import scheme
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.scheme import SLACK, MaskedScheme
-from tacit.protocols.encrypted.protocol import PARTIES_ONLY, EncryptedAUC
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator
+from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_parts, pin
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.running.simulation import simulate

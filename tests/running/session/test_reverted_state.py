@@ -29,6 +29,10 @@ from tests.running.deployment.federation_files import HISTOGRAM, federation
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
 ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
+FHE = (
+    'name = "published-fhe"\nthresholds = 5\nmost_records = 1000\n'
+    'scheme = "bfv(adversary=malicious)"'
+)
 RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
 
 
@@ -288,11 +292,11 @@ def test_keys_that_have_masked_mask_for_no_other_survivors(tmp_path: Path) -> No
     assert reasons == ["", ConflictError.public, RepeatedError.public]
 
 
-@pytest.mark.parametrize("settings", ['scheme = "masked"', 'adversary = "malicious"'])
+@pytest.mark.parametrize("settings", [ENCRYPTED, FHE])
 @pytest.mark.parametrize("step", ["keys", "counts"])
 def test_no_two_uploads_leave_under_one_session(tmp_path: Path, settings: str, step: str) -> None:
     """What comes again is declined, or the same bytes where all of them follow from keys."""
-    attack = Attack(tmp_path, f"{ENCRYPTED}\n{settings}")
+    attack = Attack(tmp_path, settings)
     for _ in range(1 if step == "keys" else 2):
         attack.go_on()
     attack.copy()
@@ -300,7 +304,7 @@ def test_no_two_uploads_leave_under_one_session(tmp_path: Path, settings: str, s
     for _ in range(2):
         reasons.append(reason_of(attack.send(attack.rounds[-1][0])))
         attack.revert()
-    follows = step == "keys" and "masked" in settings
+    follows = step == "keys" and settings == ENCRYPTED
     assert reasons == ["", "" if follows else RepeatedError.public]
     assert [len(each) for (_, turn), each in answers_of(attack).items() if turn] == [1] * (
         len(attack.rounds) - 1

@@ -29,6 +29,7 @@ from tests.studies.sources import few, real_clients
 NOT_MEASURED = {
     "exact": "no noise",
     "encrypted-auc": "no noise",
+    "published-fhe": "no noise",
     "encrypted-class-auc": "no noise",
     "noisy-scores": "no interval",
     "missing-records": "a count, with no cells",

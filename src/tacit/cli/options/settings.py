@@ -191,12 +191,11 @@ def option_type(setting: Setting) -> Any:
     if setting.declared.type is not None:
         return setting.declared.type
     if setting.choices:
-        choice = Choice(setting.choices, [setting.declared.aliases])
-        listed = any(get_origin(form) is tuple for form in setting.forms)
-        return NumbersOr(choice) if listed else choice
+        return Choice(setting.choices, [setting.declared.aliases])
+    listed = any(get_origin(form) is tuple for form in setting.forms)
     for form in setting.forms:
         if form in (bool, int, float, str):
-            return form
+            return NumberOrNumbers() if form is int and listed else form
         if get_origin(form) is tuple and get_args(form)[-1] is not Ellipsis:
             return click.Tuple(get_args(form))
         if get_origin(form) in (tuple, Sequence):
@@ -241,21 +240,13 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 
             self.fail(f"{value!r} is not numbers separated by commas", param, ctx)
 
 
-class NumbersOr(Numbers):
-    """Numbers separated by commas, or one of some texts.
-
-    Parameters
-    ----------
-    choice : the texts.
-    """
-
-    def __init__(self, choice: Choice) -> None:
-        self._choice = choice
+class NumberOrNumbers(Numbers):
+    """A whole number, or numbers separated by commas."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers of a text, or the choice that it is."""
-        if isinstance(value, str) and value.strip()[:1].isalpha():
-            return self._choice.convert(value, param, ctx)
+        """The numbers of a text; of one without a comma the number."""
+        if isinstance(value, str) and "," not in value:
+            return click.types.convert_type(int).convert(value, param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -275,6 +266,8 @@ class Texts(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 
 
 def _metavar(kind: Any) -> str | None:
+    if isinstance(kind, NumberOrNumbers):
+        return "N|A,B,..."
     if isinstance(kind, Numbers | Texts):
         return "A,B,..."
     is_range = isinstance(kind, click.Tuple) and len(kind.types) == 2

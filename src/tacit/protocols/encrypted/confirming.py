@@ -31,24 +31,32 @@ way as after a refusal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b, sha256
+from typing import Any
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import derived
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
+from tacit.protocols.encrypted.counts import Certain
 from tacit.protocols.encrypted.sessions import (
     NOTE,
     ConfirmedAnswer,
     Seat,
     as_field,
     bytes_of,
+    as_parts,
     check_none_pending,
     seat_of,
+    single_refusal,
+    tell,
 )
+
+Exchange = Generator[Query, Reply, Reply]
+"""Queries and replies, and at the end what the parties say of the answer."""
 
 PURPOSE = b"tacit encrypted evaluation 1 one answer"
 DIGEST_BYTES, TAG_BYTES = 32, 16
@@ -151,3 +159,47 @@ def _tags(seat: Seat, parties: Sequence[int]) -> list[bytes]:
     if seat.secret is None or seat.confirmed is None:
         raise HomomorphicError("this party has confirmed no answer")
     return tags_of(seat.secret, seat.known_meeting.session, parties, seat.confirmed)
+
+
+def opened(step: Step, protocol: Any, answer: bytes) -> Exchange:
+    """The answer, which parties open by this step; a malicious aggregator's once all confirm it.
+
+    Raises
+    ------
+    HomomorphicError : for what is no tag.
+    """
+    if not protocol.checked:
+        return (yield Query(step, protocol, broadcast={"answer": answer}))
+    confirmed = yield Query(confirm_answer, protocol, broadcast={"digest": digest(answer)})
+    tags = joined(as_parts(confirmed["tag"]))
+    return (yield Query(step, protocol, broadcast={"answer": answer, "tags": tags}))
+
+
+def tell_opened(
+    clients: Clients, query: Query, state: ClientState, opened: Callable[[Seat, bytes], Certain]
+) -> Reply:
+    """Open the aggregator's answer, and tell whom the settings name.
+
+    The session is deleted before the answer is read: there is one attempt. Where the aggregator may
+    be malicious, an answer is opened that all parties have confirmed, and a refused one is the last
+    under these settings (``RefusedAnswer``).
+
+    Parameters
+    ----------
+    opened : the figures of an answer in this session; it raises for one that it refuses.
+
+    Raises
+    ------
+    HomomorphicError : where this party is in no session, has sent no counts, or not all parties
+        confirmed this answer.
+    """
+    seat = seat_of(state)
+    state.take(NOTE)
+    if not seat.counted:
+        raise HomomorphicError("the counts of this session were not sent yet")
+    with single_refusal(query, state, seat):
+        answer = bytes_of(query, "answer")
+        if query.protocol.checked:
+            check_confirmed(seat, answer, bytes_of(query, "tags"))
+        estimate = opened(seat, answer)
+    return tell(estimate, clients, query, state)

@@ -1,45 +1,101 @@
-"""What EncryptedAUC declares for audits, reports and laws."""
+"""What protocols on hidden counts declare for audits, reports and laws."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.metrics.curves import cell_area
 from tacit.protocol.declarations.audits import AuditCase, LabelAttack, cases_of
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.laws import ErrorCase, LawTraits
 from tacit.protocols.encrypted.private.steps import NEGATIVES, POSITIVES, SIZES
-from tacit.protocols.encrypted.threats import threats_of
+from tacit.protocols.encrypted.threats import by_class_threats_of, threats_of
+from tacit.protocols.shared.cell_counts import cell_counts
+from tacit.protocols.shared.class_scores import one_against_rest
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol, Query
 
-DRAWS = 24
-"""Number of draws of ciphertexts in an audit; each takes milliseconds."""
+
+class HiddenDeclarations(Declarations):
+    """Cases and laws of figures without noise, of counts that keys hide on the way."""
+
+    draws: ClassVar[int] = 24
+    """Number of draws of messages in an audit; each takes milliseconds."""
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """Ciphertexts and masked values are no sums."""
+        return LawTraits(
+            indivisible="only the session of a hidden count opens its answer",
+            unmeasured_loss="messages differ by their keys, and not by noise",
+            min_clients=2,
+            batches=(2,),
+            tolerance=1e-7,
+        )
+
+    @classmethod
+    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
+        """Nothing has noise."""
+        return False
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+        """Clients of one record, as a session takes two clients."""
+        return AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """A small session."""
+        small = {"thresholds": 9, "most_records": 64}
+        return cases_of(cls.name, small, apart=True, one_by_one=cls.draws)
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """None: messages are hidden."""
+        return ()
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """None: figures have a certain range and no standard error."""
+        return {}
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The area under the straight lines between the thresholds: pairs of a cell count half."""
+        protocol: Any = self
+        areas = []
+        for each in self.problems(clients):
+            positives, records = cell_counts(each, protocol.threshold_scores, each.labels)
+            areas.append(float(cell_area(positives.sum(-1), (records - positives).sum(-1))))
+        return float(np.mean(areas))
+
+    def problems(self, clients: Clients) -> Iterable[Clients]:
+        """The records with the labels of each AUC."""
+        return (clients,)
+
+    def sized_for(self, clients: Clients) -> Protocol:
+        """The same, agreed for so many records."""
+        protocol: Any = self
+        resized: Protocol = replace(protocol, most_records=clients.records)
+        return resized
 
 
-class EncryptedDeclarations(Declarations):
-    """Cases, threats and laws of ``EncryptedAUC``."""
+class EncryptedDeclarations(HiddenDeclarations):
+    """Cases, threats and laws of ``EncryptedAUC``: also of noisy sums."""
 
     epsilon: float | None
     threats = staticmethod(threats_of)
 
     @property
     def law_traits(self) -> LawTraits:
-        """Ciphertexts and masked values are no sums; those with noise are."""
+        """Masked values are no sums; those with noise are."""
         if self.epsilon is not None:
             return LawTraits(inexact="a second round cancels errors to first order only")
-        return LawTraits(
-            indivisible="only the session of a ciphertext opens it",
-            unmeasured_loss="ciphertexts differ by their keys, and not by noise",
-            min_clients=2,
-            batches=(2,),
-            tolerance=1e-7,
-        )
+        return super().law_traits
 
     @classmethod
     def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
@@ -48,19 +104,16 @@ class EncryptedDeclarations(Declarations):
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
-        """Clients of one record, as a session takes two clients; of noisy sums one client."""
+        """Clients of one record; of noisy sums one client."""
         if cls.takes_epsilon(settings):
             return AuditCase(cls.name, settings)
-        return AuditCase(cls.name, settings, apart=True, one_by_one=DRAWS, tight=False)
+        return super().audit_case(settings)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         """A small session, and noisy sums."""
-        exact = cases_of(
-            cls.name, {"thresholds": 9, "most_records": 64}, apart=True, one_by_one=DRAWS
-        )
-        noisy = {"epsilon": 1.0, "colluding": 0.0, "most_records": 64}
-        return (*exact, AuditCase(cls.name, noisy))
+        noisy = {"epsilon": 1.0, "adversary": "semi-honest", "most_records": 64}
+        return (*super().audit_cases(), AuditCase(cls.name, noisy))
 
     def hostile_query(self, query: Query) -> Query:
         """Published functions under which a low negative moves the noisy sum most.
@@ -85,10 +138,6 @@ class EncryptedDeclarations(Declarations):
         }
         return replace(query, broadcast={**query.broadcast, **fields})
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
-        """None: messages are ciphertexts."""
-        return ()
-
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
         """The plain variant, and noisy sums; the checked one has tests of its own.
@@ -96,27 +145,30 @@ class EncryptedDeclarations(Declarations):
         Noisy sums get an epsilon at which the classes of small data show.
         """
         kind: Any = cls
-        noisy = kind(epsilon=30.0, colluding=0.0, most_records=64)
+        noisy = kind(epsilon=30.0, adversary="semi-honest", most_records=64)
         return {"encrypted": kind(9, most_records=64), "encrypted-private": noisy}
 
     @classmethod
     def error_cases(cls) -> Mapping[str, ErrorCase]:
         """Noisy sums; without noise the figure has a certain range and no standard error."""
         kind: Any = cls
-        noisy = kind(epsilon=1.0, colluding=0.0, most_records=2**15)
+        noisy = kind(epsilon=1.0, adversary="semi-honest", most_records=2**15)
         return {"encrypted-private": ErrorCase(noisy, noticed=True)}
 
-    def noiseless_value(self, clients: Clients) -> float:
-        """The area under the straight lines between the thresholds: pairs of a cell count half."""
-        from tacit.metrics.curves import cell_area
-        from tacit.protocols.shared.cell_counts import cell_counts
 
-        protocol: Any = self
-        positives, records = cell_counts(clients, protocol.threshold_scores, clients.labels)
-        return float(cell_area(positives.sum(-1), (records - positives).sum(-1)))
+class ClassDeclarations(HiddenDeclarations):
+    """Cases, threats and laws of ``EncryptedClassAUC``."""
 
-    def sized_for(self, clients: Clients) -> Protocol:
-        """The same, agreed for so many records."""
+    draws = 48
+    threats = staticmethod(by_class_threats_of)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Two classes, which clients without classes have."""
+        kind: Any = cls
+        return {"encrypted-classes": kind(thresholds=9, most_records=64)}
+
+    def problems(self, clients: Clients) -> Iterable[Clients]:
+        """Each class against the rest."""
         protocol: Any = self
-        resized: Protocol = replace(protocol, most_records=clients.records)
-        return resized
+        return one_against_rest(clients, *protocol.classified(clients))

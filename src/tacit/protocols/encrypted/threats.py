@@ -1,4 +1,4 @@
-"""Who sees what when an aggregator computes the AUC from ciphertexts."""
+"""Who sees what when an aggregator computes the AUC from masked counts."""
 
 from __future__ import annotations
 
@@ -10,21 +10,7 @@ from tacit.protocol.declarations.threats import ThreatModel
 
 PAGE = "threat-models/encrypted-auc.md"
 
-AGGREGATOR = (
-    "The aggregator sees ciphertexts only, and the AUC to seven places and its certain range "
-    "to three digits because the parties tell it; with only hundreds of records the class "
-    "totals may follow from that."
-)
-
-PARTIES = (
-    "The AUC and its certain range, and the product of the two class totals within a factor of "
-    "4; where fewer than 65,536 records were agreed on, parties may work that product out."
-)
-
-FIGURE_OPEN = (
-    "The AUC is exact but for encoding: encryption hides who contributed what on the way, and "
-    "nothing of what follows from the figure itself."
-)
+AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
 
 MASKED_AGGREGATOR = (
     "The aggregator sees uniform words only, and the AUC to seven places and its certain range to "
@@ -86,42 +72,22 @@ NOISY = ThreatModel(
     PAGE,
 )
 
-BY_ADVERSARY = {
-    "semi-honest": ThreatModel(
-        "The aggregator must not collude with any party: every party has the secret key. Parties "
-        "follow the protocol.",
-        AGGREGATOR,
-        PARTIES,
-        FIGURE_OPEN,
-        PAGE,
-    ),
-    "malicious": ThreatModel(
-        "The aggregator must not collude with any party: every party has the secret key. It may "
-        f"compute wrongly; the parties' checks are there to notice that. {LYING}",
-        AGGREGATOR,
-        PARTIES,
-        FIGURE_OPEN,
-        PAGE,
-    ),
-}
-
 
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
     if settings.get("epsilon") is not None:
         return NOISY
-    masked = settings.get("scheme") == "masked"
-    adversary = settings.get("adversary", "semi-honest")
-    by_masks = VERIFIED if adversary == "malicious" else MASKED
-    made = by_masks if masked else BY_ADVERSARY[adversary]
-    if settings.get("reveal") == "parties":
-        seen = "uniform words" if masked else "ciphertexts"
-        return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
-    return made
+    made = VERIFIED if settings.get("adversary") == "malicious" else MASKED
+    return told_to_parties(made, settings, "uniform words")
 
 
 def by_class_threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of an evaluation by class with these settings."""
+    return told_to_parties(BY_CLASS, settings, "uniform words")
+
+
+def told_to_parties(made: ThreatModel, settings: Mapping[str, Any], seen: str) -> ThreatModel:
+    """The model where the parties may tell the aggregator nothing, which sees these messages."""
     if settings.get("reveal") == "parties":
-        return replace(BY_CLASS, server=AGGREGATOR_WITHOUT_AUC.format(seen="uniform words"))
-    return BY_CLASS
+        return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
+    return made

@@ -24,10 +24,10 @@ from tacit.ledger.ledger import Ledger, RepeatedError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
 from tacit.protocol.encoding.values import decode_values, encode_values
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactParty
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
+from tacit.protocols.published.fhe.bfv import ExactParty
 from tacit.running.session.coordinating.coordinator import Coordinator, RunError
 from tacit.running.session.coordinating.result import concluded
 from tacit.running.session.messages import (
@@ -335,13 +335,17 @@ def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
         one.receive(0, reply)
 
 
-ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost_records = 1000'
+FHE = (
+    'name = "published-fhe"\nthresholds = 10\nscheme = "bfv(adversary=malicious)"\n'
+    "most_records = 1000"
+)
+MASKED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost_records = 1000'
 
 
 def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
     """A federation on disk in which all have confirmed an answer, and the honest messages."""
     pytest.importorskip("tenseal")
-    identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
+    identity = federation(home, FHE, limit='epsilon = inf\nadjacency = "label"')
     return identity, until_answers(home, coordinated(home, identity))
 
 
@@ -471,7 +475,7 @@ def test_of_sessions_that_began_before_a_refusal_none_is_opened(
     assert accepted.kind is Kind.REPLY
 
 
-@pytest.mark.parametrize("settings", [ENCRYPTED, f'{ENCRYPTED}\nscheme = "masked"'])
+@pytest.mark.parametrize("settings", [FHE, MASKED])
 def test_no_stored_state_has_the_identity_key(tmp_path: Path, settings: str) -> None:
     """It is in the party's key file alone; copies of a state are not guarded as that one is."""
     pytest.importorskip("tenseal")

@@ -34,7 +34,7 @@ def classes_forecast(protocol: EncryptedClassAUC, scenario: Scenario, shape: Sha
     """
     if not protocol.masked_scheme.accepts(scenario.positives * scenario.negatives):
         return Forecast(math.inf)
-    cells = scenario.counts(shape, protocol.thresholds - 1, protocol.scale)
+    cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
     error = math.sqrt(placement(cells) / scenario.classes)
     return Forecast(error, float(cell_area(*cells)) - shape.auc)
 

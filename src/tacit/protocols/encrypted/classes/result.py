@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from tacit.arrays import Floats
 from tacit.protocol.revealed import Revealed
+from tacit.protocols.encrypted.hidden import certain_result
 from tacit.results.estimate import Estimate
 from tacit.results.parts.breakdown import Breakdown, Part
 from tacit.results.server_result import ServerResult
@@ -66,10 +65,7 @@ def macro(areas: Floats, half_ranges: Floats) -> tuple[float, float]:
 def result_by_class(
     classes: Sequence[str], areas: Floats, half_ranges: Floats, warnings: tuple[str, ...]
 ) -> ServerResult:
-    """The macro AUC and every class's AUC, with their certain ranges; class sizes are unknown.
-
-    The approximation error is the standard deviation of a number of which only the range is known,
-    ``half_range / sqrt(3)`` (JCGM 100:2008, 4.3.7).
+    """The macro AUC and every class's AUC, with their certain ranges.
 
     Parameters
     ----------
@@ -82,18 +78,7 @@ def result_by_class(
     if absent:
         warnings = (*warnings, f"no figure: class {absent[0]} has no AUC, {ABSENT}")
     value, half_range = macro(areas, half_ranges)
-    unknown = np.asarray(np.nan)
-    return ServerResult(
-        value=np.asarray(value),
-        privacy_error=np.zeros(()),
-        sampling_error=unknown,
-        positives=unknown,
-        negatives=unknown,
-        approximation_error=np.asarray(half_range / math.sqrt(3)),
-        half_range=np.asarray(half_range),
-        warnings=warnings,
-        breakdown=Breakdown("class", parts),
-    )
+    return replace(certain_result(value, half_range, warnings), breakdown=Breakdown("class", parts))
 
 
 def _part(name: str, area: float, half_range: float) -> Part:

@@ -1,23 +1,32 @@
-"""The parties' steps of an evaluation by class, after those in which they meet."""
+"""An evaluation by class, after the parties met: their steps, keys, and the aggregator's side."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import derived
+from tacit.crypto.masking.field import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.revealed import REVEALED
-from tacit.protocols.encrypted.classes.keys import class_party, pieces
 from tacit.protocols.encrypted.classes.result import ClassesRevealed
+from tacit.protocols.encrypted.confirming import Exchange
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
-from tacit.protocols.encrypted.masked.party import MaskedParty
-from tacit.protocols.encrypted.masked.steps import counting_seat, meet, party_of, seal_secret
+from tacit.protocols.encrypted.masked.sides import MaskedParty
+from tacit.protocols.encrypted.masked.steps import (
+    counting_seat,
+    masked_uploads,
+    meet,
+    party_of,
+    seal_secret,
+)
 from tacit.protocols.encrypted.sessions import (
     DIGITS,
     NOTE,
@@ -29,6 +38,8 @@ from tacit.protocols.encrypted.sessions import (
 )
 from tacit.protocols.shared.class_scores import one_against_rest
 
+CLASS = b"tacit masked evaluation 1 class "
+"""The label of a class's keys, before its number."""
 UNKNOWN = Certain(np.nan, np.nan)
 """Of a class without an AUC."""
 
@@ -114,6 +125,67 @@ def _opened(party: MaskedParty, answer: bytes, perturbed: Any) -> Certain:
     except DataError:
         return UNKNOWN
     return estimate.rounded(DIGITS, RANGE_DIGITS) if perturbed else estimate
+
+
+def class_key(key: bytes, session: bytes, number: int) -> bytes:
+    """The key of a class from one of the session, of 32 bytes.
+
+    Labels of classes differ, so their keys are independent (HKDF-SHA256, RFC 5869).
+
+    Examples
+    --------
+    >>> keys = {class_key(bytes(16), bytes(16), number) for number in range(200)}
+    >>> len(keys)
+    200
+    """
+    return derived(key, session, CLASS + number.to_bytes(4, "little"), 32)
+
+
+def class_party(party: MaskedParty, number: int) -> MaskedParty:
+    """What the parties know of one class: as of the session, under keys of the class.
+
+    Parameters
+    ----------
+    party : of the session.
+    number : of the class.
+    """
+
+    @cache
+    def pairing(first: int, second: int) -> bytes:
+        return class_key(party.pairing(first, second), party.session, number)
+
+    secret = class_key(party.secret, party.session, number)
+    return MaskedParty(party.scheme, secret, party.session, party.parties, pairing)
+
+
+def pieces(message: bytes, count: int) -> list[bytes]:
+    """The equal parts of a message, one a class.
+
+    Raises
+    ------
+    MaskedValueError : for no bytes, or such as cannot be divided so.
+    """
+    if not isinstance(message, bytes):
+        raise MaskedValueError(f"masked values travel as bytes, got {message!r:.40}")
+    size, rest = divmod(len(message), count)
+    if rest or not size:
+        raise MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
+    return [message[start : start + size] for start in range(0, len(message), size)]
+
+
+def on_masked_classes(protocol: Any) -> Exchange:
+    """The same for every class in one session: a message has the masked counts of all classes.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    MaskedValueError : for bytes that are no masked values of this session.
+    """
+    uploads, aggregator = yield from masked_uploads(protocol, send_masked_classes)
+    count = len(protocol.classes)
+    by_class = zip(*(pieces(message, count) for message in uploads), strict=True)
+    answers = [aggregator.answers([[each] for each in sent])[0] for sent in by_class]
+    return (yield Query(open_masked_classes, protocol, broadcast={"answer": b"".join(answers)}))
 
 
 STEPS = (meet, seal_secret, send_masked_classes, open_masked_classes)

@@ -1,24 +1,23 @@
-"""The parties' steps of an evaluation on masked values, and what they remember of sessions."""
+"""An evaluation on masked values: the parties' steps, and the aggregator's side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting
+from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting, Member
 from tacit.crypto.masking.field import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, step
-from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer
-from tacit.protocols.encrypted.counts import Certain, cumulative_counts
-from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
+from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
+from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.sessions import (
-    MALICIOUS,
     NOTE,
     Seat,
     as_field,
@@ -28,8 +27,7 @@ from tacit.protocols.encrypted.sessions import (
     met,
     new_members,
     seat_of,
-    single_refusal,
-    tell,
+    with_secret,
 )
 
 SECRET_BYTES = 16
@@ -139,16 +137,12 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     HomomorphicError : where this party is in no session, or not all parties confirmed this answer.
     DataError : where a class is absent, or there are too few records for the agreed bound.
     """
-    seat = seat_of(state)
-    state.take(NOTE)
-    if not seat.counted:
-        raise HomomorphicError("the counts of this session were not sent yet")
-    with single_refusal(query, state, seat):
-        answer = bytes_of(query, "answer")
-        if query.protocol.adversary == MALICIOUS:
-            check_confirmed(seat, answer, bytes_of(query, "tags"))
-        estimate: Certain = party_of(query.protocol, seat).decrypted([answer])
-    return tell(estimate, clients, query, state)
+    return tell_opened(
+        clients,
+        query,
+        state,
+        lambda seat, answer: party_of(query.protocol, seat).decrypted([answer]),
+    )
 
 
 def counting_seat(clients: Clients, query: Query, state: ClientState) -> Seat:
@@ -165,25 +159,12 @@ def counting_seat(clients: Clients, query: Query, state: ClientState) -> Seat:
     check_records(clients, query.protocol.most_records)
     seat = seat_of(state)
     seen = SeenSession(seat.known_meeting.session)
-    if seat.counted or state.recall(seen.key) is not None:
+    if state.recall(seen.key) is not None:
         raise HomomorphicError("the counts of this session were sent already")
-    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
+    seat = with_secret(seat, query.per_client["box"], Member.unsealed)
     state.keep(NOTE, seat)
     state.keep(seen.key, seen)
     return seat
-
-
-def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
-    """Every party decrypts its box; the first has the secret already."""
-    secrets = {
-        member.unsealed(seat.known_meeting, box)
-        for member, box, index in zip(seat.members, boxes, seat.indices, strict=True)
-        if index != FIRST
-    }
-    secrets |= set() if seat.secret is None else {seat.secret}
-    if len(secrets) != 1:
-        raise HomomorphicError("the boxes of this batch's parties hold different secrets")
-    return replace(seat, secret=secrets.pop())
 
 
 def party_of(settings: Any, seat: Seat) -> MaskedParty:
@@ -193,13 +174,9 @@ def party_of(settings: Any, seat: Seat) -> MaskedParty:
     ------
     HomomorphicError : before they have the session's secret.
     """
-    if seat.secret is None:
-        raise HomomorphicError("this party does not have the session's secret")
-    meeting = seat.known_meeting
-    party: MaskedParty = settings.scheme_party(
-        seat.secret, meeting.session, len(meeting.introductions), pairing_of(seat, meeting)
-    )
-    return party
+    secret, meeting = seat.known_secret, seat.known_meeting
+    parties, pairing = len(meeting.introductions), pairing_of(seat, meeting)
+    return MaskedParty(settings.masked_scheme, secret, meeting.session, parties, pairing)
 
 
 def pairing_of(seat: Seat, meeting: Meeting) -> Any:
@@ -229,6 +206,37 @@ def boxes_of(message: bytes, parties: int) -> list[bytes]:
             f"{parties - 1} boxes have {size * (parties - 1)} bytes, got {len(message)}"
         )
     return [b"", *(message[start : start + size] for start in range(0, len(message), size))]
+
+
+def masked_uploads(
+    protocol: Any, send: Step
+) -> Generator[Query, Reply, tuple[list[bytes], MaskedAggregator]]:
+    """Introductions, a secret, and what parties send masked by this step; the session's aggregator.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    """
+    introductions = as_parts((yield Query(meet, protocol))["introduction"])
+    known = [Introduction.unpacked(each) for each in introductions]
+    session = Meeting.of(known, protocol.terms).session
+    sent = yield Query(seal_secret, protocol, broadcast={"introductions": introductions})
+    boxes = boxes_of(as_parts(sent["boxes"])[FIRST], len(known))
+    counted = yield Query(send, protocol, per_client={"box": as_field(boxes)})
+    return as_parts(counted["counts"]), MaskedAggregator(protocol.masked_scheme, session)
+
+
+def on_masked_values(protocol: Any) -> Exchange:
+    """Introductions, a secret, masked counts, the answer.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    MaskedValueError : for bytes that are no masked values of this session.
+    """
+    uploads, aggregator = yield from masked_uploads(protocol, send_masked)
+    (answer,) = aggregator.answers([[message] for message in uploads])
+    return (yield from opened(open_masked, protocol, answer))
 
 
 STEPS = (meet, seal_secret, send_masked, open_masked)

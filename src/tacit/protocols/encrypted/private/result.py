@@ -36,8 +36,8 @@ from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
 NOBODY_COLLUDES = (
-    "colluding={part:g} of {parties} parties is less than one: epsilon holds where no party "
-    "colludes with the aggregator; for one that does, agree on colluding={needed:.2g} or more"
+    "the part {part:g} of {parties} parties is less than one: epsilon holds where no party "
+    "colludes with the aggregator; for one that does, agree on a part of {needed:.2g} or more"
 )
 
 
@@ -70,7 +70,7 @@ def collusion_warnings(sums: PrivateSums, parties: int) -> tuple[str, ...]:
     >>> collusion_warnings(PrivateSums(1.0, 1000, 0.2), 5)
     ()
     >>> collusion_warnings(PrivateSums(1.0, 1000, 0.2), 4)[0][:44]
-    'colluding=0.2 of 4 parties is less than one:'
+    'the part 0.2 of 4 parties is less than one: '
     """
     if parties < 2 or not sums.colluding or sums.share(parties, parties) > 1:
         return ()

@@ -18,9 +18,9 @@ from tacit.crypto.homomorphic.bfv import (
 )
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed, run_seed
-from tacit.protocols.encrypted.ciphertexts.checks import RUNS, CheatingError, Checks, agreed
-from tacit.protocols.encrypted.ciphertexts.packing import TAG, Layout, Numbers, Scale, uniform_below
 from tacit.protocols.encrypted.counts import Certain, Counts
+from tacit.protocols.published.fhe.checks import RUNS, CheatingError, Checks, agreed
+from tacit.protocols.published.fhe.packing import TAG, Layout, Numbers, Scale, uniform_below
 
 NOTHING = Numbers(0, 0, 0)
 """No perturbation."""

@@ -1,27 +1,21 @@
-"""The parties' steps of an evaluation in ciphertexts."""
+"""An evaluation in ciphertexts: the parties' steps, and the aggregator's side."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import (
-    FIRST,
-    SECRET_BYTES,
-    Introduction,
-)
+from tacit.crypto.homomorphic.keys import FIRST, SECRET_BYTES, Introduction, Meeting, Member
 from tacit.crypto.homomorphic.messages import EVERYBODY, Kind, read, write
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer
+from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
 from tacit.protocols.encrypted.sessions import (
-    MALICIOUS,
     NOTE,
     Seat,
     as_field,
@@ -31,8 +25,7 @@ from tacit.protocols.encrypted.sessions import (
     met,
     new_members,
     seat_of,
-    single_refusal,
-    tell,
+    with_secret,
 )
 
 
@@ -96,10 +89,7 @@ def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     """
     settings = query.protocol
     check_records(clients, settings.most_records)
-    seat = seat_of(state)
-    if seat.counted:
-        raise HomomorphicError("the counts of this session were sent already")
-    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
+    seat = with_secret(seat_of(state), query.per_client["box"], Member.decrypted)
     state.keep(NOTE, seat)
     counts = cumulative_counts(clients, settings.threshold_scores)
     uploads = _party(settings, seat).uploads(counts, seat.indices)
@@ -134,38 +124,46 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         confirmed this one.
     DataError : where a class is absent.
     """
-    seat = seat_of(state)
-    state.take(NOTE)
-    session = seat.known_meeting.session
-    with single_refusal(query, state, seat):
-        answer = bytes_of(query, "answer")
-        if query.protocol.adversary == MALICIOUS:
-            check_confirmed(seat, answer, bytes_of(query, "tags"))
-        answers = read(answer, Kind.ANSWER, session, EVERYBODY)
-        estimate: Certain = _party(query.protocol, seat).decrypted(answers)
-    return tell(estimate, clients, query, state)
+    return tell_opened(
+        clients, query, state, lambda seat, answer: _decrypted(query.protocol, seat, answer)
+    )
 
 
-def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
-    """Every party decrypts its box; the first has the secret already."""
-    meeting = seat.known_meeting
-    secrets = {
-        member.decrypted(meeting, box)
-        for member, box, index in zip(seat.members, boxes, seat.indices, strict=True)
-        if index != FIRST
-    }
-    secrets |= set() if seat.secret is None else {seat.secret}
-    if len(secrets) != 1:
-        raise HomomorphicError("the boxes of this batch's parties hold different secrets")
-    return replace(seat, secret=secrets.pop())
+def _decrypted(settings: Any, seat: Seat, answer: bytes) -> Certain:
+    answers = read(answer, Kind.ANSWER, seat.known_meeting.session, EVERYBODY)
+    estimate: Certain = _party(settings, seat).decrypted(answers)
+    return estimate
 
 
 def _party(settings: Any, seat: Seat) -> Any:
     """The scheme with which the batch's parties compute."""
-    if seat.secret is None:
-        raise HomomorphicError("this party does not have the session's secret")
     meeting = seat.known_meeting
-    return settings.scheme_party(seat.secret, meeting.session, len(meeting.introductions))
+    return settings.scheme_party(seat.known_secret, meeting.session, len(meeting.introductions))
+
+
+def on_ciphertexts(protocol: Any) -> Exchange:
+    """Introductions, keys, encrypted counts, the answer; nothing is decrypted on this side.
+
+    Raises
+    ------
+    HomomorphicError : for messages that are not those of this session.
+    """
+    introductions = as_parts((yield Query(introduce, protocol))["introduction"])
+    parsed = [Introduction.from_bytes(each) for each in introductions]
+    session = Meeting.of(parsed, protocol.terms).session
+    sent = yield Query(share_keys, protocol, broadcast={"introductions": introductions})
+    keys = read(as_parts(sent["keys"])[FIRST], Kind.KEYS, session, FIRST)
+    boxes = read(as_parts(sent["boxes"])[FIRST], Kind.BOX, session, EVERYBODY)
+    if len(boxes) != len(parsed):
+        raise HomomorphicError(f"there are {len(parsed)} boxes, got {len(boxes)}")
+    counted = yield Query(send_counts, protocol, per_client={"box": as_field(boxes)})
+    uploads = [
+        read(message, Kind.COUNTS, session, index)
+        for index, message in enumerate(as_parts(counted["counts"]))
+    ]
+    answers = protocol.scheme_aggregator(keys).answers(uploads)
+    answer = write(Kind.ANSWER, session, EVERYBODY, answers)
+    return (yield from opened(open_answer, protocol, answer))
 
 
 STEPS = (introduce, share_keys, send_counts, open_answer)

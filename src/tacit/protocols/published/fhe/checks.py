@@ -49,8 +49,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Integers
 from tacit.crypto.homomorphic.bfv import DEGREE, PLAIN_MODULI, Words, residues
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.protocols.encrypted.ciphertexts.packing import TAG, Layout, Numbers
 from tacit.protocols.encrypted.counts import Counts
+from tacit.protocols.published.fhe.packing import TAG, Layout, Numbers
 
 RUNS = 2
 MULTIPLIERS = 8

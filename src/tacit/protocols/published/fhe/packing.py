@@ -153,7 +153,7 @@ class Scale:
             raise ValueError(
                 f"most_records must be at most {self.most}, or 2 P N c overflows the plain modulus "
                 f"(2 P N c < t), got {self.most_records}; evaluate a random part of the records, "
-                "agreed by a hash of their names, or use adversary='semi-honest', which takes "
+                "agreed by a hash of their names, or use scheme='bfv', which takes "
                 "more records with twice the bytes"
             )
 
