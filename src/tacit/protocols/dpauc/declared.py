@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from tacit.protocol.conversation import Query
 
 
+SHOWN_RECORDS = 1000
+"""Number of records at which both classes show, so that the server asks for the number."""
+
+
 class DPAUCDeclarations(Declarations):
     """Cases, attacks, threats and laws of ``DPAUC``."""
 
@@ -47,10 +51,10 @@ class DPAUCDeclarations(Declarations):
                 {"thresholds": 100},
                 {"adjacency": "label"},
                 {"adjacency": "replace", "thresholds": 20},
-                {},
-                {"adjacency": "replace"},
             ),
             AuditCase(cls.name, {"thresholds": 8}, tight=False),
+            AuditCase(cls.name, {}, SHOWN_RECORDS, tight=False),
+            AuditCase(cls.name, {"adjacency": "replace"}, SHOWN_RECORDS, tight=False),
         )
 
     @classmethod
