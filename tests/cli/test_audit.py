@@ -50,7 +50,16 @@ def test_the_same_seed_gives_the_same_json() -> None:
 
 def test_chosen_settings_are_attacked_alone() -> None:
     result = run(
-        *("--protocol", "dpauc", "--epsilon", 1, "--mechanism", "laplace", "--thresholds", 3),
+        *(
+            "--protocol",
+            "published-dpauc",
+            "--epsilon",
+            1,
+            "--mechanism",
+            "laplace",
+            "--thresholds",
+            3,
+        ),
         "--quick",
         "--json",
     )

@@ -29,7 +29,10 @@ from tests.running.deployment.federation_files import HISTOGRAM, federation
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
 ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
-RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+RESPONSE = (
+    'name = "published-dpauc"\nepsilon = 1.0\n'
+    'mechanism = "randomised-response"\nadjacency = "label"'
+)
 
 
 class Attack:
