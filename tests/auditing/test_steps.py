@@ -107,7 +107,7 @@ def test_small_epsilons_are_not_called_weak() -> None:
 
 
 def test_an_attack_is_repeatable() -> None:
-    (target,) = targets(AuditCase("dpauc", {"thresholds": 4, "second_round": 0.0}))
+    (target,) = targets(AuditCase("dpauc", {"thresholds": 4}))
     assert audit_target(target, seed=3, effort=FEW) == audit_target(target, seed=3, effort=FEW)
     assert audit_target(target, seed=3, effort=FEW) != audit_target(target, seed=4, effort=FEW)
 
@@ -172,7 +172,7 @@ def test_public_coins_fall_alike_and_noise_does_not() -> None:
     ("name", "settings", "apart"),
     [
         ("score-histogram", {"trust": "local", "height": 2}, True),
-        ("dpauc", {"thresholds": 7, "second_round": 0.0}, False),
+        ("dpauc", {"thresholds": 7}, False),
         ("ustatistic", {"kernel": "gini(domain=range(low=10, high=30))"}, True),
         ("ustatistic", {"kernel": "collision(values=2 5)"}, True),
         ("ustatistic", {"kernel": "kendall"}, True),
@@ -191,7 +191,7 @@ def test_chosen_settings_get_a_federation_that_suits_them(
 
 
 def test_verdicts() -> None:
-    (target,) = targets(AuditCase("dpauc", {"thresholds": 4, "second_round": 0.0}))
+    (target,) = targets(AuditCase("dpauc", {"thresholds": 4}))
     lower = replace(target, declared=Cost(EPSILON / 1.5, adjacency=Adjacency.RECORD))
     refuted = audit_target(lower, effort=FEW)
     assert (refuted.holds, refuted.verdict) == (False, "EXCEEDED")

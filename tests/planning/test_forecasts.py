@@ -39,6 +39,8 @@ from tacit.protocols.published.ustatistics import (
     PublishedHierarchicalAUC,
     PublishedUStatistic,
 )
+from tacit.protocols.published.dpauc.forecast import published_dpauc_forecast
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.two_round.forecast import straightness, two_round_forecast
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.forecast import symbols_forecast
@@ -56,7 +58,7 @@ PAIRS: list[tuple[Protocol, Predict, Scenario]] = [
     (FedAUC(1.0, "randomised-response"), fedauc_forecast, FEW),
     (DPAUC(1.0, 20), dpauc_forecast, FEW),
     (DPAUC(1.0, 20, adjacency="label"), dpauc_forecast, FEW),
-    (DPAUC(1.0, 50, "randomised-response", adjacency="label"), dpauc_forecast, FEW),
+    (PublishedDPAUC(1.0, 50, "randomised-response", "label"), published_dpauc_forecast, FEW),
     (ScoreHistogram("secure-sum", 1.0), tree_forecast, FEW),
     (ScoreHistogram("secure-sum", 1.0, 6, second_round=0), tree_forecast, FEW),
     (ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5, scale="even"), tree_forecast, FEW),
@@ -160,8 +162,8 @@ def test_encryption_refuses_rare_classes() -> None:
 
 
 def test_paper_forms_are_not_planned() -> None:
-    with pytest.raises(ValueError, match="got 'laplace'"):
-        dpauc_forecast(DPAUC(1.0, mechanism="laplace"), FEW, EVEN)
+    with pytest.raises(ValueError, match="got laplace"):
+        published_dpauc_forecast(PublishedDPAUC(1.0), FEW, EVEN)
     with pytest.raises(ValueError, match="got 'adaptive'"):
         fedauc_forecast(FedAUC(1.0, "laplace", "adaptive"), FEW, EVEN)
     for published in (PublishedHierarchicalAUC(1.0, 4), PublishedUStatistic("gini", 1.0)):

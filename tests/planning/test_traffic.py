@@ -33,6 +33,7 @@ from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.published.fhe.protocol import FheAUC
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.server_result import ServerResult
@@ -43,8 +44,8 @@ EXACT = [
     FedAUC(1.0, "randomised-response"),
     FedAUC(1.0, "laplace", "adaptive"),
     DPAUC(1.0, 100, adjacency="label"),
-    DPAUC(1.0, 40, "randomised-response", adjacency="label"),
-    DPAUC(1.0, 30, "laplace"),
+    PublishedDPAUC(1.0, 40, "randomised-response", "label"),
+    PublishedDPAUC(1.0, 30),
     ScoreHistogram("secure-sum", 1.0, 6),
     ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5),
     ScoreHistogram("exact-sum", height=5),
@@ -68,7 +69,9 @@ def test_bytes_and_rounds_are_those_of_a_run(protocol: Protocol, clients: int) -
     assert traffic.rounds == run.rounds
 
 
-@pytest.mark.parametrize("protocol", [DPAUC(1.0), DPAUC(1.0, 50)], ids=["placed", "equal"])
+@pytest.mark.parametrize(
+    "protocol", [DPAUC(1.0), DPAUC(1.0, scale="even")], ids=["placed", "equal"]
+)
 @pytest.mark.parametrize("clients", [10, 1000])
 def test_where_noise_chooses_the_looks_a_plan_is_one_of_the_runs(
     protocol: Protocol, clients: int

@@ -83,7 +83,7 @@ def documents() -> Mapping[str, Any]:
     """Files of every kind that a report takes, by what they are; each is small."""
     clients = records()
     half = replace(clients, persons=None)
-    sites = tacit.DPAUC(9.0, thresholds=20, second_round=0.0)
+    sites = tacit.DPAUC(9.0, thresholds=20)
     classes = tacit.MulticlassHistogram(epsilon=4.0, classes=CLASSES)
     groups = tacit.GroupedHistogram(epsilon=4.0, group_names=GROUPS, threshold=0.4)
     wards = np.array(["east", "west"])[np.arange(240) // 4 % 2]

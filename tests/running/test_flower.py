@@ -230,7 +230,7 @@ def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Pa
 @pytest.mark.parametrize(
     ("protocol", "adjacency", "spent"),
     [
-        ('name = "dpauc"\nepsilon = 1.0\nsecond_round = 0.75', "record", 4.0),
+        ('name = "dpauc"\nepsilon = 1.0', "record", 4.0),
         ('name = "hierarchical-auc"\nepsilon = 1.0', "score", 4.0),
         ('name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"', "label", 1.0),
     ],

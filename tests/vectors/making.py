@@ -135,7 +135,7 @@ def taken_twice() -> bytes:
 
 def first_protocol() -> DPAUC:
     """As the first version evaluated it: one round, and equal cells of the scores."""
-    return DPAUC(1.0, thresholds=4, second_round=0.0, scale="even")
+    return DPAUC(1.0, thresholds=4, scale="even")
 
 
 def query_vectors() -> Content:

@@ -118,7 +118,7 @@ def audit(
 
     Examples
     --------
-    >>> case = AuditCase("dpauc", {"thresholds": 4, "second_round": 0.0})
+    >>> case = AuditCase("dpauc", {"thresholds": 4})
     >>> outcome = audit([case], 1.0, quick=True)
     >>> outcome.passed, outcome.steps[0].name, 0.6 < outcome.steps[0].share <= 1
     (True, 'noisy_histograms', True)

@@ -52,7 +52,8 @@ class Released:
     Parameters
     ----------
     shape : of the numbers, without axes of clients or replicates.
-    sensitivity : how far a neighbour moves them, the sum of all changes (L1), from 1.
+    sensitivity : how far a neighbour moves them, the sum of all changes (L1), from 1; or 0 for
+        numbers that neighbours share, which are exact and cost nothing.
     epsilon : what this move costs; infinity releases exact numbers.
     per_record : the most that one record adds to one number, and that a neighbour changes one.
     """
@@ -65,7 +66,12 @@ class Released:
     @property
     def is_exact(self) -> bool:
         """Whether there is no noise."""
-        return math.isinf(self.epsilon)
+        return math.isinf(self.epsilon) or not self.sensitivity
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that the move costs."""
+        return self.epsilon if self.sensitivity else 0.0
 
     @property
     def scale(self) -> float:
@@ -87,7 +93,7 @@ class Released:
         losses add up.
         """
         if self.is_exact:
-            return math.inf
+            return self.cost
         loss = shared_laplace_epsilon(self.scale, share, self.per_record)
         return self.sensitivity / self.per_record * loss
 
@@ -162,10 +168,10 @@ def by_view(query: Query, by_client: Integers) -> Integers:
 
 def cost_of(protocol: Any, fields: Fields) -> Cost:
     """What a release costs: the sum of its fields' epsilons, at the protocol's adjacency."""
-    if any(each.is_exact for each in fields.values()):
+    if any(math.isinf(each.cost) for each in fields.values()):
         return UNPROTECTED
     whole: Cost = protocol.guarantee
-    epsilon = math.fsum(each.epsilon for each in fields.values())
+    epsilon = math.fsum(each.cost for each in fields.values())
     # parts of a budget may add up to a little more than the budget by rounding
     is_whole = math.isclose(epsilon, whole.epsilon, rel_tol=1e-12)
     return Cost(whole.epsilon if is_whole else epsilon, adjacency=whole.adjacency)
@@ -241,7 +247,9 @@ class Sums:
 def total_protection(rounds: Sequence[Sums]) -> Cost | None:
     """What the noise of all rounds supports together; None where it suffices for the guarantee."""
     released = [(each, float(part.noises)) for part in rounds for each in part.fields.values()]
-    if all(share >= 1 for _, share in released) or any(each.is_exact for each, _ in released):
+    if all(share >= 1 for _, share in released) or any(
+        math.isinf(each.cost) for each, _ in released
+    ):
         return None
     supported = math.fsum(each.supported(share) for each, share in released)
     return Cost(supported, adjacency=rounds[0].adjacency)

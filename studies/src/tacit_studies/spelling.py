@@ -10,6 +10,8 @@ from typing import Any
 
 from tacit import DPAUC, FedAUC, Protocol, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
+from tacit.protocols.published.dpauc.noises import Gaussian, OnCounts
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",
@@ -43,6 +45,8 @@ def table_settings(protocol: Protocol) -> dict[str, Any]:
     settings = dict(protocol.settings)
     if settings.get("scale") == EVEN:
         del settings["scale"]
+    if isinstance(protocol, DPAUC):
+        settings["mechanism"] = "histogram"
     if isinstance(protocol, ScoreHistogram):
         words = {"trust": TRUSTS, "aim": AIMS}
         for name in words.keys() & settings.keys():
@@ -66,15 +70,31 @@ def _before_scales(protocol: Protocol) -> object:
     return _Verbatim(repr(protocol).replace(f", scale={EVEN!r}", ""))
 
 
+def _dpauc_of_tables(protocol: DPAUC | PublishedDPAUC) -> _Verbatim:
+    """The one class of the tables, which had all forms."""
+    accounting, delta, clamp, word = "tight", 0.0, True, "histogram"
+    if isinstance(protocol, PublishedDPAUC):
+        mechanism, word = protocol.mechanism, protocol.mechanism.word
+        if isinstance(mechanism, OnCounts):
+            accounting, clamp = mechanism.accounting, mechanism.clamps
+        delta = mechanism.delta if isinstance(mechanism, Gaussian) else 0.0
+    text = (
+        f"DPAUC(epsilon={protocol.epsilon}, thresholds={protocol.thresholds}, mechanism={word!r}, "
+        f"accounting={accounting!r}, adjacency={protocol.adjacency!r}, delta={delta}, clamp={clamp}"
+    )
+    second_round = None if protocol.thresholds is None else 0.0
+    if second_round is None or protocol.scale != EVEN:
+        text += f", second_round={second_round}, prior=None, scale={protocol.scale!r}"
+    return _Verbatim(f"{text})")
+
+
 def _spelled(name: object) -> object:
     if isinstance(name, FedAUC):
         text = repr(name).replace("prior=", "previous=")
         # the tables were measured before the setting trust was there
         return _Verbatim(text.replace(", trust='each'", ""))
-    if isinstance(name, DPAUC):
-        later = f", second_round={name.second_round}, prior=None, scale='even'"
-        # the tables were measured before these settings were there
-        return _Verbatim(repr(name).replace(later, "")) if name.second_round == 0 else name
+    if isinstance(name, DPAUC | PublishedDPAUC):
+        return _dpauc_of_tables(name)
     if not isinstance(name, ScoreHistogram):
         return _before_scales(name) if isinstance(name, Protocol) else name
     text = repr(name).replace(f"trust={name.trust!r}", f"trust={TRUSTS[name.trust]!r}")

@@ -6,6 +6,7 @@ Every ratio compares settings that were measured in the same run on the same cli
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.published.dpauc.noises import Gaussian, Laplace, RandomisedResponse
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.sums.rank_noise import RESPONSE
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
@@ -103,9 +106,9 @@ def _histogram(table: str, split: Split, bench: Bench) -> list[Target]:
     printed = standard_deviation(bench.estimates(paper_laplace(1.0), split))
     targets = []
     for adjacency in ("record", "label"):
-        paper = partial(DPAUC, 1.0, LAPLACE_THRESHOLDS, adjacency=adjacency, scale=EVEN)
-        protocol = paper(second_round=0.0)
-        tight = paper(mechanism="laplace", accounting="tight")
+        agreed: Any = {"adjacency": adjacency, "scale": EVEN}
+        protocol = DPAUC(1.0, LAPLACE_THRESHOLDS, **agreed)
+        tight = PublishedDPAUC(1.0, LAPLACE_THRESHOLDS, **agreed)
         estimates = bench.estimates(protocol, split)
         deviation = standard_deviation(estimates)
         plain = float(simulate(bench.clients(split), protocol, NoNoise()).server_result.value)
@@ -158,16 +161,16 @@ def _fedauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
 
 def _dpauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
     """Every mechanism; the paper's forms with clamped counts and without."""
-    even = partial(DPAUC, epsilon, scale=EVEN)
-    gaussian = partial(even, mechanism="gaussian", delta=DELTA)
+    even = partial(DPAUC, epsilon, 100, scale=EVEN)
+    paper = partial(PublishedDPAUC, epsilon, 100, scale=EVEN)
     protocols = {
-        "histogram (record)": even(second_round=0.0),
+        "histogram (record)": even(),
         "histogram (label)": even(adjacency="label"),
-        "laplace (record)": even(mechanism="laplace"),
-        "laplace (record) unclamped": even(mechanism="laplace", clamp=False),
-        "gaussian (record)": gaussian(),
-        "gaussian (record) unclamped": gaussian(clamp=False),
-        f"{RESPONSE} (label)": even(mechanism=RESPONSE, adjacency="label"),
+        "laplace (record)": paper(),
+        "laplace (record) unclamped": paper(Laplace(points="plain")),
+        "gaussian (record)": paper(Gaussian(delta=DELTA)),
+        "gaussian (record) unclamped": paper(Gaussian(points="plain", delta=DELTA)),
+        f"{RESPONSE} (label)": paper(RandomisedResponse(), "label"),
     }
     return {f"DPAUC eps={epsilon:g} {name}": protocol for name, protocol in protocols.items()}
 

@@ -24,6 +24,7 @@ from tacit.data.scaling.rescaling import in_unit
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocols.fedauc.sums import pair_of_clients, sums_by_client
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.reports.flipped_labels import flipped_in_order
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -33,7 +34,7 @@ PROTOCOLS: dict[str, Protocol] = {
     "exact": tacit.ScoreHistogram("exact-sum", height=12),
     "sampled levels": tacit.ScoreHistogram(epsilon=1.0, budget="sample", height=4),
     "dpauc": tacit.DPAUC(epsilon=2.0),
-    "confusion": tacit.DPAUC(epsilon=2.0, mechanism="laplace", thresholds=9),
+    "confusion": PublishedDPAUC(epsilon=2.0, thresholds=9),
     "fedauc": tacit.FedAUC(epsilon=1.0),
     "exact auc": tacit.ExactAUC(),
 }
@@ -349,7 +350,7 @@ def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: N
 
 FLIPPING = {
     "fedauc": tacit.FedAUC(epsilon=20.0, mechanism="randomised-response"),
-    "dpauc": tacit.DPAUC(epsilon=20.0, mechanism="randomised-response", adjacency="label"),
+    "dpauc": PublishedDPAUC(epsilon=20.0, mechanism="randomised-response", adjacency="label"),
 }
 
 

@@ -119,7 +119,7 @@ def test_dpauc_of_one_round_compares_clients_and_two_clients_are_too_few() -> No
     for count in (2, 5):
         ids = np.arange(scores.size) % count
         clients = tacit.Clients.from_arrays(scores[order], labels[order], ids)
-        result = tacit.evaluate(clients, tacit.DPAUC(1.0, second_round=0), seed=3)
+        result = tacit.evaluate(clients, tacit.DPAUC(1.0, 100), seed=3)
         if count == 2:
             assert result.sites is None
             continue

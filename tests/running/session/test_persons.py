@@ -26,7 +26,10 @@ from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 
-RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+RESPONSE = (
+    'name = "published-dpauc"\nepsilon = 1.0\n'
+    'mechanism = "randomised-response"\nadjacency = "label"'
+)
 PROTOCOLS = (FedAUC(1.0), DPAUC(1.0), ScoreHistogram("secure-sum", 1.0), TwoRoundAUC(2.0))
 
 

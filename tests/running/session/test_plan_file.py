@@ -220,20 +220,20 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
 @pytest.mark.parametrize(
     ("setting", "value", "said"),
     [
-        ("mechanism", "true", "mechanism must be a text, got True"),
+        ("adjacency", "true", "adjacency must be a text, got True"),
         ("thresholds", "1.5", "thresholds must be a whole number, got 1.5"),
         ("thresholds", "true", "thresholds must be a whole number, got True"),
-        ("clamp", "1", "clamp must be true or false, got 1"),
-        ("delta", '"x"', "delta must be a number, got 'x'"),
-        ("delta", "true", "delta must be a number, got True"),
+        ("epsilon", '"x"', "epsilon must be a number, got 'x'"),
+        ("epsilon", "true", "epsilon must be a number, got True"),
     ],
 )
 def test_a_type_that_does_not_fit_is_named(
     tmp_path: Path, setting: str, value: str, said: str
 ) -> None:
     part = f'"dpauc"\n{setting} = {value}'
+    plan = PLAN.replace("epsilon = 1.5\n", "") if setting == "epsilon" else PLAN
     with pytest.raises(PlanError, match=rf"plan\.toml:8: \[protocol\] {re.escape(said)}$"):
-        read(tmp_path, PLAN.replace('"fedauc"', part))
+        read(tmp_path, plan.replace('"fedauc"', part))
 
 
 @pytest.mark.parametrize("value", ODD)

@@ -33,7 +33,10 @@ FHE = (
     'name = "published-fhe"\nthresholds = 5\nmost_records = 1000\n'
     'scheme = "bfv(adversary=malicious)"'
 )
-RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+RESPONSE = (
+    'name = "published-dpauc"\nepsilon = 1.0\n'
+    'mechanism = "randomised-response"\nadjacency = "label"'
+)
 
 
 class Attack:

@@ -71,7 +71,7 @@ def measured_traffic(protocol: Protocol, scenario: Scenario) -> Traffic:
     Examples
     --------
     >>> from tacit import DPAUC
-    >>> scenario, protocol = Scenario(40_000, 4_000, 10, 1.0), DPAUC(1.0, 20, second_round=0.0)
+    >>> scenario, protocol = Scenario(40_000, 4_000, 10, 1.0), DPAUC(1.0, 20)
     >>> measured_traffic(protocol, scenario).bytes_per_client
     455
     """

@@ -31,8 +31,8 @@ def problem_with(kind: type, name: str, value: Any) -> str | None:
     Examples
     --------
     >>> from tacit import DPAUC
-    >>> problem_with(DPAUC, "mechanism", True)
-    'mechanism must be a text, got True'
+    >>> problem_with(DPAUC, "adjacency", True)
+    'adjacency must be a text, got True'
     >>> problem_with(DPAUC, "epsilon", 1)
     """
     hints = alternatives(get_type_hints(kind)[name])

@@ -9,13 +9,11 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
-from tacit.metrics.cells.score_scale import named_scale
 from tacit.metrics.curves import HIDDEN_TIES, cell_area, lone_crowd_variance
 from tacit.protocols.dpauc.looks import Cells, Counts, left_variance
 from tacit.protocols.dpauc.second_round import BothRounds
 from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
 from tacit.protocols.shared.line_errors import line_errors
-from tacit.protocols.shared.prior_curves import PriorCurves
 from tacit.protocols.shared.trees.levels import CellNoise
 from tacit.protocols.shared.zoomed_cells import crowded_cells, lines_variance, shares_of
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
@@ -80,27 +78,6 @@ def _bias(cells: Floats, sizes: Floats, noise: CellNoise) -> Floats:
     relative = noise.total / np.maximum(sizes, 1.0) ** 2
     by_positives = relative[..., 0] * (middle[..., 1] - area)
     return np.asarray(by_positives + relative[..., 1] * (1 - middle[..., 0] - area))
-
-
-def curves_of(scale: str, result: ServerResult) -> PriorCurves | None:
-    """The curves of a result whose thresholds are the lower edges of cells.
-
-    These are equal cells of the scale, or lie between published knots.
-    """
-    curve = result.roc
-    if curve is None or not np.isfinite(result.value):
-        return None
-    functions = 1 - np.stack([curve.true_positive_rate[1:], curve.false_positive_rate[1:]])
-    edges, cells = curve.thresholds, curve.thresholds.size
-    same = np.array_equal(edges, named_scale(scale).scores(np.arange(cells) / cells))
-    knots = () if same else tuple(edges[1:].tolist())
-    hidden = float(np.asarray(result.approximation_error))
-    return PriorCurves.of(scale, functions, result, curve, knots=knots, hidden_error=hidden)
-
-
-def result_from_prior(prior: PriorCurves, second: BothRounds) -> ServerResult:
-    """The second round's AUC where the curves are those of an earlier release."""
-    return prior.result(second.area, second.variance, prior.hidden_error**2, second.one_draw)
 
 
 def hidden_variance(

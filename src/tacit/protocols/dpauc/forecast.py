@@ -11,7 +11,6 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.metrics.curves import cell_area, density_correction
-from tacit.privacy.local.response import response_variance
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.traffic import (
@@ -25,15 +24,10 @@ from tacit.protocols.dpauc.choices import expected_way, outlook_of
 from tacit.protocols.dpauc.looks import Counts
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.shared.cells import exchange_variance, independent_variance
-from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.sums.rank_noise import RESPONSE
 from tacit.protocols.shared.trees.levels import CellNoise, Levels
 
 CELLS = (10, 20, 50, 100, 200, 400)
 """Numbers of cells that a plan compares."""
-
-FLIPPED_CELLS = 100
-"""The number of cells that a plan takes for flipped labels."""
 
 DRY_RUN_RECORDS, DRY_RUN_CLIENTS = 2**17, 2**10
 """Largest numbers of records and of clients of a dry run where the server chooses by the counts."""
@@ -44,11 +38,7 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
 
     Source: docs, sections 2b to 2d. The bias of one round is what the area of expected counts, with
     densities linear inside cells, misses of the shape's AUC. Two rounds divide epsilon as they
-    would at the expected counts; with a prior its errors count.
-
-    Raises
-    ------
-    ValueError : for the paper's noisy confusion counts, which are not planned.
+    would at the expected counts.
 
     Examples
     --------
@@ -56,10 +46,6 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
     >>> round(dpauc_forecast(DPAUC(1.0), scenario, Shape(0.8)).standard_error, 4)
     0.0013
     """
-    if protocol.mechanism not in ("histogram", RESPONSE):
-        raise ValueError(f"plans are for histogram and {RESPONSE}, got {protocol.mechanism!r}")
-    if protocol.prior is not None:
-        return _after_prior(protocol, protocol.prior, scenario)
     if protocol.asks_again:
         return _two_rounds_forecast(protocol, scenario, shape)
     return _one_round_forecast(protocol, protocol.levels, scenario, shape)
@@ -68,14 +54,17 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
 def _one_round_forecast(
     protocol: DPAUC, levels: Levels, scenario: Scenario, shape: Shape
 ) -> Forecast:
-    cells = expected_counts(protocol, scenario, shape, protocol.edges)
-    if protocol.asks_again:
-        cells = expected_counts(protocol, scenario, shape, np.arange(levels.cells) / levels.cells)
-    if protocol.mechanism == RESPONSE:
-        noise = CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
-    else:
-        noise = levels.noise(scenario.clients, protocol.record_distance)
-    variance_of = independent_variance if protocol.adjacency != "label" else exchange_variance
+    edges = np.arange(levels.cells) / levels.cells
+    cells = expected_counts(protocol.scale, scenario, shape, edges)
+    noise = levels.noise(scenario.clients, protocol.record_distance)
+    return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
+
+
+def cells_forecast(
+    cells: tuple[Floats, Floats], noise: CellNoise, adjacency: str, scenario: Scenario, shape: Shape
+) -> Forecast:
+    """The error of the area of expected positives and negatives in cells with this noise."""
+    variance_of = independent_variance if adjacency != "label" else exchange_variance
     value = float(cell_area(*cells) + density_correction(*cells))
     return Forecast(
         math.sqrt(float(variance_of(*cells, noise)) + placement(cells, corrected=True)),
@@ -86,16 +75,16 @@ def _one_round_forecast(
 
 
 def expected_counts(
-    protocol: DPAUC, scenario: Scenario, shape: Shape, edges: Floats
+    scale: str, scenario: Scenario, shape: Shape, edges: Floats
 ) -> tuple[Floats, Floats]:
     """The expected positives and negatives in cells with these lower edges, as positions.
 
     Scores that are no probabilities are taken to lie on their scale as the log-odds of the shape's
     do on that of log-odds.
     """
-    scale = named_scale(EVEN if protocol.scale == EVEN else PROBABILITY)
+    on = named_scale(EVEN if scale == EVEN else PROBABILITY)
     reached = np.array(
-        [shape.reaching(float(edge), scenario.positive_fraction) for edge in scale.scores(edges)]
+        [shape.reaching(float(edge), scenario.positive_fraction) for edge in on.scores(edges)]
     )
     fractions: Floats = -np.diff(reached, axis=0, append=0.0)
     return scenario.positives * fractions[:, 0], scenario.negatives * fractions[:, 1]
@@ -106,15 +95,14 @@ def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> F
     clients = scenario.clients
     part, place = protocol.first_look(clients)
     positions = protocol.score_scale.positions(place.edges)
-    expected = np.array(expected_counts(protocol, scenario, shape, positions))
+    expected = np.array(expected_counts(protocol.scale, scenario, shape, positions))
     noise = protocol.levels_for(part, place.count).noise(clients, protocol.record_distance)
     counts = Counts(expected, expected.sum(axis=-1, keepdims=True), noise, place)
     ahead = outlook_of(protocol, counts, clients, (part,))
-    if protocol.second_round is None:
-        ahead, choice = expected_way(ahead)
-        if not choice.number:
-            levels = protocol.levels_for(choice.look, protocol.cells_for(clients))
-            return _one_round_forecast(protocol, levels, scenario, shape)
+    ahead, choice = expected_way(ahead)
+    if not choice.number:
+        levels = protocol.levels_for(choice.look, protocol.cells_for(clients))
+        return _one_round_forecast(protocol, levels, scenario, shape)
     return Forecast(
         math.sqrt(ahead.total),
         0.0,
@@ -123,34 +111,21 @@ def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> F
     )
 
 
-def _after_prior(protocol: DPAUC, prior: PriorCurves, scenario: Scenario) -> Forecast:
-    """The number's error at the largest reach that there is, and what the prior's errors leave."""
-    spent = protocol.epsilon * min(scenario.positives, scenario.negatives)
-    variance = 2 * scenario.clients / spent**2 + prior.variance
-    return Forecast(math.sqrt(variance + prior.hidden_error**2))
-
-
 def dpauc_families(scenario: Scenario) -> list[Family]:
-    """Noisy cells at every adjacency, and cells of flipped labels."""
-    flipped = DPAUC(scenario.epsilon, FLIPPED_CELLS, RESPONSE, adjacency="label")
-    reused = (
-        "the server sees every client's score histogram exactly, while the flipped labels serve "
-        "later evaluations at no further cost"
-    )
+    """Noisy cells at every adjacency."""
     noise = "every client adds noise of its own, so the error grows with the number of clients"
     return [
         _noisy_cells(scenario, "record", noise),
         _noisy_cells(scenario, "replace", noise),
         _noisy_cells(scenario, "label", "a record's score is not hidden"),
-        Family((flipped,), (Trust.EACH,), reused),
     ]
 
 
 def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> Family:
-    once = partial(DPAUC, scenario.epsilon, adjacency=adjacency, second_round=0.0)
-    made = [partial(once, cells) for cells in CELLS]
+    kind = partial(DPAUC, scenario.epsilon, adjacency=adjacency)
+    made = [partial(kind, cells) for cells in CELLS]
     if adjacency != "label":
-        made.append(partial(DPAUC, scenario.epsilon, adjacency=adjacency))
+        made.append(kind)
     return Family(accepted(made), (Trust.EACH,), given_up)
 
 

@@ -25,12 +25,11 @@ from tacit.metrics.cells.score_distribution import (
     clipped_fractions,
     rising_fractions,
 )
-from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocols.dpauc.looks import number_variance
+from tacit.protocols.dpauc.looks import NUMBER_PARTS, number_variance
 from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
 from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, PUBLISHED, Influences
 from tacit.protocols.shared.sums.whole_units import units_for, whole_units
@@ -72,7 +71,7 @@ def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influenc
 
 
 def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
-    """The influences of a query, as a client accepts them; with a prior those that were agreed.
+    """The influences of a query, as a client accepts them.
 
     Raises
     ------
@@ -80,9 +79,6 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
         functions that fall or leave [0, 1] (straight ones may fall), and for sizes that are not
         above 0 and finite.
     """
-    prior = query.protocol.prior
-    if prior is not None:
-        return influences_of(prior.fields, prior.straight)
     fields, agreed = query.broadcast, [cells - 1 for cells in query.protocol.cell_menu]
     inner = np.shape(fields[POSITIVES])[-1] if np.ndim(fields[POSITIVES]) else 0
     if inner not in agreed:
@@ -96,20 +92,6 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     if not np.all((sizes > 0) & np.isfinite(sizes)):
         raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
     return influences_of(fields, fields.get(KNOTS) is not None)
-
-
-def number_scale(query: Query) -> ScoreScale | None:
-    """The scale of the knots that a query publishes, or that were agreed; None for the protocol's.
-
-    Raises
-    ------
-    ValueError : for knots that do not fit the functions.
-    """
-    prior = query.protocol.prior
-    if prior is not None:
-        agreed: ScoreScale | None = prior.zoomed(query.protocol.score_scale)
-        return agreed
-    return published_scale(query, np.shape(query.broadcast[POSITIVES])[-1] + 1)
 
 
 def agreed_part(query: Query, menu: tuple[float, ...]) -> float:
@@ -139,7 +121,7 @@ def agreed_cells(query: Query) -> int:
 
 
 def _number_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.cost_of(agreed_part(query, query.protocol.parts.numbers))
+    cost: Cost = query.protocol.cost_of(agreed_part(query, NUMBER_PARTS))
     return cost
 
 
@@ -173,9 +155,10 @@ def noisy_influences(
         a first round.
     """
     settings = query.protocol
-    epsilon = settings.epsilon * agreed_part(query, settings.parts.numbers)
+    epsilon = settings.epsilon * agreed_part(query, NUMBER_PARTS)
     influences = agreed_influences(query, noise)
-    placed = placed_on(number_scale(query), settings, clients)
+    cells = query.broadcast[POSITIVES].shape[-1] + 1
+    placed = placed_on(published_scale(query, cells), settings, clients)
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis]
     units = units_for(epsilon)
     rounded = whole_units(influences.totals(placed), reach, units)

@@ -19,18 +19,10 @@ from tacit.metrics.curves import (
     noisy_sampling_variance,
     placement_variance,
 )
-from tacit.metrics.ranking import plug_in_variance
-from tacit.protocols.shared.confusion import (
-    CountNoise,
-    class_totals,
-    estimate_from_confusion,
-    pooled_points,
-)
 from tacit.protocols.shared.trees.levels import CellNoise
 from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
 
-BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
 COARSE_CELLS = (
     "what the cells hide outweighs the privacy noise: use more cells, or map the scores by an "
     "agreed public function so that they spread over [0, 1]"
@@ -98,61 +90,18 @@ def result_from_cells(
     )
 
 
-def result_from_confusion(
-    edges: Floats, counts: Floats, noise: CountNoise, clamp: bool
-) -> ServerResult:
-    """The area of the paper's noisy confusion counts, summed over clients, shape (..., 4, T)."""
-    estimate = estimate_from_confusion(counts, noise, clamp)
-    undefined = np.isnan(estimate.value)
-    error = np.where(undefined, np.nan, np.sqrt(estimate.privacy_variance))
-    biases = (estimate.clamping_bias, estimate.threshold_bias)
-    classes = estimate.positives, estimate.negatives
-    single = np.ndim(estimate.value) == 0
-    total_error = math.sqrt(2 * noise.variance / edges.size)
-    warnings = signal_warnings(estimate.value, classes, total_error) if single else ()
-    if single and not undefined:
-        warnings += _bias_warnings(biases, float(estimate.value), float(error))
-    sampling = np.vectorize(plug_in_variance)(
-        np.nan_to_num(estimate.value, nan=0.5), *(np.maximum(total, 1.0) for total in classes)
-    )
-    return ServerResult(
-        value=estimate.value,
-        privacy_error=error,
-        sampling_error=np.where(undefined, np.nan, np.sqrt(sampling)),
-        positives=estimate.positives,
-        negatives=estimate.negatives,
-        positives_error=total_error,
-        approximation_error=np.where(undefined, np.nan, np.sqrt(estimate.approximation_variance)),
-        bias=np.where(undefined, np.nan, biases[0] + biases[1]),
-        roc=_curve_of_points(edges, counts, noise) if single and not undefined else None,
-        warnings=warnings,
-    )
-
-
 def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: CellNoise) -> Curve:
     """Rates made monotone, which post-processing may; errors are those of the raw rates."""
     rates = []
     for counts in cells:
         total = max(float(counts.sum()), 1.0)
         rate = counts_from_thresholds(counts) / total
-        rates.append((_falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
+        rates.append((falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
     (up, up_error), (across, across_error) = rates
     return Curve(edges, across, up, across_error, up_error)
 
 
-def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
-    """Unclamped rates at their own thresholds, over pooled totals, made monotone.
-
-    A count's noise has its own variance, and the pooled total's ``2 / T`` of it.
-    """
-    rates = []
-    for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
-        variance = noise.variance * (1 + 2 * rate**2 / edges.size)
-        rates.append((_falling(rate), np.sqrt(variance) / max(float(total), 1.0)))
-    return Curve(edges, rates[0][0], rates[1][0], rates[0][1], rates[1][1])
-
-
-def _falling(rate: Floats) -> Floats:
+def falling(rate: Floats) -> Floats:
     """The nearest rates that fall with the threshold and stay in [0, 1]."""
     return np.clip(scipy.optimize.isotonic_regression(rate, increasing=False).x, 0.0, 1.0)
 
@@ -167,13 +116,4 @@ def signal_warnings(
         "not enough signal at this epsilon: the noisy class totals are "
         f"{float(classes[0]):.1f} and {float(classes[1]):.1f}, with a standard error of "
         f"{total_error:.1f}; the predicted error of the AUC is above 0.5",
-    )
-
-
-def _bias_warnings(biases: tuple[Floats, Floats], value: float, error: float) -> tuple[str, ...]:
-    return tuple(
-        f"{cause} bias the area, which came out as {value:.4f}, by about {float(bias):+.2g}; the "
-        "estimate and its interval are without that bias"
-        for cause, bias in zip(BIAS_CAUSES, biases, strict=True)
-        if abs(float(bias)) > 0.25 * error
     )

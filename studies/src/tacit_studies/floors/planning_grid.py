@@ -117,10 +117,10 @@ KINDS = (
 TITLES = {
     "server-sees-scores": ("fedauc, staircase", "fedauc, randomised-response"),
     "central": (
-        "dpauc, histogram, record",
-        "dpauc, histogram, replace",
-        "dpauc, histogram, label",
-        "dpauc, randomised-response, label",
+        "dpauc, record",
+        "dpauc, replace",
+        "dpauc, label",
+        "published-dpauc, randomised-response, label",
     ),
     "secure-sum": (
         "score-histogram, secure-sum, record",
@@ -255,12 +255,12 @@ def _figures(
 
 def _called(kind: Kind, scenario: Scenario, protocol: Protocol) -> str:
     shown = ("trust", "mechanism", "labels", "adjacency")
-    settings = table_settings(protocol)
+    settings, name = table_settings(protocol), protocol.name.removeprefix("published-")
     parts = [str(settings[name]) for name in shown if name in settings]
     parts += ["two rounds"] if TITLES[kind.trust][kind.place].endswith("two rounds") else []
     parts += [] if kind.metric == AREA else [kind.metric]
     parts += [kind.shape.form] if kind.shape.form != "even" else []
     return (
-        f"{protocol.name} {' '.join(parts)} M={scenario.records} P={scenario.positives} "
+        f"{name} {' '.join(parts)} M={scenario.records} P={scenario.positives} "
         f"K={scenario.clients} eps={scenario.epsilon:g}"
     )

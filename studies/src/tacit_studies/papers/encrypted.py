@@ -25,11 +25,12 @@ from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST, HiddenAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
+from tacit.protocols.published.dpauc.noises import Laplace
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.running.evaluating import exact_auc, repeat
 from tacit.running.simulation import simulate
 from tacit_studies.measuring import Bench, Job, centre, quotient, standard_deviation
@@ -93,7 +94,7 @@ def _line(table: str, block: paper.Block, points: int, bench: Bench) -> list[Mea
     worst = max(abs(area - plain) for area in areas.values())
     rows.append(Target(table, row, "ours - plain, the largest", worst, at_most=ALLOWED))
     for epsilon, pair in zip(paper.EPSILONS, printed.dpauc, strict=True):
-        noisy = DPAUC(epsilon, points, "laplace", "paper", "label", clamp=False, scale=EVEN)
+        noisy = PublishedDPAUC(epsilon, points, Laplace("paper", "plain"), "label", EVEN)
         estimates = repeat(clients, noisy, bench.repeats, bench.seed(row, epsilon))
         column = f"DPAUC eps={epsilon:g}"
         rows.append(Row(table, f"{row} mean", column, pair[0], centre(estimates)))

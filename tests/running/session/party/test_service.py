@@ -54,7 +54,10 @@ from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
 
-RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+RESPONSE = (
+    'name = "published-dpauc"\nepsilon = 1.0\n'
+    'mechanism = "randomised-response"\nadjacency = "label"'
+)
 FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"'
 
 

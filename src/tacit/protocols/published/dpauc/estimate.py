@@ -22,6 +22,12 @@ from tacit.metrics.curves import (
     rates,
     trapezoid_area,
 )
+from tacit.metrics.ranking import plug_in_variance
+from tacit.protocols.shared.cells import falling, signal_warnings
+from tacit.results.curves.curve import Curve
+from tacit.results.server_result import ServerResult
+
+BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
 
 IMITATIONS = 200
 """Number of simulated noise draws that estimate the bias of a clamped and ordered curve."""
@@ -271,3 +277,55 @@ def _shrunk_correction(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats
     curved = np.nan_to_num(curvature_error(positives, negatives)) ** 2
     variance = weight * (1 - weight) * square + np.maximum(curved - 4 * correction_variance, 0.0)
     return weight * correction, variance
+
+
+def result_from_confusion(
+    edges: Floats, counts: Floats, noise: CountNoise, clamp: bool
+) -> ServerResult:
+    """The area of the paper's noisy confusion counts, summed over clients, shape (..., 4, T)."""
+    estimate = estimate_from_confusion(counts, noise, clamp)
+    undefined = np.isnan(estimate.value)
+    error = np.where(undefined, np.nan, np.sqrt(estimate.privacy_variance))
+    biases = (estimate.clamping_bias, estimate.threshold_bias)
+    classes = estimate.positives, estimate.negatives
+    single = np.ndim(estimate.value) == 0
+    total_error = math.sqrt(2 * noise.variance / edges.size)
+    warnings = signal_warnings(estimate.value, classes, total_error) if single else ()
+    if single and not undefined:
+        warnings += _bias_warnings(biases, float(estimate.value), float(error))
+    sampling = np.vectorize(plug_in_variance)(
+        np.nan_to_num(estimate.value, nan=0.5), *(np.maximum(total, 1.0) for total in classes)
+    )
+    return ServerResult(
+        value=estimate.value,
+        privacy_error=error,
+        sampling_error=np.where(undefined, np.nan, np.sqrt(sampling)),
+        positives=estimate.positives,
+        negatives=estimate.negatives,
+        positives_error=total_error,
+        approximation_error=np.where(undefined, np.nan, np.sqrt(estimate.approximation_variance)),
+        bias=np.where(undefined, np.nan, biases[0] + biases[1]),
+        roc=_curve_of_points(edges, counts, noise) if single and not undefined else None,
+        warnings=warnings,
+    )
+
+
+def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
+    """Unclamped rates at their own thresholds, over pooled totals, made monotone.
+
+    A count's noise has its own variance, and the pooled total's ``2 / T`` of it.
+    """
+    rates = []
+    for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
+        variance = noise.variance * (1 + 2 * rate**2 / edges.size)
+        rates.append((falling(rate), np.sqrt(variance) / max(float(total), 1.0)))
+    return Curve(edges, rates[0][0], rates[1][0], rates[0][1], rates[1][1])
+
+
+def _bias_warnings(biases: tuple[Floats, Floats], value: float, error: float) -> tuple[str, ...]:
+    return tuple(
+        f"{cause} bias the area, which came out as {value:.4f}, by about {float(bias):+.2g}; the "
+        "estimate and its interval are without that bias"
+        for cause, bias in zip(BIAS_CAUSES, biases, strict=True)
+        if abs(float(bias)) > 0.25 * error
+    )
