@@ -1,0 +1,1 @@
+"""The papers' own forms, each as its authors published it."""
