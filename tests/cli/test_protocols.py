@@ -169,7 +169,7 @@ def test_what_does_not_belong_is_refused(
 
 
 def test_too_many_buckets_are_warned_of(folder: Path) -> None:
-    result = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM, "--buckets", 900)
+    result = evaluated(folder / "scores.csv", "--split", 10, *PUBLISHED, "--buckets", 900)
     supported = result["supported_buckets"]
     assert any(
         "900 buckets are more" in text and f"with {supported} each" in text

@@ -45,7 +45,7 @@ EXACT = [
     DPAUC(1.0, 40, "randomised-response", adjacency="label"),
     DPAUC(1.0, 30, "laplace"),
     ScoreHistogram("secure-sum", 1.0, 6),
-    ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5),
+    ScoreHistogram("secure-sum", 1.0, 6),
     ScoreHistogram("exact-sum", height=5),
     TwoRoundAUC(1.0),
     TwoRoundAUC(1.0, "public"),

@@ -32,6 +32,7 @@ from tacit import (
 from tacit.cli import main
 from tacit.privacy.cost import Cost
 from tacit.protocol.conversation import Protocol
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running import simulation
 from tacit.running.spending import Payment, most_spent
 
@@ -40,8 +41,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
     DPAUC(1.0, 8, "laplace"),
     DPAUC(1.0, 8, "gaussian", delta=0.01),
     ScoreHistogram(epsilon=1.0, height=3),
-    ScoreHistogram(epsilon=1.0, height=3, budget="sample"),
-    ScoreHistogram(epsilon=1.0, height=3, second_round=0.5),
+    PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, height=3),
 )
 AGREED = ("large", "lone", "pair", "nobody")
 

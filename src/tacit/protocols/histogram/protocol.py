@@ -221,8 +221,12 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         if self.epsilon is None:
             return {height + 1: math.inf}
         budget = self.epsilon * (1 - PLACING_FRACTION if self.places_trees else 1)
-        parts = epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
-        return {level: part for level, part in enumerate(parts) if part > 0}
+        divided = epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
+        parts = {level: part for level, part in enumerate(divided) if part > 0}
+        # rounded parts may add up to more than was agreed, by the last digit
+        largest = max(parts, key=lambda level: parts[level])
+        rest = (part for level, part in parts.items() if level != largest)
+        return parts | {largest: math.fsum((budget, *(-part for part in rest)))}
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds."""
