@@ -16,6 +16,7 @@ import tacit
 from tacit.cli import main
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
+PUBLISHED = ("--protocol", "published-histogram", "--epsilon", "2")
 PAIRS = ("--protocol", "paired-ustatistic", "--epsilon", "2", "--kernel")
 
 

@@ -36,7 +36,8 @@ def test_both_rounds_spend_epsilon_and_no_more(epsilon: float, adjacency: str) -
     protocol = ScoreHistogram("secure-sum", epsilon, aim="curves", adjacency=adjacency)  # type: ignore[arg-type]
     tree = sum(protocol.level_parts(protocol.tree_height(5)).values())
     assert placing_field(protocol).epsilon + tree == pytest.approx(epsilon, rel=1e-12)
-    assert simulate(records(2_000), protocol, SimulatedNoise(1)).spent.epsilon == epsilon
+    spent = simulate(records(2_000), protocol, SimulatedNoise(1)).spent.epsilon
+    assert epsilon * (1 - 1e-12) < spent <= epsilon
 
 
 def test_the_first_count_has_the_noise_that_it_pays_for() -> None:

@@ -23,10 +23,7 @@ from tests.protocols.histogram.losses import HEIGHT, Recorder, answer, hospital,
 from tests.protocols.histogram.test_protocol import loss_of_counts
 
 SAMPLE = LevelSum(budget="sample")
-SAMPLED = {
-    name: PublishedHistogram(SAMPLE, 1.5, HEIGHT, name)  # type: ignore[arg-type]
-    for name in ("record", "replace")
-}
+SAMPLED = {name: PublishedHistogram(SAMPLE, 1.5, HEIGHT, name) for name in ("record", "replace")}
 
 
 def query_of(protocol: PublishedHistogram) -> Query:

@@ -223,10 +223,10 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         budget = self.epsilon * (1 - PLACING_FRACTION if self.places_trees else 1)
         divided = epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
         parts = {level: part for level, part in enumerate(divided) if part > 0}
-        # rounded parts may add up to more than was agreed, by the last digit
         largest = max(parts, key=lambda level: parts[level])
-        rest = (part for level, part in parts.items() if level != largest)
-        return parts | {largest: math.fsum((budget, *(-part for part in rest)))}
+        while math.fsum(parts.values()) > budget:  # by the last digit
+            parts[largest] = math.nextafter(parts[largest], 0.0)
+        return parts
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds."""

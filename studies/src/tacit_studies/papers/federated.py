@@ -125,13 +125,13 @@ def protocol_for(
 
     Epsilon is divided for the AUC unless ``aim`` says otherwise.
     """
-    chosen = {
+    models: dict[str, ExactSum | LevelSum | Local] = {
         paper.FEDERATED: ExactSum(),
         paper.DISTRIBUTED: LevelSum(budget=budget),
         paper.LOCAL: Local(),
-    }[trust]
+    }
     chosen_epsilon = paper.EPSILON[trust] if epsilon is None else epsilon
-    return PublishedHistogram(chosen, chosen_epsilon, **{"aim": "auc", **settings})
+    return PublishedHistogram(models[trust], chosen_epsilon, **{"aim": "auc", **settings})
 
 
 def histogram_of(records: Records, protocol: PublishedHistogram, seed: int) -> Histogram | None:
