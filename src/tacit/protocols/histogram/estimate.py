@@ -290,5 +290,5 @@ def dropout_warnings(protection: Cost | None) -> tuple[str, ...]:
         return ()
     return (
         "clients vanished with their share of the noise: what arrived supports epsilon "
-        f"{protection.epsilon:.4g}; a higher dropouts of the secure sum would have covered it",
+        f"{protection.epsilon:.4g}; a higher dropouts setting would have covered it",
     )
