@@ -158,7 +158,7 @@ def test_cutting_moves_no_number_by_more_than_a_neighbour_does() -> None:
 def test_a_million_records_of_ten_parties_take_25_bits_a_count(
     height: int, bytes_sent: int
 ) -> None:
-    query = next(ScoreHistogram("secure-sum", 1.0, height, aim="all").conversation(10))
+    query = next(PublishedHistogram("secure-sum", 1.0, height, aim="auc").conversation(10))
     assert masked_size(replace(query, most_records=1_000_000)) == bytes_sent
 
 
