@@ -16,6 +16,7 @@ import tacit
 from tacit.cli import main
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
+PUBLISHED = ("--protocol", "published-histogram", "--epsilon", "2")
 PAIRS = ("--protocol", "paired-ustatistic", "--epsilon", "2", "--kernel")
 
 
@@ -169,7 +170,7 @@ def test_what_does_not_belong_is_refused(
 
 
 def test_too_many_buckets_are_warned_of(folder: Path) -> None:
-    result = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM, "--buckets", 900)
+    result = evaluated(folder / "scores.csv", "--split", 10, *PUBLISHED, "--buckets", 900)
     supported = result["supported_buckets"]
     assert any(
         "900 buckets are more" in text and f"with {supported} each" in text

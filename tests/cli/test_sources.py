@@ -66,7 +66,7 @@ def test_the_statement_and_its_counts(tmp_path: Path) -> None:
     made = tacit_says("evaluate", "--counts", str(counts), *HISTOGRAM, "--seed", "1", "--json")
     assert made.exit_code == 0, made.output
     assert "counts answer one round: score-histogram runs in its form" in made.stderr
-    one_round = ("--second-round", "0", *HISTOGRAM, "--seed", "1")
+    one_round = ("--height", "10", *HISTOGRAM, "--seed", "1")
     figure = float(json.loads(made.stdout)["auc"]["value"])
     assert figure == value(address, "--table", "scored", *one_round)
 

@@ -60,8 +60,8 @@ PAIRS: list[tuple[Protocol, Predict, Scenario]] = [
     (DPAUC(1.0, 20, adjacency="label"), dpauc_forecast, FEW),
     (PublishedDPAUC(1.0, 50, "randomised-response", "label"), published_dpauc_forecast, FEW),
     (ScoreHistogram("secure-sum", 1.0), tree_forecast, FEW),
-    (ScoreHistogram("secure-sum", 1.0, 6, second_round=0), tree_forecast, FEW),
-    (ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5, scale="even"), tree_forecast, FEW),
+    (ScoreHistogram("secure-sum", 1.0, 8), tree_forecast, FEW),
+    (ScoreHistogram("secure-sum", 1.0, 6, scale="even"), tree_forecast, FEW),
     (ScoreHistogram("local", 3.0, 5), tree_forecast, LONE),
     (TwoRoundAUC(3.0), two_round_forecast, LONE),
     (TwoRoundAUC(3.0, "public"), two_round_forecast, LONE),
@@ -228,7 +228,7 @@ def test_measures_are_predicted_as_results_state_them() -> None:
     A stated error follows from noisy counts, which differ little from the expected ones.
     """
     shape, scenario = Shape(0.78), Scenario(12_000, 3_000, 10, 2.0)
-    protocol = ScoreHistogram("secure-sum", 2.0, 6, second_round=0, aim="all")
+    protocol = ScoreHistogram("secure-sum", 2.0, 6, aim="all")
     found = measures_of(evaluate(scenario.drawn(shape, seed=4), protocol, seed=1))
     for metric in map(Metric, MEASURES):
         stated = found.named(metric.name)
@@ -246,7 +246,7 @@ def test_measures_are_predicted_as_many_runs_measure_them() -> None:
     probability 0.9.
     """
     shape, scenario = Shape(0.78), Scenario(12_000, 3_000, 10, 0.5)
-    protocol = ScoreHistogram("secure-sum", 0.5, 7, second_round=0, aim="curves")
+    protocol = ScoreHistogram("secure-sum", 0.5, 7, aim="curves")
     clients = scenario.drawn(shape, seed=4)
     exact = measures_of(evaluate(clients, ScoreHistogram("exact-sum", height=12)))
     runs = [measures_of(evaluate(clients, protocol, seed=seed)) for seed in range(80)]
@@ -293,7 +293,7 @@ def test_the_largest_difference_is_predicted_as_many_runs_measure_it(
 
 def separation_ratio(trust: str, scenario: Scenario, shape: Shape, height: int, runs: int) -> float:
     """The predicted over the measured error, with records drawn anew for every run."""
-    noisy = ScoreHistogram("secure-sum", scenario.epsilon, height, second_round=0, aim="curves")
+    noisy = ScoreHistogram("secure-sum", scenario.epsilon, height, aim="curves")
     protocol = noisy if trust == "secure-sum" else ScoreHistogram(trust, height=height)
     errors = []
     for seed in range(runs):
@@ -315,7 +315,7 @@ def test_less_noise_and_more_records_tell_the_largest_difference_better() -> Non
     metric, errors = Metric("Kolmogorov Smirnov"), []
     for epsilon, records in ((0.5, 6_000), (2.0, 6_000), (2.0, 24_000)):
         scenario = Scenario(records, records // 4, 10, epsilon)
-        protocol = ScoreHistogram("secure-sum", epsilon, 8, second_round=0, aim="curves")
+        protocol = ScoreHistogram("secure-sum", epsilon, 8, aim="curves")
         errors.append(tree_forecast(protocol, scenario, Shape(0.8), metric).error)
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < errors[0] / 4
@@ -329,7 +329,7 @@ def test_distances_of_the_smooth_curve_are_not_planned() -> None:
 
 def test_an_absent_measure_is_no_forecast() -> None:
     few = Scenario(150, 60, 3, 1.0)
-    protocol = ScoreHistogram("secure-sum", 1.0, 6, second_round=0)
+    protocol = ScoreHistogram("secure-sum", 1.0, 8)
     assert tree_forecast(protocol, few, EVEN, Metric("brier")).error == math.inf
     assert tree_forecast(protocol, FEW, EVEN, Metric("brier")).error < 1
 

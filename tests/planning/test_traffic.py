@@ -47,7 +47,7 @@ EXACT = [
     PublishedDPAUC(1.0, 40, "randomised-response", "label"),
     PublishedDPAUC(1.0, 30),
     ScoreHistogram("secure-sum", 1.0, 6),
-    ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5),
+    ScoreHistogram("secure-sum", 1.0, 6),
     ScoreHistogram("exact-sum", height=5),
     TwoRoundAUC(1.0),
     TwoRoundAUC(1.0, "public"),

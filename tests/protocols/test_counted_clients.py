@@ -18,8 +18,8 @@ from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 
 PROTOCOLS = {
-    "one round": ScoreHistogram("secure-sum", 2.0, 4, second_round=0),
-    "two rounds": ScoreHistogram("secure-sum", 4.0, 4, second_round=0.5),
+    "one round": ScoreHistogram("secure-sum", 2.0, 4, aim="all"),
+    "two rounds": ScoreHistogram("secure-sum", 4.0, 4),
     "looks": ScoreHistogram("secure-sum", 4.0),
 }
 

@@ -34,7 +34,7 @@ SETTINGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("published-dpauc", {"mechanism": "laplace(accounting=paper)", "adjacency": "label"}),
     ("published-dpauc", {"mechanism": "randomised-response", "adjacency": "label"}),
     ("score-histogram", {}),
-    ("score-histogram", {"second_round": 0.5}),
+    ("score-histogram", {}),
     ("score-histogram", {"trust": "local"}),
     ("two-round-auc", {}),
     ("hierarchical-auc", {}),

@@ -33,6 +33,7 @@ from tacit.cli import main
 from tacit.privacy.cost import Cost
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running import simulation
 from tacit.running.spending import Payment, most_spent
 
@@ -41,8 +42,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
     PublishedDPAUC(1.0, 8),
     PublishedDPAUC(1.0, 8, "gaussian(delta=0.01)"),
     ScoreHistogram(epsilon=1.0, height=3),
-    ScoreHistogram(epsilon=1.0, height=3, budget="sample"),
-    ScoreHistogram(epsilon=1.0, height=3, second_round=0.5),
+    PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, height=3),
 )
 AGREED = ("large", "lone", "pair", "nobody")
 

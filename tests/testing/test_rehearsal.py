@@ -629,7 +629,7 @@ def test_parties_that_are_asked_something_else_than_others_are_in_no_sum_with_th
 
 def test_a_coordinator_cannot_choose_who_counts() -> None:
     """Two of five are asked: nobody shares secrets for a sum over fewer than were agreed."""
-    protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.2)
+    protocol = ScoreHistogram("secure-sum(dropouts=0.2)", 1.0)
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
     agreement = keys.agreement(protocol, min_clients=4)
     requested = Coordinator(agreement, keys.coordinator, (0, 1))
@@ -645,7 +645,7 @@ def test_a_coordinator_cannot_choose_who_counts() -> None:
 
 
 def test_nobody_helps_to_open_a_sum_with_too_little_noise() -> None:
-    protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.2)
+    protocol = ScoreHistogram("secure-sum(dropouts=0.2)", 1.0)
     leaving = [Fault("drop", index, 2) for index in (0, 1)]
     with pytest.raises(RunError, match="at least 4 clients must come, got 3"):
         rehearse(binormal_clients(30, 40, 5), protocol, leaving, min_clients=3, colluders=0)
@@ -654,7 +654,7 @@ def test_nobody_helps_to_open_a_sum_with_too_little_noise() -> None:
 def test_too_few_survivors_give_an_error_and_no_sum() -> None:
     clients = binormal_clients(30, 40, 5)
     faults = [Fault("drop", index, 2) for index in (0, 1, 2)]
-    protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.8)
+    protocol = ScoreHistogram("secure-sum(dropouts=0.8)", 1.0)
     with pytest.raises(RunError, match="at least 4 clients must come, got 2"):
         rehearse(clients, protocol, faults, min_clients=4)
     with pytest.raises(ValueError, match="at least 4 of 5 clients of which 1 may collude, got 2"):

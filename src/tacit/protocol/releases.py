@@ -138,27 +138,34 @@ def release(
                 return {
                     name: _whole(name, each, exact[name], noise) for name, each in declared.items()
                 }
-            share, sums = _share(query, clients.count), dict[str, Any]()
-            for name, each in declared.items():
-                _check_shape(name, exact[name], each.shape, noise)
-                sums[name] = clipped(exact[name], query, each.per_record)
-                drawn = each.share(share)
-                if drawn is not None:
-                    sums[name] = sums[name] + noise.draw(drawn, each.shape)
-            return sums | {ANSWERED: np.asarray(clients.count, dtype=np.int64)}
+            return noisy_sums(declared, exact, query, clients.count, noise)
 
         answer.__name__, answer.__doc__ = counting.__name__, counting.__doc__
         answer.__module__ = counting.__module__
         return step(
             cost=lambda clients, query, state: cost_of(query.protocol, agreed(query)),
             participates=participates,
-            sums=lambda query: _layout(agreed(query)),
+            sums=lambda query: layout_of(agreed(query)),
             shares=planned_clients,
-            bounds=lambda query: _bounds(agreed(query), query),
+            bounds=lambda query: bounds_of(agreed(query), query),
             releases=agreed,
         )(answer)
 
     return declare
+
+
+def noisy_sums(
+    fields: Fields, exact: Mapping[str, Any], query: Query, batch: int, noise: NoiseSource
+) -> Reply:
+    """The sums over a batch of clients with its share of the noise, and how many these are."""
+    share, sums = _share(query, batch), dict[str, Any]()
+    for name, each in fields.items():
+        _check_shape(name, exact[name], each.shape, noise)
+        sums[name] = clipped(exact[name], query, each.per_record)
+        drawn = each.share(share)
+        if drawn is not None:
+            sums[name] = sums[name] + noise.draw(drawn, each.shape)
+    return sums | {ANSWERED: np.asarray(batch, dtype=np.int64)}
 
 
 def by_view(query: Query, by_client: Integers) -> Integers:
@@ -379,11 +386,13 @@ def _whole(name: str, field: Released, exact: Any, noise: NoiseSource) -> Intege
     return np.asarray(by_client + noise.draw(drawn, shape))
 
 
-def _layout(fields: Fields) -> Layout:
+def layout_of(fields: Fields) -> Layout:
+    """The layout of a sum of these fields."""
     return {name: each.shape for name, each in fields.items()} | {ANSWERED: ()}
 
 
-def _bounds(fields: Fields, query: Query) -> dict[str, int]:
+def bounds_of(fields: Fields, query: Query) -> dict[str, int]:
+    """The bounds of a sum of these fields."""
     share = _share(query, 1)
     bounds = {
         name: clipped_sum_bound(query, each.share(share), each.per_record)

@@ -12,6 +12,8 @@ from tacit import DPAUC, FedAUC, Protocol, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocols.published.dpauc.noises import Gaussian, OnCounts
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocol.settings.trusts import Local, SecureSum, trust_of
+from tacit.protocols.published.calibration import PublishedHistogram
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",
@@ -48,10 +50,23 @@ def table_settings(protocol: Protocol) -> dict[str, Any]:
     if isinstance(protocol, DPAUC):
         settings["mechanism"] = "histogram"
     if isinstance(protocol, ScoreHistogram):
-        words = {"trust": TRUSTS, "aim": AIMS}
-        for name in words.keys() & settings.keys():
-            settings[name] = words[name].get(settings[name], settings[name])
+        settings |= _histogram_settings(protocol)
     return settings
+
+
+def table_name(protocol: Protocol) -> str:
+    """The protocol's name in the words of the tables."""
+    return ScoreHistogram.name if isinstance(protocol, ScoreHistogram) else protocol.name
+
+
+def _histogram_settings(protocol: ScoreHistogram) -> dict[str, Any]:
+    """Trust, budget and aim of a histogram in the words of the tables."""
+    sampled = isinstance(protocol, PublishedHistogram) and protocol.is_sampled
+    return {
+        "trust": TRUSTS[trust_of(protocol).word],
+        "budget": "sample" if sampled or isinstance(protocol.trust, Local) else "split",
+        "aim": AIMS.get(protocol.aim, protocol.aim),
+    }
 
 
 def spelled_for_seeds(names: tuple[object, ...]) -> str:
@@ -97,7 +112,23 @@ def _spelled(name: object) -> object:
         return _dpauc_of_tables(name)
     if not isinstance(name, ScoreHistogram):
         return _before_scales(name) if isinstance(name, Protocol) else name
-    text = repr(name).replace(f"trust={name.trust!r}", f"trust={TRUSTS[name.trust]!r}")
-    # the tables were measured before the settings prior and scale were there
-    text = text.replace(", prior=None", "").replace(f", scale={EVEN!r}", "")
-    return _Verbatim(text.replace(f"aim={name.aim!r}", f"aim={AIMS.get(name.aim, name.aim)!r}"))
+    return _Verbatim(_spelled_histogram(name))
+
+
+def _spelled_histogram(protocol: ScoreHistogram) -> str:
+    """A histogram with the settings that there were when the tables were measured."""
+    words = _histogram_settings(protocol)
+    settings = {
+        "trust": words["trust"],
+        "epsilon": protocol.epsilon,
+        "height": protocol.height,
+        "buckets": getattr(protocol, "buckets", None),
+        "adjacency": protocol.adjacency or "replace",
+        "budget": words["budget"],
+        "aim": words["aim"],
+        "dropouts": protocol.trust.dropouts if isinstance(protocol.trust, SecureSum) else 0.0,
+        "second_round": None if protocol.looks else 0.0,
+    }
+    if protocol.scale != EVEN:
+        settings["scale"] = protocol.scale
+    return f"ScoreHistogram({', '.join(f'{name}={value!r}' for name, value in settings.items())})"

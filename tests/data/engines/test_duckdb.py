@@ -25,14 +25,14 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocols.fedauc.sums import pair_of_clients, sums_by_client
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.shared.reports.flipped_labels import flipped_in_order
 
 PROTOCOLS: dict[str, Protocol] = {
     "looks": tacit.ScoreHistogram(epsilon=1.0),
     "tree": tacit.ScoreHistogram(epsilon=1.0, aim="all", height=5),
-    "two rounds": tacit.ScoreHistogram(epsilon=1.0, second_round=0.5, height=6),
     "exact": tacit.ScoreHistogram("exact-sum", height=12),
-    "sampled levels": tacit.ScoreHistogram(epsilon=1.0, budget="sample", height=4),
+    "sampled levels": PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, height=4),
     "dpauc": tacit.DPAUC(epsilon=2.0),
     "confusion": PublishedDPAUC(epsilon=2.0, thresholds=9),
     "fedauc": tacit.FedAUC(epsilon=1.0),

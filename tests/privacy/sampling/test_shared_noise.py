@@ -316,9 +316,9 @@ class TestLossUnderAShare:
         self, needed: int, left: int, said: float
     ) -> None:
         """The losses of all levels add up; ``docs/privacy.md`` states them."""
-        levels = tacit.ScoreHistogram("secure-sum", 1.0).level_scales(height=10).values()
+        levels = tacit.ScoreHistogram("secure-sum", 1.0).level_parts(height=10).values()
         total = 0.0
-        for scale in levels:
+        for scale in (1 / part for part in levels):
             pmf = stats.nbinom.pmf(
                 np.arange(int(50 * scale) + 30), left / needed, -np.expm1(-1 / scale)
             )

@@ -37,14 +37,14 @@ UNIT_OF = {
 """The unit in which scores of each scale are taken."""
 
 
-def scale_setting() -> Any:
+def scale_setting(default: str = PROBABILITY) -> Any:
     """The setting ``scale`` of a protocol that counts scores in cells."""
     return setting(
-        default=PROBABILITY,
+        default=default,
         choices=SCALES,
         type=str,
-        help="where cells lie: of the log-odds of a probability (the default) or of log-odds, of "
-        "any real number, or even ones of [0, 1] as in the papers",
+        help="where cells lie: of the log-odds of a probability (the default of our own forms) or "
+        "of log-odds, of any real number, or even ones of [0, 1] as in the papers",
     )
 
 

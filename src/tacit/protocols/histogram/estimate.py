@@ -10,7 +10,6 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
-from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
 from tacit.metrics.cells.score_scale import EvenScale
 from tacit.metrics.curves import (
     cell_area,
@@ -37,9 +36,6 @@ from tacit.results.server_result import ServerResult
 MIN_BUCKET_IN_ERRORS = 5.0
 """Least count of a supported bucket, in standard deviations of its noise."""
 
-PLACES_IN_CELL = 8
-"""Points a cell at which two interpolations are compared."""
-
 CROWDING_DEPTH = 6
 """Largest depth of the cells in which crowding is measured: noise hardly shows in so few."""
 
@@ -51,26 +47,15 @@ MAX_BUCKETS = 200
 class SecondRound:
     """The AUC by both rounds, and its variance by the second round's noise, shape (...).
 
-    After looks the functions were published at all cells (``depth``), and the variances by the
-    product of their errors and by what cells hide are known; None takes the tree's.
+    The functions were published in ``2**depth`` cells. Beside it are the variances by the product
+    of their errors, and by what cells hide.
     """
 
     area: Floats
     variance: Floats
-    depth: int | None = None
-    by_functions: Floats | None = None
-    by_cells: Floats | None = None
-
-
-def published_distributions(leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
-    """The part of each class below the inner edges of ``product_depth``, shape (..., B-1) each.
-
-    Positives first. Of several replicates all have the same cells.
-    """
-    cells = leaves.reshape(*leaves.shape[:-1], 2, -1)
-    coarse = _at_depth(cells, product_depth(cells, noise))
-    positives, negatives = (rising_fractions(coarse[..., row, :])[..., 1:-1] for row in (0, 1))
-    return positives, negatives
+    depth: int
+    by_functions: Floats
+    by_cells: Floats
 
 
 def result_from_tree(
@@ -107,7 +92,7 @@ def result_from_tree(
         cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :], axis)
     else:
         value, variance = _by_both_rounds(cells, noise, second)
-        cell_variance = _hidden_variance(cells, noise, second, axis)
+        cell_variance = second.by_cells
     sampling = cell_sampling_variance(positives, negatives)
     if not noise.exact:
         sampling = noisy_sampling_variance(positives, negatives, value)
@@ -174,18 +159,6 @@ def best_depth(cells: Floats, noise: TreeNoise, crowded: float = 1.0) -> int:
     return int(np.argmin(products / max(float(pairs), 1.0) ** 2 + cell_variance))
 
 
-def product_depth(cells: Floats, noise: TreeNoise) -> int:
-    """The depth at which a second round's functions are published, at least 1.
-
-    Their errors, by noise and by interpolation, matter as products only. The least sum of the
-    standard deviation of ``_products`` and of ``_hidden_product`` is taken.
-    """
-    products = _products(noise)
-    pairs = max(float(np.mean(np.prod(cells.sum(axis=-1), axis=-1))), 1.0)
-    hidden = np.array([_hidden_product(depth) for depth in range(products.size)])
-    return 1 + int(np.argmin((np.sqrt(products) / pairs + hidden)[1:]))
-
-
 def _hidden_product(depth: int) -> float:
     """What the product of both functions' interpolation errors adds to the AUC, about.
 
@@ -204,49 +177,6 @@ def _cell_variance(positives: Floats, negatives: Floats, axis: ScoreAxis) -> Flo
     crowds = crowding_variance if isinstance(axis.scale, EvenScale) else lone_crowd_variance
     variance = placement_variance(positives, negatives) + crowds(positives, negatives)
     return variance + curvature_error(positives, negatives) ** 2
-
-
-def _hidden_variance(
-    cells: Floats, noise: TreeNoise, second: SecondRound, axis: ScoreAxis
-) -> Floats:
-    if second.by_cells is not None:
-        return second.by_cells
-    return _product_cell_variance(cells, noise, axis)
-
-
-def _product_cell_variance(cells: Floats, noise: TreeNoise, axis: ScoreAxis) -> Floats:
-    """What cells hide where scores are exact and only the functions between edges are estimates.
-
-    Only the product of both functions' errors counts. Of records placed at random in a cell of p
-    positives and n negatives, the pairs won have the variance ``p n (p + n + 1) / 12``; what either
-    class's function says of the other's records takes ``p n (p + n) / 12`` away, and ``p n / 12``
-    is left. Smooth densities add ``_hidden_product``, or what cells of twice the width would
-    err by, if that is more. Crowds are looked for at the area's depth too, which is often
-    finer.
-    """
-    depth, area_depth = product_depth(cells, noise), best_depth(cells, noise)
-    coarse, finer = (np.maximum(_at_depth(cells, each), 0.0) for each in (depth, area_depth))
-    pairs = np.sum(np.prod(coarse, axis=-2), axis=-1) / 12
-    totals = np.maximum(np.prod(coarse.sum(axis=-1), axis=-1), 1.0)
-    of_crowds = crowding_variance if isinstance(axis.scale, EvenScale) else lone_crowd_variance
-    crowds = [of_crowds(each[..., 0, :], each[..., 1, :]) for each in (coarse, finer)]
-    smooth = np.maximum(_hidden_product(depth), np.abs(_product_of_changes(coarse)))
-    return pairs / totals**2 + np.maximum(*crowds) + smooth**2
-
-
-def _product_of_changes(coarse: Floats) -> Floats:
-    """The product of both functions' changes, ``integral of dF- d(dF+)``, from cells of twice the
-    width to these: about what the interpolation between every second edge errs by.
-    """
-    edges = np.arange(1, coarse.shape[-1]) / coarse.shape[-1]
-    if edges.size < 3:
-        return np.zeros(coarse.shape[:-2])
-    places = np.linspace(0, 1, PLACES_IN_CELL * coarse.shape[-1] + 1)
-    values = rising_fractions(coarse)[..., 1:-1]
-    halved = ScoreDistribution(edges[1::2], values[..., 1::2], 0.0, 1.0)
-    changes = halved.at(places) - ScoreDistribution(edges, values, 0.0, 1.0).at(places)
-    middles = (changes[..., 1, 1:] + changes[..., 1, :-1]) / 2
-    return np.sum(middles * np.diff(changes[..., 0, :], axis=-1), axis=-1)
 
 
 def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
@@ -288,13 +218,11 @@ def _by_both_rounds(leaves: Floats, noise: TreeNoise, second: SecondRound) -> tu
     the noise of the sum, the products of both functions' errors by noise and of one by noise with
     one by interpolation, and the product of a class size's relative error with a function's error.
     """
-    depth = product_depth(leaves, noise) if second.depth is None else second.depth
-    cells, class_variance = _at_depth(leaves, depth), _class_variance(leaves, noise)
+    cells, class_variance = _at_depth(leaves, second.depth), _class_variance(leaves, noise)
     smaller = cells.sum(axis=-1).min(axis=-1)
     shown = smaller > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(class_variance)
-    by_functions = second.by_functions
-    product = np.sqrt(_product_variance(cells, noise) if by_functions is None else by_functions)
-    with_hidden = product**2 + 2 * product * _hidden_product(depth)
+    product = np.sqrt(second.by_functions)
+    with_hidden = product**2 + 2 * product * _hidden_product(second.depth)
     relative = class_variance / np.maximum(smaller, 1.0) ** 2
     by_sizes = relative * influence_variance(cells, leaves, noise)
     variance = second.variance + with_hidden + by_sizes

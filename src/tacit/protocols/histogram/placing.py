@@ -9,24 +9,17 @@ cells of a fixed scale spend most of their number on tails without records.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.cost import Cost
-from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
+from tacit.protocol.conversation import Query
+from tacit.protocol.releases import Released, release
 from tacit.protocols.histogram.local.rounds import placed_knots
 from tacit.protocols.shared.cell_counts import even_cell_counts
-
-if TYPE_CHECKING:
-    from tacit.protocols.histogram.protocol import ScoreHistogram
 
 PLACING_FRACTION = 1 / 32
 """Fraction of epsilon of the first count; a power of two, so that both parts add up exactly."""
@@ -44,60 +37,35 @@ FIXED_PART = 0.02
 """Part of the cells that lies evenly on the protocol's scale, whatever the counts say."""
 
 
-def _placing_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.placing_cost
-    return cost
+def placing_field(protocol: Any) -> Released:
+    """The first count, of which a neighbour changes ``distance`` numbers by one."""
+    part = protocol.known_epsilon * PLACING_FRACTION
+    return Released((2 * PLACING_CELLS,), protocol.distance, part)
 
 
-def _placing_layout(query: Query) -> Layout:
-    return {"cells": (2 * PLACING_CELLS,), "clients": ()}
-
-
-def _share(query: Query, batch: int) -> PolyaShare:
-    """A batch's share of the noise."""
-    settings = query.protocol
-    share = settings.noise_share(batch, planned_clients(query))
-    return PolyaShare(settings.distance, settings.placing_cost.epsilon, share)
-
-
-def _placing_bounds(query: Query) -> dict[str, int]:
-    return {
-        "cells": clipped_sum_bound(query, _share(query, 1)),
-        "clients": planned_clients(query),
-    }
-
-
-@step(cost=_placing_cost, sums=_placing_layout, shares=planned_clients, bounds=_placing_bounds)
-def placing_counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send both classes' counts in the cells of the protocol's scale, with a share of the noise.
+@release(lambda query: {"cells": placing_field(query.protocol)})
+def placing_counts(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send both classes' counts in the cells of the protocol's scale.
 
     A record counts in one cell: adding or removing it changes one number by one, replacing it two.
-    The noise shares of all queried clients add up to discrete Laplace noise of scale ``distance /
-    e`` on every count, which costs e by the Laplace mechanism on the integers, e being the part
-    ``PLACING_FRACTION`` of epsilon; the tree has the rest. The guarantee is about the sum over all
-    clients, and holds against a server that sees the sum only and colludes with no client.
+    That costs the part ``PLACING_FRACTION`` of epsilon (``tacit.protocol.releases``); the tree has
+    the rest.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
-    counts = even_cell_counts(query.protocol.on_scale(clients), PLACING_CELLS)
-    made: dict[str, Any] = {
-        "cells": clipped(counts, query) + noise.draw(_share(query, clients.count), counts.shape),
-        "clients": np.asarray(clients.count, dtype=np.int64),
-    }
-    return made
+    return {"cells": even_cell_counts(query.protocol.on_scale(clients), PLACING_CELLS)}
 
 
-def knots_of(protocol: ScoreHistogram, counts: Floats, height: int, inflation: float) -> Floats:
+def knots_of(protocol: Any, counts: Floats, height: int, noises: float = 1.0) -> Floats:
     """The inner edges of ``2**height`` cells placed by noisy counts, shape (2**height - 1,).
 
     Parameters
     ----------
     counts : positives, then negatives, in ``PLACING_CELLS`` cells, shape (2 * PLACING_CELLS,).
     height : of the tree.
-    inflation : the noise that arrived, as a multiple of what the guarantee needs.
+    noises : the noise that arrived, as a multiple of what the guarantee needs.
     """
-    scale = protocol.distance / protocol.placing_cost.epsilon
-    error = math.sqrt(inflation * float(discrete_laplace_variance(scale)))
+    error = math.sqrt(placing_field(protocol).variance(noises))
     return balanced_knots(protocol.score_scale, counts.reshape(2, -1), error, height)
 
 

@@ -48,4 +48,4 @@ BY_TRUST = {
 
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
-    return BY_TRUST[Trust.of(settings.get("trust", Trust.SECURE_SUM.value))]
+    return BY_TRUST[Trust.of(str(settings.get("trust", Trust.SECURE_SUM.value)))]

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.conversation import Reply
+from tacit.protocol.releases import Fields, Sums
 from tacit.protocols.histogram.steps import FIRST_CELLS, level_name, set_bits
-from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS
-
-if TYPE_CHECKING:
-    from tacit.protocols.histogram.protocol import ScoreHistogram
 
 
-def summed_tree(
-    protocol: ScoreHistogram, reply: Reply, height: int, inflation: float
-) -> tuple[Floats, TreeNoise]:
-    """The consistent leaves of the summed trees, and their noise."""
-    scales = protocol.level_scales(height)
+def tree_noise(fields: Fields, height: int, noises: float = 1.0) -> TreeNoise:
+    """The errors of a summed tree, with this multiple of the noise that the guarantee needs."""
     variances = np.full(height + 2, np.inf)
-    for level, scale in scales.items():
-        variances[level] = inflation * discrete_laplace_variance(scale) if scale else 0.0
-    sums = {level: np.asarray(reply[level_name(level)], dtype=np.float64) for level in scales}
-    if protocol.budget == "split":
-        levels = [sums.get(level) for level in range(height + 2)]
-        return consistent_leaves(levels, variances), TreeNoise(variances)
-    factors = np.zeros(height + 2)
-    factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(protocol.level_units(height), dtype=np.float64)
-    variances[FIRST_CELLS:] *= factors[FIRST_CELLS:] ** 2
-    scaled = {level: factors[level] * counts for level, counts in sums.items()}
-    records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
-    noise = sampled_noise(variances, factors, records, centred=False)
-    levels = [scaled.get(level) for level in range(height + 2)]
-    return consistent_leaves(levels, noise.weighting), noise
+    for level in range(height + 2):
+        if level_name(level) in fields:
+            variances[level] = fields[level_name(level)].variance(noises)
+    return TreeNoise(variances)
+
+
+def summed_tree(sums: Sums, height: int) -> tuple[Floats, TreeNoise]:
+    """The consistent leaves of the summed trees, and their noise."""
+    noise = tree_noise(sums.fields, height, float(sums.noises))
+    levels = [sums.sums.get(level_name(level)) for level in range(height + 2)]
+    return consistent_leaves(levels, noise.variances), noise
 
 
 def local_tree(

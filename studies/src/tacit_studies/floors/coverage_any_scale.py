@@ -24,7 +24,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
@@ -90,7 +90,7 @@ KINDS = (
     ),
     Kind(
         "ScoreHistogram secure-sum one round",
-        lambda epsilon: ScoreHistogram("secure-sum", epsilon, second_round=0.0),
+        lambda epsilon: ScoreHistogram("secure-sum", epsilon, SUM_HEIGHT),
         by_clients=False,
     ),
     Kind("ScoreHistogram local", partial(ScoreHistogram, "local"), LOCAL, False, DRAWN),

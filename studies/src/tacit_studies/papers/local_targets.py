@@ -15,7 +15,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.running.evaluating import repeat, repeat_results
 from tacit_studies.measuring import Bench, Job, quotient
@@ -37,7 +37,7 @@ from tacit_studies.papers.federated import (
 from tacit_studies.references import federated as paper
 from tacit_studies.rows import Measured, Row, Target
 from tacit_studies.sources import Floats
-from tacit_studies.spelling import table_settings
+from tacit_studies.spelling import table_name, table_settings
 
 PLAIN_AUC, DENSITY_AUC = 3.4e-5, 1e-5
 """Maximum AUC errors of 100 equi-depth buckets: pairs inside counted half, and densities."""
@@ -48,7 +48,7 @@ STEEPEST = -1.8
 EXACT_RATES = 1e-4
 TARGET_THRESHOLDS = tuple(step / 10 for step in range(1, 10))
 
-DISTRIBUTED_AUC, SECOND_ROUND_AUC = 2.5e-5, 1.3e-5
+DISTRIBUTED_AUC = 2.5e-5
 DISTRIBUTED_CLIENTS = (10, 1_000)
 DISTRIBUTED_RATES = 2e-4
 
@@ -111,16 +111,10 @@ def _distributed_auc(table: str, count: int | None, bench: Bench) -> list[Target
     row = f"{paper.DISTRIBUTED} eps=1 " + ("K=M" if count is None else f"K={count}")
     known = all_records(bench)
     clients = _dealt(known, count, bench.seed("dealt", count))
-
-    def error(second_round: float) -> float:
-        protocol = protocol_for(paper.DISTRIBUTED, second_round=second_round)
-        estimates = repeat(clients, protocol, bench.repeats, bench.seed(protocol, count))
-        return float(np.mean(np.abs(estimates - known.auc)))
-
-    return [
-        Target(table, row, ERROR, error(0.0), at_most=DISTRIBUTED_AUC),
-        Target(table, row, f"{ERROR}, second round", error(0.5), at_most=SECOND_ROUND_AUC),
-    ]
+    protocol = protocol_for(paper.DISTRIBUTED)
+    estimates = repeat(clients, protocol, bench.repeats, bench.seed(protocol, count))
+    error = float(np.mean(np.abs(estimates - known.auc)))
+    return [Target(table, row, ERROR, error, at_most=DISTRIBUTED_AUC)]
 
 
 def _dealt(records: Records, count: int | None, seed: int) -> Clients:
@@ -202,7 +196,7 @@ def _local_protocols() -> list[tuple[Protocol, float]]:
     ]
 
 
-def _local(epsilon: float) -> ScoreHistogram:
+def _local(epsilon: float) -> PublishedHistogram:
     return protocol_for(paper.LOCAL, epsilon)
 
 
@@ -255,10 +249,8 @@ def _called(protocol: Protocol) -> str:
     """A protocol's name with the settings that distinguish it from others of its kind."""
     settings = table_settings(protocol)
     parts = [str(settings[name]) for name in ("trust", "budget") if name in settings]
-    parts += [
-        f"{name}={settings[name]}" for name in ("labels", "second_round") if settings.get(name)
-    ]
-    return " ".join([protocol.name, *parts, f"eps={settings['epsilon']:g}"])
+    parts += [f"labels={settings['labels']}"] if settings.get("labels") else []
+    return " ".join([table_name(protocol), *parts, f"eps={settings['epsilon']:g}"])
 
 
 def _calibration(table: str, distortion: str, bench: Bench) -> list[Measured]:
@@ -278,10 +270,7 @@ def _calibration(table: str, distortion: str, bench: Bench) -> list[Measured]:
 
 def coverage(table: str) -> list[Job]:
     """Whether 95 % intervals cover the exact AUC of these records."""
-    sampled, second = {"budget": "sample"}, {"second_round": 0.5}
-    distributed = [
-        protocol_for(paper.DISTRIBUTED, **settings) for settings in ({}, second, sampled)
-    ]
+    distributed = [protocol_for(paper.DISTRIBUTED, budget=budget) for budget in ("split", "sample")]
     local = [
         protocol
         for epsilon in LOCAL_EPSILONS

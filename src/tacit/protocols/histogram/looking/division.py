@@ -10,9 +10,10 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.histogram.estimate import influence_variance
 from tacit.protocols.histogram.looking.looks import PARTS
+from tacit.protocols.histogram.steps import tree_fields
+from tacit.protocols.histogram.trees import tree_noise
 
 MIN_RATE_ERROR = 1e-3
 """Standard error of a rate from which the division of epsilon is reported."""
@@ -36,8 +37,9 @@ def division_warning(
     looks : the parts of epsilon of all looks.
     auc_error : the standard error of the AUC.
     """
-    even = replace(protocol, aim="all", second_round=0.0, height=None)
-    tree = _tree_noise(even)
+    even = replace(protocol, aim="all", height=None)
+    height = even.tree_height(0)
+    tree = tree_noise(tree_fields(even, height), height)
     error, even_error = (rate_error(counts, each) for each in (noise, tree))
     if error < max(MIN_RATE_ERROR, MIN_ERROR_RATIO * even_error):
         return ()
@@ -62,15 +64,6 @@ def rate_error(counts: Floats, noise: TreeNoise) -> float:
     weights = np.zeros(leaves.shape)
     weights[smaller] = np.where(np.arange(cells) < OFF_EDGE * cells, -0.5, 0.5) / sizes[smaller]
     return math.sqrt(float(noise.variance_of(weights.ravel(), leaves.ravel())))
-
-
-def _tree_noise(protocol: Any) -> TreeNoise:
-    """The noise of one round with the whole of epsilon."""
-    height = protocol.tree_height(0)
-    variances = np.full(height + 2, np.inf)
-    for level, scale in protocol.level_scales(height).items():
-        variances[level] = discrete_laplace_variance(scale)
-    return TreeNoise(variances)
 
 
 def _finer(counts: Floats, noise: TreeNoise) -> Floats:

@@ -19,7 +19,7 @@ from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
-from tacit.protocols.histogram.estimate import result_from_tree
+from tacit.protocols.histogram.estimate import SecondRound, result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
 from tacit.protocols.histogram.looking.division import division_warning
 from tacit.protocols.histogram.looking.looks import (
@@ -103,7 +103,7 @@ class _Run:
     @property
     def inflation(self) -> float:
         """The noise that arrived, as a multiple of what the guarantee needs."""
-        return float(self.protocol.noise_share(self.answered, self.clients))
+        return float(self.protocol.trust.share(self.answered, self.clients))
 
     @property
     def choices(self) -> Choices:
@@ -164,17 +164,17 @@ class _Run:
         protocol, leaves = self.protocol, seen.leaves
         epsilon, adjacency = protocol.epsilon * parts[-1] / PARTS, Adjacency(protocol.adjacency)
         inflation, straight = self.inflation, seen.straight
-        second = both_rounds(seen.published, sums, epsilon, adjacency, inflation, straight)
+        area, variance = both_rounds(seen.published, sums, epsilon, adjacency, inflation, straight)
         by_functions = product_variance(seen)
-        hidden = hidden_variance(seen, np.sqrt(second.variance + by_functions))
-        second = replace(second, depth=seen.height, by_functions=by_functions, by_cells=hidden)
+        hidden = hidden_variance(seen, np.sqrt(variance + by_functions))
+        second = SecondRound(area, variance, seen.height, by_functions, hidden)
         if self.single:
             leaves = leaves[0]
             alone = {name: value[0] for name, value in vars(second).items() if name != "depth"}
             second = replace(second, **alone)
         protection = self.protection(parts)
         axis = ScoreAxis(seen.scale, protocol.unit)
-        result = result_from_tree(leaves, seen.noise, protocol.buckets, protection, second, axis)
+        result = result_from_tree(leaves, seen.noise, None, protection, second, axis)
         return replace(result, warnings=(*result.warnings, *self.remarks(seen, result, parts)))
 
     def remarks(self, seen: Seen, result: ServerResult, parts: tuple[int, ...]) -> tuple[str, ...]:

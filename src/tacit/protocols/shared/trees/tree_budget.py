@@ -28,9 +28,6 @@ Aim = Literal["auc", "curves", "all"]
 
 AIMS = ("auc", "curves", "all")
 
-EARLIER_AIMS = {"cdf": "curves", "even": "all"}
-"""Earlier words for aims, which are still understood."""
-
 MIN_LEVEL_FRACTION = 0.01
 """Least fraction of the budget of a level; a level below it is not queried."""
 
