@@ -1,0 +1,1 @@
+"""Protocols as their papers give them, each named after its authors and year."""
