@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit import ClientState, FedAUC, TwoRoundAUC
+from tacit import ClientState, TwoRoundAUC
 from tacit.auditing.cases import chosen_case, protocol_kinds
 from tacit.auditing.neighbours import neighbours
 from tacit.auditing.questions import copied, observe, questions_of
@@ -153,7 +153,7 @@ def test_replicates_are_rows_and_notebooks_stay_as_they_are() -> None:
 
 def test_differences_of_two_replies_are_seen() -> None:
     clients = federation(4, apart=False)
-    questions = questions_of(FedAUC(1.0, "laplace", "adaptive"), clients, SimulatedNoise(0))
+    questions = questions_of(PublishedFedAUC(1.0), clients, SimulatedNoise(0))
     pair = questions[-1]
     rows = observe([pair, pair], clients, PublicCoins(0, 5))
     assert rows.shape == (5, 6)

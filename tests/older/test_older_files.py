@@ -49,7 +49,7 @@ def test_a_plan_and_a_partys_file_say_what_they_said(home: Path) -> None:
     plan = Plan.read(home / "plan.toml")
     desk = PartyDesk.open(home / "a" / "party.toml")
     assert plan == desk.plan
-    assert plan.protocol == FedAUC(1.0, mechanism="randomised-response")
+    assert plan.protocol == FedAUC(1.0, trust="local")
     assert (plan.min_clients, plan.retries, plan.on_loss, plan.deadline) == (3, 1, "fail", 120.0)
     assert (desk.party_file.name, desk.party_file.dataset, desk.party_file.epsilon) == (
         "a",

@@ -49,7 +49,7 @@ Predict = Callable[[Any, Scenario, Shape], Forecast]
 
 PAIRS: list[tuple[Protocol, Predict, Scenario]] = [
     (FedAUC(1.0), fedauc_forecast, FEW),
-    (FedAUC(1.0, "randomised-response"), fedauc_forecast, FEW),
+    (FedAUC(1.0, trust="local"), fedauc_forecast, FEW),
     (DPAUC(1.0, 20), dpauc_forecast, FEW),
     (DPAUC(1.0, 20, adjacency="label"), dpauc_forecast, FEW),
     (DPAUC(1.0, 50, "randomised-response", adjacency="label"), dpauc_forecast, FEW),

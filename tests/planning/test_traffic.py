@@ -39,8 +39,8 @@ from tacit.running.simulation import simulate
 
 EXACT = [
     FedAUC(1.0),
-    FedAUC(1.0, "randomised-response"),
-    FedAUC(1.0, "laplace", "adaptive"),
+    FedAUC(1.0, trust="local"),
+    PublishedFedAUC(1.0),
     DPAUC(1.0, 100, adjacency="label"),
     DPAUC(1.0, 40, "randomised-response", adjacency="label"),
     DPAUC(1.0, 30, "laplace"),

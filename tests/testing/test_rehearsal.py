@@ -59,7 +59,7 @@ CARRIED = [name for name, protocol in PROTOCOLS.items() if not isinstance(protoc
 """Without those whose replies are ciphertexts."""
 
 
-ADAPTIVE = FedAUC(1.0, allocation="adaptive")
+ADAPTIVE = PublishedFedAUC(1.0, "staircase")
 
 
 def silent(_: int) -> NoiseSource:
@@ -236,7 +236,7 @@ def test_a_late_letter_is_refused_as_late() -> None:
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_letter_of_an_older_session_is_refused_as_foreign(way: Any) -> None:
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    protocol = FedAUC(1.0, allocation="adaptive")
+    protocol = PublishedFedAUC(1.0, "staircase")
     older = rehearse(clients, protocol, noise=silent, keys=keys)
     faults = [Fault("replay", 1, 1, way)]
     run = rehearse(clients, protocol, faults, noise=silent, keys=keys, older=older, retries=1)

@@ -195,8 +195,8 @@ def spelled_today(entry: Mapping[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> spelled_today({"name": "fedauc", "mechanism": "rr"})
-    {'name': 'fedauc', 'mechanism': 'randomised-response'}
+    >>> spelled_today({"name": "fedauc", "trust": "each"})
+    {'name': 'fedauc', 'trust': 'each'}
     """
     known = known_settings(written_kind(entry["name"]))
     return {

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tacit import DPAUC, FedAUC, Protocol, ScoreHistogram
+from tacit import DPAUC, FedAUC, Protocol, PublishedFedAUC, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
+from tacit.protocol.settings.trusts import SecureSum
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",
@@ -43,11 +44,33 @@ def table_settings(protocol: Protocol) -> dict[str, Any]:
     settings = dict(protocol.settings)
     if settings.get("scale") == EVEN:
         del settings["scale"]
+    if isinstance(protocol, FedAUC):
+        settings = {"epsilon": protocol.epsilon} | _fedauc_words(protocol)
     if isinstance(protocol, ScoreHistogram):
         words = {"trust": TRUSTS, "aim": AIMS}
         for name in words.keys() & settings.keys():
             settings[name] = words[name].get(settings[name], settings[name])
     return settings
+
+
+def _fedauc_words(protocol: FedAUC | PublishedFedAUC) -> dict[str, Any]:
+    """How clients add noise, in the words of the tables."""
+    if isinstance(protocol, PublishedFedAUC):
+        return {"mechanism": protocol.rank_noise.mechanism}
+    if isinstance(protocol.trust, SecureSum):
+        return {"mechanism": "discrete-laplace", "trust": "secure-sum"}
+    return {"mechanism": protocol.rank_noise.mechanism}
+
+
+def _fedauc(protocol: FedAUC | PublishedFedAUC) -> str:
+    """All settings as one class had them, of which most meant nothing under some others."""
+    words = {"epsilon": protocol.epsilon, "mechanism": "", "allocation": "influence"}
+    words |= {"sensitivity": "local", "alpha": 0.5, "beta": 0.5, "delta": 0.0}
+    if isinstance(protocol, PublishedFedAUC):
+        words["allocation"] = str(protocol.allocation).partition("(")[0]
+        words |= vars(protocol.mechanism) | vars(protocol.allocation)
+    words |= {"previous": None, "ranks": "server"} | _fedauc_words(protocol)
+    return f"FedAUC({', '.join(f'{name}={value!r}' for name, value in words.items())})"
 
 
 def spelled_for_seeds(names: tuple[object, ...]) -> str:
@@ -67,10 +90,8 @@ def _before_scales(protocol: Protocol) -> object:
 
 
 def _spelled(name: object) -> object:
-    if isinstance(name, FedAUC):
-        text = repr(name).replace("prior=", "previous=")
-        # the tables were measured before the setting trust was there
-        return _Verbatim(text.replace(", trust='each'", ""))
+    if isinstance(name, FedAUC | PublishedFedAUC):
+        return _Verbatim(_fedauc(name))
     if isinstance(name, DPAUC):
         later = f", second_round={name.second_round}, prior=None, scale='even'"
         # the tables were measured before these settings were there

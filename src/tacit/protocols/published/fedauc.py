@@ -69,14 +69,14 @@ class Gaussian(Choice):
 
     Parameters
     ----------
-    delta : the chance that epsilon fails, between 0 and 1.
+    delta : the chance that epsilon fails, between 0 and 1; it has to be given.
 
     Raises
     ------
     ValueError : for a chance outside this range.
     """
 
-    delta: float = 1e-6
+    delta: float = 0.0
 
     word = "gaussian"
 

@@ -55,7 +55,7 @@ from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
 
 RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
-FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"'
+FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\ntrust = "local"'
 
 
 def desks_of(home: Path) -> list[PartyDesk]:
