@@ -29,6 +29,7 @@ from tacit.privacy.sampling.doubles import PublicCoins
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.declarations.audits import AuditCase
 from tacit.protocol.registry import protocol_of
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.testing import recording
 
 EPSILON = 2.0

@@ -157,8 +157,8 @@ def test_encryption_refuses_rare_classes() -> None:
 def test_paper_forms_are_not_planned() -> None:
     with pytest.raises(ValueError, match="got 'laplace'"):
         dpauc_forecast(DPAUC(1.0, mechanism="laplace"), FEW, EVEN)
-    with pytest.raises(ValueError, match="got 'adaptive'"):
-        fedauc_forecast(FedAUC(1.0, "laplace", "adaptive"), FEW, EVEN)
+    with pytest.raises(ValueError, match="that the server knows, got trust mpc"):
+        fedauc_forecast(FedAUC(1.0, "mpc"), FEW, EVEN)
     with pytest.raises(ValueError, match="got 'traversal'"):
         hierarchical_forecast(HierarchicalAUC(1.0, 4, estimator="traversal"), LONE, EVEN)
     with pytest.raises(ValueError, match="kernel 'auc', got 'gini'"):

@@ -32,6 +32,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.server_result import ServerResult

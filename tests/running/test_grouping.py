@@ -20,6 +20,7 @@ from tacit import (
     binormal_scores,
     evaluate_groups,
 )
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.estimate import Estimate
 from tacit.results.parts.grouped import Group, GroupedEvaluation
 from tacit.results.saved.integrity import fingerprint

@@ -28,6 +28,7 @@ from tacit.protocol.conversation import Conversation, Query, Reply, View, step, 
 from tacit.protocol.encoding.queries import query_kinds
 from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocols.encrypted import conversations
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.shared.sums.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.session import sums

@@ -27,6 +27,7 @@ from tacit.protocol.encoding.values import (
     encode_values,
     named_values,
 )
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.shared.sums.rank_noise import RankNoise
 from tests.federations import binormal_clients
 

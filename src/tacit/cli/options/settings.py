@@ -189,10 +189,8 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
 
 def option_type(setting: Setting) -> Any:
     """The type of a setting's option; None where a command line cannot express its value."""
-    if setting.declared.type is not None:
-        return setting.declared.type
-    if choice_kinds(setting.forms):
-        return str  # a choice may have parameters in brackets
+    if setting.declared.type is not None or choice_kinds(setting.forms):
+        return setting.declared.type or str  # a choice may have parameters in brackets
     if setting.choices:
         choice = Choice(setting.choices, [setting.declared.aliases])
         listed = any(get_origin(form) is tuple for form in setting.forms)

@@ -29,6 +29,7 @@ from tacit.protocols.fedauc.comparing.noise import (
     records_that_respond,
 )
 from tacit.protocols.fedauc.comparing.protocol import pair_order
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.server_result import ComparisonResult
 from tacit.running.simulation import simulate
 from tacit.testing.recording import Recorder, Rescaled, loss_between, values_of
