@@ -114,7 +114,7 @@ def our_work(case: str, files: str) -> Callable[[], object]:
         "exact AUC": tacit.ExactAUC(),
         "FedAUC": tacit.FedAUC(epsilon=1.0),
         "FedAUC, secure sum": tacit.FedAUC(epsilon=1.0, trust="secure-sum"),
-        "FedAUC, flips": tacit.FedAUC(epsilon=1.0, mechanism="randomised-response"),
+        "FedAUC, flips": tacit.FedAUC(epsilon=1.0, trust="local"),
     }
     if case == "exact AUC, converted":
         return lambda: tacit.evaluate(log_odds(files), tacit.ExactAUC())

@@ -65,7 +65,7 @@ def measured_pairs(pairs: int, kernel: str, noise: str) -> str:
 
 
 def measured_ranks(scores: int, parties: int) -> str:
-    protocol = FedAUC(1.0, ranks="mpc")
+    protocol = FedAUC(1.0, trust="mpc")
     clients = federation(scores, parties)
     reply, times = answered(clients, Query(rank_together, protocol, view=View.MPC))
     return described(f"ranks of {scores:,} scores, {parties} parties", reply, times, "")

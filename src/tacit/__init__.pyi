@@ -14,11 +14,10 @@ from .ledger.ledger import BudgetError, Ledger
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol
-from .protocols.baselines import ExactAUC, NoisyScores
+from .protocols.baselines import ExactAUC
 from .protocols.dpauc.protocol import DPAUC
 from .protocols.encrypted.classes.protocol import EncryptedClassAUC
 from .protocols.encrypted.protocol import EncryptedAUC
-from .protocols.fedauc.allocation import PriorEstimate
 from .protocols.fedauc.comparing.protocol import ComparedAUC
 from .protocols.fedauc.protocol import FedAUC
 from .protocols.hierarchical.protocol import HierarchicalAUC
@@ -27,6 +26,8 @@ from .protocols.missing.protocol import MissingRecords
 from .protocols.multiclass.protocol import MulticlassHistogram
 from .protocols.paired.protocol import PairedUStatistic
 from .protocols.private_groups.protocol import GroupedHistogram
+from .protocols.published.fedauc import PublishedFedAUC
+from .protocols.published.noisy_scores import NoisyScores
 from .protocols.two_round.protocol import TwoRoundAUC
 from .protocols.ustatistic.protocol import UStatistic
 from .results.curves.calibrator import Calibrator
@@ -72,8 +73,8 @@ __all__ = [
     "MulticlassHistogram",
     "NoisyScores",
     "PairedUStatistic",
-    "PriorEstimate",
     "Protocol",
+    "PublishedFedAUC",
     "RocCurveDisplay",
     "ScaleWarning",
     "ScoreHistogram",

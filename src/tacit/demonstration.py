@@ -46,7 +46,7 @@ HOSPITAL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
 )
 LABEL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
     ("fedauc", FedAUC(1.0)),
-    ("fedauc, labels flipped once", FedAUC(1.0, mechanism="randomised-response")),
+    ("fedauc, labels flipped once", FedAUC(1.0, trust="local")),
 )
 PHONE_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
     ("two-round-auc", TwoRoundAUC(5.0)),

@@ -174,7 +174,7 @@ def test_scores_betray_labels_unless_nobody_knows_whose_they_are() -> None:
     assert abs(many.advantage) < 0.2
     plain, noisy = exposures_of(NoisyScores(1.0), QUICK, seed=3)
     assert noisy.advantage < plain.advantage / 2
-    hidden = exposures_of(FedAUC(1.0, ranks="mpc"), QUICK, seed=3)
+    hidden = exposures_of(FedAUC(1.0, trust="mpc"), QUICK, seed=3)
     assert list(by_release(hidden, "from scores")) == ["scores beside their records"]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit import ClientState, FedAUC, TwoRoundAUC
+from tacit import ClientState, TwoRoundAUC
 from tacit.auditing.cases import chosen_case, protocol_kinds
 from tacit.auditing.neighbours import neighbours
 from tacit.auditing.questions import copied, observe, questions_of
@@ -29,6 +29,7 @@ from tacit.privacy.sampling.doubles import PublicCoins
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.declarations.audits import AuditCase
 from tacit.protocol.registry import protocol_of
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.testing import recording
 
 EPSILON = 2.0
@@ -153,7 +154,7 @@ def test_replicates_are_rows_and_notebooks_stay_as_they_are() -> None:
 
 def test_differences_of_two_replies_are_seen() -> None:
     clients = federation(4, apart=False)
-    questions = questions_of(FedAUC(1.0, "laplace", "adaptive"), clients, SimulatedNoise(0))
+    questions = questions_of(PublishedFedAUC(1.0), clients, SimulatedNoise(0))
     pair = questions[-1]
     rows = observe([pair, pair], clients, PublicCoins(0, 5))
     assert rows.shape == (5, 6)

@@ -90,7 +90,7 @@ def test_a_refuted_guarantee_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
         )
 
     monkeypatch.setattr(protocol_audit, "audit_target", halved)
-    result = run("--protocol", "noisy-scores", "--epsilon", 1, "--quick")
+    result = run("--protocol", "published-noisy-scores", "--epsilon", 1, "--quick")
     assert result.exit_code == 1
     assert "EXCEEDED" in result.stdout
     assert "1 of 2 bounds EXCEED what is declared" in result.stdout

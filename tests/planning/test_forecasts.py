@@ -55,7 +55,7 @@ Predict = Callable[[Any, Scenario, Shape], Forecast]
 
 PAIRS: list[tuple[Protocol, Predict, Scenario]] = [
     (FedAUC(1.0), fedauc_forecast, FEW),
-    (FedAUC(1.0, "randomised-response"), fedauc_forecast, FEW),
+    (FedAUC(1.0, trust="local"), fedauc_forecast, FEW),
     (DPAUC(1.0, 20), dpauc_forecast, FEW),
     (DPAUC(1.0, 20, adjacency="label"), dpauc_forecast, FEW),
     (PublishedDPAUC(1.0, 50, "randomised-response", "label"), published_dpauc_forecast, FEW),
@@ -164,8 +164,8 @@ def test_encryption_refuses_rare_classes() -> None:
 def test_paper_forms_are_not_planned() -> None:
     with pytest.raises(ValueError, match="got laplace"):
         published_dpauc_forecast(PublishedDPAUC(1.0), FEW, EVEN)
-    with pytest.raises(ValueError, match="got 'adaptive'"):
-        fedauc_forecast(FedAUC(1.0, "laplace", "adaptive"), FEW, EVEN)
+    with pytest.raises(ValueError, match="that the server knows, got trust mpc"):
+        fedauc_forecast(FedAUC(1.0, "mpc"), FEW, EVEN)
     for published in (PublishedHierarchicalAUC(1.0, 4), PublishedUStatistic("gini", 1.0)):
         assert published.forecast(LONE, EVEN, AUC) is None
     with pytest.raises(ValueError, match="kernel 'auc', got 'gini'"):

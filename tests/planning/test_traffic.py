@@ -34,6 +34,7 @@ from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.server_result import ServerResult
@@ -41,8 +42,8 @@ from tacit.running.simulation import simulate
 
 EXACT = [
     FedAUC(1.0),
-    FedAUC(1.0, "randomised-response"),
-    FedAUC(1.0, "laplace", "adaptive"),
+    FedAUC(1.0, trust="local"),
+    PublishedFedAUC(1.0),
     DPAUC(1.0, 100, adjacency="label"),
     PublishedDPAUC(1.0, 40, "randomised-response", "label"),
     PublishedDPAUC(1.0, 30),

@@ -88,10 +88,6 @@ def test_a_comparison_has_the_name_of_its_protocol() -> None:
         comparison_of("dpauc", {"epsilon": 2.0})
 
 
-def test_what_is_not_used_is_refused_with_the_choices_that_were_made() -> None:
-    with pytest.raises(SettingError, match="does not use the setting 'beta' with mechanism") as bad:
-        protocol_of("fedauc", {"epsilon": 1.0, "beta": 0.3})
-    assert bad.value.choices == ("mechanism staircase", "allocation influence")
 
 
 def test_the_names_of_one_package_are_those_that_no_other_has(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def incomplete() -> Clients:
 
 CASES: dict[str, tuple[Any, Clients]] = {
     "comparison": (tacit.ComparedAUC(1.0), paired()),
-    "comparison-flips": (tacit.ComparedAUC(1.0, "randomised-response"), paired()),
+    "comparison-flips": (tacit.ComparedAUC(1.0, trust="local"), paired()),
     "groups-sum": (
         GroupedHistogram("secure-sum(dropouts=0.25)", 1.0, group_names=GROUPS),
         group_clients(240, PARTIES),

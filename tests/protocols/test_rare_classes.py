@@ -15,7 +15,7 @@ from tacit.running.evaluating import repeat_results
 
 RARE: dict[str, Protocol] = {
     "FedAUC": tacit.FedAUC(0.4),
-    "FedAUC, randomised response": tacit.FedAUC(3.0, "randomised-response"),
+    "FedAUC, randomised response": tacit.FedAUC(3.0, trust="local"),
     "DPAUC": tacit.DPAUC(0.7),
     "DPAUC, labels": tacit.DPAUC(0.7, adjacency="label"),
     "DPAUC, Laplace": PublishedDPAUC(3.0),

@@ -38,7 +38,7 @@ KINDS: Mapping[str, Protocol] = {
     "local": tacit.ScoreHistogram("local", 5.0, height=3),
     "curve": tacit.DPAUC(1.0, thresholds=5),
     "staircase": tacit.FedAUC(1.0),
-    "flipped": tacit.FedAUC(1.0, mechanism="randomised-response"),
+    "flipped": tacit.FedAUC(1.0, trust="local"),
     "bits": tacit.HierarchicalAUC(4.0),
     "two rounds": tacit.TwoRoundAUC(4.0),
     "certain": tacit.EncryptedAUC(most_records=300),

@@ -248,7 +248,7 @@ def test_every_protocol_of_the_command_has_its_threat_model() -> None:
 @pytest.mark.parametrize(
     ("protocol", "said"),
     [
-        (tacit.FedAUC(1.0, "randomised-response"), "flipped at random"),
+        (tacit.FedAUC(1.0, trust="local"), "flipped at random"),
         (tacit.DPAUC(1.0, adjacency="label"), "up to the width of a cell"),
         (tacit.ScoreHistogram("exact-sum"), "No noise is added"),
         (tacit.ScoreHistogram("local", 1.0), "every record randomises"),

@@ -94,9 +94,3 @@ def test_a_missing_extra_is_one_clear_sentence(
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=f"needs? {module}; install it with: pip install"):
         getattr(result, method)()
-
-
-def test_a_result_from_a_previous_release_is_strict_json() -> None:
-    first = result_of(tacit.FedAUC(1.0))
-    second = result_of(tacit.FedAUC(1.0, prior=first.release))
-    json.dumps(second.to_dict(), allow_nan=False)

@@ -108,7 +108,7 @@ def test_a_number_of_repetitions_below_one_is_refused(times: int) -> None:
 def test_repetitions_agree_with_single_evaluations() -> None:
     """Means of 400 estimates each; they differ by under five of their errors (alarm < 1e-6)."""
     clients = binormal_clients(2000, 3000, 5)
-    protocol = tacit.FedAUC(1.0, "laplace", "adaptive")
+    protocol = tacit.PublishedFedAUC(1.0)
     several = repeat_results(clients, protocol, 400, seed=1)
     singles = np.array([tacit.evaluate(clients, protocol, seed=s).auc.value for s in range(400)])
     error = np.hypot(several.value.std(), singles.std()) / 20
@@ -118,7 +118,7 @@ def test_repetitions_agree_with_single_evaluations() -> None:
 
 def test_the_bytes_reported_are_those_of_the_messages() -> None:
     clients = real_clients()
-    result = tacit.evaluate(clients, tacit.FedAUC(1.0, "laplace", "adaptive"))
+    result = tacit.evaluate(clients, tacit.PublishedFedAUC(1.0))
     scores = [len(encode({"scores": np.zeros(size)})) for size in clients.sizes]
     pair = len(encode({"positives": np.array(0.0), "residuals": np.array(0.0)}))
     np.testing.assert_array_equal(result.traffic.bytes_sent, np.array(scores) + pair)

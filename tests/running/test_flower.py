@@ -155,7 +155,7 @@ DEPLOYABLE = {
     "ustatistic": 'name = "ustatistic"\nepsilon = 2.0\nkernel = "gini"',
     "encrypted-auc": 'name = "encrypted-auc"\nthresholds = 20\nmost_records = 1000\n'
     "perturbed = false",
-    "noisy-scores": 'name = "noisy-scores"\nepsilon = 2.0',
+    "noisy-scores": 'name = "published-noisy-scores"\nepsilon = 2.0',
     "exact": 'name = "exact"',
 }
 
@@ -232,7 +232,7 @@ def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Pa
     [
         ('name = "dpauc"\nepsilon = 1.0', "record", 4.0),
         ('name = "hierarchical-auc"\nepsilon = 1.0', "score", 4.0),
-        ('name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"', "label", 1.0),
+        ('name = "fedauc"\nepsilon = 1.0\ntrust = "local"', "label", 1.0),
     ],
     ids=["dpauc", "hierarchical-auc", "fedauc"],
 )

@@ -154,7 +154,7 @@ class TestEvaluate:
             simulate(visits(), tacit.DPAUC(1.0), SimulatedNoise(0))
 
     def test_a_seed_repeats_the_draw_and_a_state_keeps_it(self) -> None:
-        clients, protocol = visits(), tacit.FedAUC(1.0, mechanism="randomised-response")
+        clients, protocol = visits(), tacit.FedAUC(1.0, trust="local")
         first, again = (
             tacit.evaluate(clients, protocol, seed=4, exact=True, per_person=2) for _ in range(2)
         )

@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[2]
 THREE = Clients.from_arrays([0.2, 0.9, 0.4], [0, 1, 1])
 SETTINGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("fedauc", {}),
-    ("fedauc", {"allocation": "adaptive"}),
-    ("fedauc", {"mechanism": "laplace", "allocation": "fixed"}),
-    ("fedauc", {"mechanism": "randomised-response"}),
+    ("published-fedauc", {"mechanism": "staircase"}),
+    ("published-fedauc", {"allocation": "fixed"}),
+    ("fedauc", {"trust": "local"}),
     ("dpauc", {}),
     ("dpauc", {"adjacency": "label"}),
     ("published-dpauc", {}),
@@ -53,7 +53,7 @@ FEWER: dict[str, tuple[int, int]] = dict.fromkeys(
 )
 """Positives and negatives of a case that takes no more records."""
 
-SILENT = {"noisy-scores"}
+SILENT = {"published-noisy-scores"}
 """Cases without an interval."""
 
 LEVELS = (0.5, 0.95, 0.999)

@@ -31,6 +31,7 @@ from tacit.protocols.encrypted.confirming import opened
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.encrypted.masked import steps as masked_steps
 from tacit.protocols.published.fhe import steps as fhe_steps
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.shared.sums.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.session import sums
@@ -63,7 +64,7 @@ CARRIED = [name for name, protocol in PROTOCOLS.items() if not isinstance(protoc
 """Without those whose replies are hidden."""
 
 
-ADAPTIVE = FedAUC(1.0, allocation="adaptive")
+ADAPTIVE = PublishedFedAUC(1.0, "staircase")
 
 
 def silent(_: int) -> NoiseSource:
@@ -237,7 +238,7 @@ def test_a_late_letter_is_refused_as_late() -> None:
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_letter_of_an_older_session_is_refused_as_foreign(way: Any) -> None:
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    protocol = FedAUC(1.0, allocation="adaptive")
+    protocol = PublishedFedAUC(1.0, "staircase")
     older = rehearse(clients, protocol, noise=silent, keys=keys)
     faults = [Fault("replay", 1, 1, way)]
     run = rehearse(clients, protocol, faults, noise=silent, keys=keys, older=older, retries=1)

@@ -24,7 +24,7 @@ ALL = "all"
 AUDIT_EXAMPLES = """\b
 Examples:
   tacit audit --protocol dpauc --epsilon 1
-  tacit audit --protocol fedauc --epsilon 2 --mechanism laplace --allocation adaptive
+  tacit audit --protocol published-fedauc --epsilon 2 --allocation adaptive
   tacit audit --protocol all --epsilon 1 --quick --json
   tacit audit --self-test
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tacit import DPAUC, FedAUC, Protocol, ScoreHistogram
+from tacit import DPAUC, FedAUC, Protocol, PublishedFedAUC, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocols.published.dpauc.noises import Gaussian, OnCounts
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocol.settings.trusts import Local, SecureSum, trust_of
 from tacit.protocols.published.calibration import PublishedHistogram
+from tacit.protocol.settings.trusts import SecureSum
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",
@@ -49,6 +50,8 @@ def table_settings(protocol: Protocol) -> dict[str, Any]:
         del settings["scale"]
     if isinstance(protocol, DPAUC):
         settings["mechanism"] = "histogram"
+    if isinstance(protocol, FedAUC):
+        settings = {"epsilon": protocol.epsilon} | _fedauc_words(protocol)
     if isinstance(protocol, ScoreHistogram):
         settings |= _histogram_settings(protocol)
     return settings
@@ -67,6 +70,26 @@ def _histogram_settings(protocol: ScoreHistogram) -> dict[str, Any]:
         "budget": "sample" if sampled or isinstance(protocol.trust, Local) else "split",
         "aim": AIMS.get(protocol.aim, protocol.aim),
     }
+
+
+def _fedauc_words(protocol: FedAUC | PublishedFedAUC) -> dict[str, Any]:
+    """How clients add noise, in the words of the tables."""
+    if isinstance(protocol, PublishedFedAUC):
+        return {"mechanism": protocol.rank_noise.mechanism}
+    if isinstance(protocol.trust, SecureSum):
+        return {"mechanism": "discrete-laplace", "trust": "secure-sum"}
+    return {"mechanism": protocol.rank_noise.mechanism}
+
+
+def _fedauc(protocol: FedAUC | PublishedFedAUC) -> str:
+    """All settings as one class had them, of which most meant nothing under some others."""
+    words = {"epsilon": protocol.epsilon, "mechanism": "", "allocation": "influence"}
+    words |= {"sensitivity": "local", "alpha": 0.5, "beta": 0.5, "delta": 0.0}
+    if isinstance(protocol, PublishedFedAUC):
+        words["allocation"] = str(protocol.allocation).partition("(")[0]
+        words |= vars(protocol.mechanism) | vars(protocol.allocation)
+    words |= {"previous": None, "ranks": "server"} | _fedauc_words(protocol)
+    return f"FedAUC({', '.join(f'{name}={value!r}' for name, value in words.items())})"
 
 
 def spelled_for_seeds(names: tuple[object, ...]) -> str:
@@ -104,10 +127,8 @@ def _dpauc_of_tables(protocol: DPAUC | PublishedDPAUC) -> _Verbatim:
 
 
 def _spelled(name: object) -> object:
-    if isinstance(name, FedAUC):
-        text = repr(name).replace("prior=", "previous=")
-        # the tables were measured before the setting trust was there
-        return _Verbatim(text.replace(", trust='each'", ""))
+    if isinstance(name, FedAUC | PublishedFedAUC):
+        return _Verbatim(_fedauc(name))
     if isinstance(name, DPAUC | PublishedDPAUC):
         return _dpauc_of_tables(name)
     if not isinstance(name, ScoreHistogram):

@@ -17,6 +17,7 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.published.dpauc.noises import Gaussian, Laplace, RandomisedResponse
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.fedauc import Gaussian, PublishedFedAUC
 from tacit.protocols.shared.sums.rank_noise import RESPONSE
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
@@ -68,12 +69,12 @@ def influence(table: str) -> list[Job]:
 def _influence(table: str, epsilon: float, split: Split, bench: Bench) -> list[Target]:
     """Randomised response does not depend on the clients, and is measured once an epsilon."""
 
-    def deviation(protocol: FedAUC, of: Split = split) -> float:
+    def deviation(protocol: Protocol, of: Split = split) -> float:
         return standard_deviation(bench.estimates(protocol, of))
 
     row = f"eps={epsilon:g} {NAMES[split.by]} K={split.clients}"
     response = bench.once(
-        ("response", epsilon), lambda: deviation(FedAUC(epsilon, RESPONSE), Split())
+        ("response", epsilon), lambda: deviation(FedAUC(epsilon, trust="local"), Split())
     )
     adaptive, staircase = deviation(ADAPTIVE(epsilon)), deviation(FedAUC(epsilon))
     better = quotient(staircase, min(adaptive, response))
@@ -87,7 +88,7 @@ def _influence(table: str, epsilon: float, split: Split, bench: Bench) -> list[T
         column = "influence staircase / adaptive Laplace"
         targets.append(Target(table, row, column, ratio, at_most=bound))
     if setting in AGAINST_ADAPTIVE:
-        ratio = quotient(deviation(FedAUC(epsilon, "laplace")), adaptive)
+        ratio = quotient(deviation(PublishedFedAUC(epsilon, allocation="influence")), adaptive)
         column = "influence Laplace / adaptive Laplace"
         targets.append(Target(table, row, column, ratio, at_most=AGAINST_ADAPTIVE[setting]))
     return targets
@@ -147,15 +148,17 @@ def coverage(table: str) -> list[Job]:
 
 def _fedauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
     """Every mechanism with the influence allocation, and the paper's allocations."""
-    protocols = {
-        f"{mechanism} influence": FedAUC(epsilon, mechanism)
-        for mechanism in ("staircase", "discrete-laplace", "laplace")
+    influence = partial(PublishedFedAUC, epsilon, allocation="influence")
+    protocols: dict[str, Protocol] = {
+        "staircase influence": FedAUC(epsilon),
+        "discrete-laplace influence": influence(mechanism="discrete-laplace"),
+        "laplace influence": influence(),
+        "gaussian influence": influence(mechanism=Gaussian(DELTA)),
     }
-    protocols["gaussian influence"] = FedAUC(epsilon, "gaussian", delta=DELTA)
     protocols["laplace adaptive"] = ADAPTIVE(epsilon)
-    protocols["laplace orthogonal"] = FedAUC(epsilon, "laplace", allocation="orthogonal")
-    protocols["laplace fixed"] = FedAUC(epsilon, "laplace", allocation="fixed")
-    protocols[RESPONSE] = FedAUC(epsilon, RESPONSE)
+    protocols["laplace orthogonal"] = PublishedFedAUC(epsilon, allocation="orthogonal")
+    protocols["laplace fixed"] = PublishedFedAUC(epsilon, allocation="fixed")
+    protocols[RESPONSE] = FedAUC(epsilon, trust="local")
     return {f"FedAUC eps={epsilon:g} {name}": protocol for name, protocol in protocols.items()}
 
 

@@ -242,7 +242,7 @@ def test_a_pass_over_stored_records_tells_how_many_it_read(tmp_path: Path) -> No
     assert [(each[0], sum(each[1:])) for each in passes] == [(4000, 4000)]
 
 
-RANKING = {"fedauc": tacit.FedAUC(epsilon=1.0, allocation="adaptive"), "exact": tacit.ExactAUC()}
+RANKING = {"fedauc": tacit.PublishedFedAUC(1.0, "staircase"), "exact": tacit.ExactAUC()}
 
 
 @pytest.mark.parametrize("name", RANKING)
@@ -337,7 +337,7 @@ def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: N
     """
     records = table(40_000)
     stored = from_files([parts(tmp_path, records)], client="site")
-    protocol = tacit.FedAUC(epsilon=1.0, mechanism="randomised-response")
+    protocol = tacit.FedAUC(epsilon=1.0, trust="local")
     state = ClientState()
     first, again = (tacit.evaluate(stored, protocol, seed, state=state) for seed in (1, 2))
     (note,) = state.notes.values()
@@ -349,7 +349,7 @@ def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: N
 
 
 FLIPPING = {
-    "fedauc": tacit.FedAUC(epsilon=20.0, mechanism="randomised-response"),
+    "fedauc": tacit.FedAUC(epsilon=20.0, trust="local"),
     "dpauc": PublishedDPAUC(epsilon=20.0, mechanism="randomised-response", adjacency="label"),
 }
 

@@ -147,7 +147,7 @@ def test_a_party_refuses_what_it_did_not_agree_to(order: Frame, said: str) -> No
 
 def test_three_processes_rank_as_one_would() -> None:
     """Without noise the AUC is exact, ties counted one half; the server received no score."""
-    clients, protocol = tied_clients(60, 3), FedAUC(1.0, ranks="mpc")
+    clients, protocol = tied_clients(60, 3), FedAUC(1.0, trust="mpc")
     run = run_mpc(clients, protocol, NoNoise(), MPCSettings(timeout=TIMEOUT))
     assert float(run.server_result.value) == pytest.approx(protocol.exact(clients), abs=1e-12)
     assert run.spent == protocol.guarantee

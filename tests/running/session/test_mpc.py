@@ -39,7 +39,7 @@ from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.testing.room import Room
 from tests.federations import binormal_clients
 
-HIDDEN = FedAUC(1.0, ranks="mpc")
+HIDDEN = FedAUC(1.0, trust="mpc")
 PAIRS = PairedUStatistic("auc", 1.0)
 ANNOUNCED, COMPUTED = 1, 2
 """The turns in which parties of ``HIDDEN`` announce themselves, and compute."""

@@ -13,10 +13,11 @@ class Spelled(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2
     """One of some words; an unknown one is refused with the nearest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The word of a spelling of it."""
+        """The word of a spelling of it, with what follows in brackets."""
         names = tuple(map(str, self.choices))
-        name = spelled(value, names)
+        word, bracket, parameters = value.partition("(")
+        name = spelled(word, names)
         if name is None:
             listed = ", ".join(names)
             self.fail(f"{value!r} is not one of {listed}{suggestion(value, names)}", param, ctx)
-        return name
+        return f"{name}{bracket}{parameters}"

@@ -139,6 +139,14 @@ def fixed_allocation(geometry: RankGeometry, count_fraction: float) -> Allocatio
     )
 
 
+def all_respond(geometry: RankGeometry) -> Allocation:
+    """Every client flips its labels (Sun et al. 2022a, Algorithm 1)."""
+    clients = geometry.sizes.size
+    return Allocation(
+        np.zeros(clients, dtype=np.int64), np.ones(clients), np.ones(clients, dtype=np.bool_)
+    )
+
+
 def orthogonal_allocation(geometry: RankGeometry, count_fraction: float) -> Allocation:
     """Pivot at the mean rank and one fraction for every client (Sun et al. 2022a, section 5.3)."""
     pivot, residual = _mean_pivot(geometry)

@@ -79,11 +79,11 @@ def agreed_noise(query: Query) -> RankNoise:
     ------
     ValueError : for another mechanism, or more budget.
     """
-    noise, settings = query.broadcast["noise"], query.protocol
-    if not isinstance(noise, RankNoise) or noise.mechanism != settings.mechanism:
-        raise ValueError(f"mechanism must be {settings.mechanism}, as agreed, got {noise!r:.80}")
-    if noise.epsilon > settings.epsilon * SLACK or noise.delta > settings.delta * SLACK:
-        raise ValueError(f"the agreed budget is {settings.epsilon}, {settings.delta}, got {noise}")
+    noise, agreed = query.broadcast["noise"], query.protocol.rank_noise
+    if not isinstance(noise, RankNoise) or noise.mechanism != agreed.mechanism:
+        raise ValueError(f"mechanism must be {agreed.mechanism}, as agreed, got {noise!r:.80}")
+    if noise.epsilon > agreed.epsilon * SLACK or noise.delta > agreed.delta * SLACK:
+        raise ValueError(f"the agreed budget is {agreed.epsilon}, {agreed.delta}, got {noise}")
     return noise
 
 

@@ -1,27 +1,26 @@
-"""What FedAUC's server asks for and concludes: a first round, noisy rank sums, hidden ranks."""
+"""What a server asks for and concludes: ranked scores, a first round, noisy rank sums."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import doubled_ranks
+from tacit.data.scaling.scales import ScaleDifference, clients_apart
 from tacit.metrics.errors.laws import ErrorLaw
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.fedauc.allocation import (
     Allocation,
-    PriorEstimate,
     RankGeometry,
     adaptive_allocation,
     first_round_fraction,
-    fixed_allocation,
     influence_allocation,
     influence_centre,
     numerator_law,
-    orthogonal_allocation,
     predicted_variance,
     prior_from,
     vague_prior,
@@ -34,143 +33,106 @@ from tacit.protocols.fedauc.hidden_ranks.mpc import (
     offer_sizes,
     rank_together,
 )
-from tacit.protocols.fedauc.steps import noisy_rank_sums
-from tacit.protocols.shared.sums.rank_noise import RESPONSE, RankNoise
+from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
+from tacit.protocols.shared.sums.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 
 FEW_CLIENTS = 32
 """Largest number of clients whose noise is not taken as normal."""
 
 
-class RankSumServer:
-    """The parts of ``FedAUC.conversation``, under the settings of the protocol."""
+def ranked_scores(
+    protocol: Any,
+) -> Generator[Query, Reply, tuple[Ragged[np.int64], ScaleDifference | None]]:
+    """Scores up: their doubled ranks, and which clients' scores are of another scale.
 
-    epsilon: float
-    delta: float
-    mechanism: str
-    allocation: str
-    sensitivity: str
-    alpha: float
-    beta: float
-    prior: PriorEstimate | None
+    Raises
+    ------
+    ValueError : for fewer than two records.
+    """
+    sent = (yield Query(share_scores, protocol))["scores"]
+    if not isinstance(sent, Ragged):
+        raise TypeError("scores must be ragged")
+    ranks, records = doubled_ranks(sent), int(sent.offsets[-1])
+    if records < 2:
+        raise ValueError(f"an AUC needs at least two records, got {records}")
+    return ranks, clients_apart(sent)
 
-    def _hidden(self) -> Conversation:
-        """The conversation in which nobody shows scores or ranks to the server."""
-        offer = yield Query(offer_sizes, self)
-        geometry = hidden_geometry(np.asarray(offer["records"]))
-        if geometry.records < 2:
-            raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
-        yield Query(rank_together, self, view=View.MPC)
-        noise = RankNoise(self.mechanism, self.epsilon, self.delta)
-        allocation = middle_allocation(geometry, 1.0 - self.alpha)
-        shared = {"noise": noise, "records": geometry.records, "share": 1.0 - self.alpha}
-        reply = yield Query(noisy_hidden_rank_sums, self, shared)
-        sums = totals_of_pairs(geometry, noise, allocation, reply)
-        return self._conclude(geometry, noise, allocation, sums)
 
-    def _plain(self, geometry: RankGeometry, noise: RankNoise) -> Allocation:
-        clients = geometry.sizes.size
-        if self.mechanism == RESPONSE:
-            pivot = np.zeros(clients, dtype=np.int64)
-            return Allocation(pivot, np.ones(clients), np.ones(clients, dtype=np.bool_))
-        if self.allocation == "fixed":
-            return fixed_allocation(geometry, 1.0 - self.alpha)
-        if self.allocation == "orthogonal":
-            return orthogonal_allocation(geometry, self.beta)
-        return adaptive_allocation(geometry, noise)
+def result_with_hidden_ranks(protocol: Any, alpha: float) -> Conversation:
+    """Sizes up, ranks among the clients, noisy pairs up: the server sees no score and no rank."""
+    offer = yield Query(offer_sizes, protocol)
+    geometry = hidden_geometry(np.asarray(offer["records"]))
+    if geometry.records < 2:
+        raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
+    yield Query(rank_together, protocol, view=View.MPC)
+    noise, allocation = protocol.rank_noise, middle_allocation(geometry, 1.0 - alpha)
+    shared = {"noise": noise, "records": geometry.records, "share": 1.0 - alpha}
+    reply = yield Query(noisy_hidden_rank_sums, protocol, shared)
+    sums = totals_of_pairs(geometry, noise, allocation, reply)
+    return result_of_sums(geometry, noise, allocation, sums)
 
-    def _influence(
-        self, ranks: Ragged[np.int64], geometry: RankGeometry
-    ) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
-        """The allocation of the main round, after a first round if one is worth its price."""
-        prior, fraction = self.prior, 0.0
-        if prior is None:
-            fraction = first_round_fraction(geometry, self.mechanism, self.epsilon, self.delta)
-            prior = vague_prior(geometry.records)
-        if fraction:
-            first = RankNoise(self.mechanism, fraction * self.epsilon, fraction * self.delta)
-            first_allocation = adaptive_allocation(geometry, first)
-            _, sums = yield from self._query_pairs(ranks, geometry, first, first_allocation)
-            positives, area = area_of_sums(geometry.records, *sums)
-            prior = prior_from(
-                geometry, first, first_allocation, positives, np.nan_to_num(area, nan=0.5)
-            )
-        noise = RankNoise(
-            self.mechanism, self.epsilon - fraction * self.epsilon, self.delta * (1 - fraction)
-        )
-        return noise, influence_allocation(geometry, noise, prior)
 
-    def _query_pairs(
-        self,
-        ranks: Ragged[np.int64],
-        geometry: RankGeometry,
-        noise: RankNoise,
-        allocation: Allocation,
-    ) -> Generator[Query, Reply, tuple[Allocation, tuple[Floats, Floats]]]:
-        """Noisy totals of the positives and of their ranks, measured from the middle rank."""
-        largest = 2 * (geometry.records - 1) if self.sensitivity == "global" else 0
-        reply = yield Query(
-            noisy_rank_sums,
-            self,
-            broadcast={"noise": noise, "sensitivity": largest if self.allocation == "fixed" else 0},
-            per_client={
-                "ranks": ranks,
-                "pivot": allocation.doubled_pivot,
-                "share": allocation.fraction,
-                "respond": allocation.respond,
-            },
-        )
-        return allocation, totals_of_pairs(geometry, noise, allocation, reply)
+def divided_by_influence(
+    protocol: Any, ranks: Ragged[np.int64], geometry: RankGeometry
+) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
+    """Noise and allocation of the main round, after a first round if one is worth its price."""
+    whole: RankNoise = protocol.rank_noise
+    fraction = first_round_fraction(geometry, whole.mechanism, whole.epsilon, whole.delta)
+    prior = vague_prior(geometry.records)
+    if fraction:
+        first = RankNoise(whole.mechanism, fraction * whole.epsilon, fraction * whole.delta)
+        allocation = adaptive_allocation(geometry, first)
+        sums = yield from noisy_sums(protocol, ranks, geometry, first, allocation)
+        positives, area = area_of_sums(geometry.records, *sums)
+        prior = prior_from(geometry, first, allocation, positives, np.nan_to_num(area, nan=0.5))
+    noise = RankNoise(
+        whole.mechanism, whole.epsilon - fraction * whole.epsilon, whole.delta * (1 - fraction)
+    )
+    return noise, influence_allocation(geometry, noise, prior)
 
-    def _conclude(
-        self,
-        geometry: RankGeometry,
-        noise: RankNoise,
-        allocation: Allocation,
-        sums: tuple[Floats, Floats],
-    ) -> ServerResult:
-        positives, value = area_of_sums(geometry.records, *sums)
-        return result_from_pairs(
-            geometry.records,
-            positives,
-            value,
-            *self._variances(geometry, noise, allocation, positives, value),
-            law=self._law(geometry, noise, allocation, positives, value),
-        )
 
-    def _variances(
-        self,
-        geometry: RankGeometry,
-        noise: RankNoise,
-        allocation: Allocation,
-        positives: Floats,
-        value: Floats,
-    ) -> tuple[Floats, Floats]:
-        """Variances of the AUC's numerator about its influence centre, and of the count."""
-        _, centre = _pairs_and_centre(geometry.records, positives, value)
-        geometry = self._bounded(geometry)
-        numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
-        return numerator.sum(axis=-1), count.sum(axis=-1)
+def noisy_sums(
+    protocol: Any,
+    ranks: Ragged[np.int64],
+    geometry: RankGeometry,
+    noise: RankNoise,
+    allocation: Allocation,
+    sensitivity: int = 0,
+) -> Generator[Query, Reply, tuple[Floats, Floats]]:
+    """Noisy totals of the positives and of their ranks, measured from the middle rank.
 
-    def _bounded(self, geometry: RankGeometry) -> RankGeometry:
-        """The geometry whose ends bound the ranks, where all clients use the largest rank."""
-        if self.allocation == "fixed" and self.sensitivity == "global":
-            return replace(geometry, high=np.full_like(geometry.high, geometry.records - 1))
-        return geometry
+    Parameters
+    ----------
+    protocol, ranks, geometry, noise, allocation : what every client needs.
+    sensitivity : the least that the noise of a doubled rank sum assumes.
+    """
+    reply = yield Query(
+        noisy_rank_sums,
+        protocol,
+        broadcast={"noise": noise, "sensitivity": sensitivity},
+        per_client={
+            "ranks": ranks,
+            "pivot": allocation.doubled_pivot,
+            "share": allocation.fraction,
+            "respond": allocation.respond,
+        },
+    )
+    return totals_of_pairs(geometry, noise, allocation, reply)
 
-    def _law(
-        self,
-        geometry: RankGeometry,
-        noise: RankNoise,
-        allocation: Allocation,
-        positives: Floats,
-        value: Floats,
-    ) -> ErrorLaw | None:
-        """The law of the AUC's first-order error by the noise of few clients; None for others."""
-        if geometry.sizes.size > FEW_CLIENTS:
-            return None
-        pairs, centre = _pairs_and_centre(geometry.records, positives, value)
-        return numerator_law(self._bounded(geometry), noise, allocation, centre, pairs)
+
+def result_of_sums(
+    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, sums: tuple[Floats, Floats]
+) -> ServerResult:
+    """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
+    positives, value = area_of_sums(geometry.records, *sums)
+    pairs, centre = _pairs_and_centre(geometry.records, positives, value)
+    numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
+    law: ErrorLaw | None = None
+    if geometry.sizes.size <= FEW_CLIENTS:
+        law = numerator_law(geometry, noise, allocation, centre, pairs)
+    variances = numerator.sum(axis=-1), count.sum(axis=-1)
+    return result_from_pairs(geometry.records, positives, value, *variances, law=law)
 
 
 def _pairs_and_centre(records: int, positives: Floats, value: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.shared.sums.rank_noise import RESPONSE
 from tacit.protocols.shared.threats import NOBODY
 
 PAGE = "threat-models/fedauc.md"
@@ -61,6 +60,5 @@ TWO_MODELS = ThreatModel(
 
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
-    if settings.get("trust") == Trust.SECURE_SUM.value:
-        return SUMS_OF_RANKS
-    return FLIPPED_LABELS if settings.get("mechanism") == RESPONSE else NOISY_SUMS
+    models = {Trust.SECURE_SUM.value: SUMS_OF_RANKS, Trust.LOCAL.value: FLIPPED_LABELS}
+    return models.get(str(settings.get("trust")), NOISY_SUMS)

@@ -1,1 +1,1 @@
-"""The papers' own forms, each as its authors published it."""
+"""Protocols as their papers give them, each named after its authors and year."""

@@ -58,7 +58,7 @@ RESPONSE = (
     'name = "published-dpauc"\nepsilon = 1.0\n'
     'mechanism = "randomised-response"\nadjacency = "label"'
 )
-FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"'
+FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\ntrust = "local"'
 
 
 def desks_of(home: Path) -> list[PartyDesk]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.local.response import response_variance
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.sums.rank_noise import STAIRCASE, RankNoise
 
 PLAUSIBLE_RATE = 0.25
 PLAUSIBLE_DIFFERENCE = 0.02
@@ -25,34 +25,32 @@ less good; every reported error is computed from the estimates."""
 
 @dataclass(frozen=True)
 class PartNoise:
-    """The noise of a client's three sums, each at its own part of epsilon.
+    """Staircase noise of a client's three sums, each at its own part of epsilon.
 
     Parameters
     ----------
-    mechanism : a mechanism of pure epsilon.
     epsilon : the budget of all three.
     emphasis : the difference's fraction of epsilon; the count has three tenths of the rest and the
         level seven, which is near the best division for the two AUCs.
     """
 
-    mechanism: str
     epsilon: float
     emphasis: float
 
     @property
     def count(self) -> RankNoise:
         """The noise of the number of positives."""
-        return RankNoise(self.mechanism, 0.3 * (1 - self.emphasis) * self.epsilon)
+        return RankNoise(STAIRCASE, 0.3 * (1 - self.emphasis) * self.epsilon)
 
     @property
     def difference(self) -> RankNoise:
         """The noise of the sum of differences."""
-        return RankNoise(self.mechanism, self.emphasis * self.epsilon)
+        return RankNoise(STAIRCASE, self.emphasis * self.epsilon)
 
     @property
     def level(self) -> RankNoise:
         """The noise of the sum of levels."""
-        return RankNoise(self.mechanism, 0.7 * (1 - self.emphasis) * self.epsilon)
+        return RankNoise(STAIRCASE, 0.7 * (1 - self.emphasis) * self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +133,7 @@ def records_that_respond(
     One record in a thousand moves from the lowest rank to the highest; only that record responds:
 
     >>> moved = Ragged(np.append(np.zeros(999, np.int64), 1998), np.array([0, 1000]))
-    >>> records_that_respond(moved, PartNoise("staircase", 1.0, 0.8)).nonzero()[0]
+    >>> records_that_respond(moved, PartNoise(1.0, 0.8)).nonzero()[0]
     array([999])
     """
     records, sizes = difference.values.size, difference.sizes

@@ -23,7 +23,6 @@ from tacit.data.scaling.scales import clients_apart
 from tacit.metrics.paired_ranking import rank_correlation
 from tacit.metrics.ranking import auc, doubled_mid_ranks
 from tacit.privacy.cost import Adjacency, Cost, check_budget, worst_case
-from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
@@ -36,6 +35,7 @@ from tacit.protocol.conversation import (
 )
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.trusts import Each, Local, trust_setting
 from tacit.protocols.fedauc.comparing.estimate import (
     NoisySums,
     result_from_sums,
@@ -51,13 +51,28 @@ from tacit.protocols.fedauc.comparing.noise import (
 from tacit.protocols.fedauc.comparing.requests import DifferenceRequest
 from tacit.protocols.fedauc.threats import TWO_MODELS
 from tacit.protocols.shared.reports.flipped_labels import Flipped, flipped_labels, flipping_cost
-from tacit.protocols.shared.sums.rank_noise import KINDS, PURE_MECHANISMS, RESPONSE
 from tacit.results.server_result import ComparisonResult
 
-COMPARING_MECHANISMS = (*PURE_MECHANISMS, RESPONSE)
 
-DIFFERENCE_FRACTION = 0.8
-"""Default fraction of the noisy sums' budget for the difference; the rest is for the two AUCs."""
+@dataclass(frozen=True)
+class NoisySumsOfEach(Each):
+    """Noisy sums, and flipped labels of records on which the models disagree most, where better.
+
+    Parameters
+    ----------
+    emphasis : the fraction of the noisy sums' budget that protects the sum of differences, from 0.1
+        to 0.99. The rest protects what only the two AUCs need.
+
+    Raises
+    ------
+    ValueError : for a fraction outside this range.
+    """
+
+    emphasis: float = 0.8
+
+    def __post_init__(self) -> None:
+        if not 0.1 <= self.emphasis <= 0.99:
+            raise ValueError(f"emphasis must be from 0.1 to 0.99, got {self.emphasis}")
 
 
 def pair_order(clients: Clients) -> NDArray[np.int64]:
@@ -136,11 +151,8 @@ class ComparedAUC(Protocol):
     Parameters
     ----------
     epsilon : the privacy budget of the comparison, for every label.
-    mechanism : ``"staircase"``, ``"discrete-laplace"`` or ``"laplace"``: noisy sums, and randomised
-        response for records on which the models disagree most where that is the better; or
-        ``"randomised-response"``, for all records.
-    emphasis : the fraction of the noisy sums' budget that protects the sum of differences. The rest
-        protects what only the two AUCs need.
+    trust : ``NoisySumsOfEach()``: every client adds noise to sums, or ``Local()``: every label is
+        flipped by itself; or their words, ``"each"`` and ``"local"``.
 
     Raises
     ------
@@ -153,18 +165,7 @@ class ComparedAUC(Protocol):
     """
 
     epsilon: float = setting(help="the privacy budget of the comparison")
-    mechanism: str = setting(
-        default="staircase",
-        choices=COMPARING_MECHANISMS,
-        help="noisy sums of this noise, with randomised response where it is better; or that "
-        "alone; staircase by default",
-    )
-    emphasis: float = setting(
-        default=DIFFERENCE_FRACTION,
-        help="the fraction of noisy sums' budget for the difference, 0.8 by default; the rest is "
-        "for the two AUCs",
-        used=lambda protocol: protocol.mechanism != RESPONSE,
-    )
+    trust: NoisySumsOfEach | Local | str = trust_setting(NoisySumsOfEach())
 
     name = "compared-auc"
     state_types = (Flipped,)
@@ -175,8 +176,6 @@ class ComparedAUC(Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_budget(self.epsilon)
-        if not 0.1 <= self.emphasis <= 0.99:
-            raise ValueError(f"emphasis must be from 0.1 to 0.99, got {self.emphasis}")
 
     @property
     def guarantee(self) -> Cost:
@@ -184,15 +183,10 @@ class ComparedAUC(Protocol):
         return Cost(self.epsilon, adjacency=Adjacency.LABEL)
 
     @property
-    def responds(self) -> bool:
-        """Whether every label answers by randomised response."""
-        return KINDS[self.mechanism] is RandomisedResponse
-
-    @property
     def part_noise(self) -> PartNoise:
-        """The noise of the three sums."""
-        mechanism = PURE_MECHANISMS[0] if self.responds else self.mechanism
-        return PartNoise(mechanism, self.epsilon, self.emphasis)
+        """The noise of the three sums, where there is any."""
+        sums = self.trust if isinstance(self.trust, NoisySumsOfEach) else NoisySumsOfEach()
+        return PartNoise(self.epsilon, sums.emphasis)
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
@@ -235,7 +229,7 @@ class ComparedAUC(Protocol):
         return replace(result, scales=clients_apart(sent[0]) or clients_apart(sent[1]))
 
     def _responding(self, ranks: RankPairs) -> NDArray[np.bool_]:
-        if self.responds:
+        if isinstance(self.trust, Local):
             return np.ones(ranks.records, dtype=np.bool_)
         return records_that_respond(ranks.difference, self.part_noise)
 

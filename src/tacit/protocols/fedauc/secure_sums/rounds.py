@@ -14,7 +14,7 @@ from tacit.data.errors import DataError
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Query, Reply, View
-from tacit.protocols.fedauc.allocation import PLAUSIBLE, PriorEstimate, influence_centre
+from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.fedauc.secure_sums.protocol import (
     keep_ranks,
@@ -63,7 +63,7 @@ class FirstRound:
     """
 
     positives: Floats
-    count_variance: Floats | float
+    count_variance: float
     area: Floats
     centre_variance: Floats
 
@@ -80,16 +80,6 @@ class FirstRound:
             count_variance,
             area,
             _centre_variance(records, inside, area, count_variance, epsilon * (1 - count_part)),
-        )
-
-    @classmethod
-    def of_prior(cls, prior: PriorEstimate) -> FirstRound:
-        """From an earlier release."""
-        return cls(
-            np.asarray(prior.positives, dtype=np.float64),
-            np.asarray(prior.positives_error, dtype=np.float64) ** 2,
-            np.asarray(prior.auc, dtype=np.float64),
-            np.asarray(prior.centre_error, dtype=np.float64) ** 2,
         )
 
     def pivot(self, records: int) -> Integers:
@@ -171,21 +161,19 @@ def _centre_variance(
 
 
 def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conversation:
-    """The rounds after the scores were ranked: ranks down, and two sums, or one after a prior."""
-    records, spent = int(ranks.offsets[-1]), 0.0
+    """The rounds after the scores were ranked: ranks down, and two sums up."""
+    records = int(ranks.offsets[-1])
     shared: dict[str, Any] = {"clients": clients, "records": records}
-    first = None if protocol.prior is None else _earlier_release(protocol.prior, records)
     yield Query(keep_ranks, protocol, {"records": records}, {"ranks": ranks})
-    if first is None:
-        parts = divided(records, protocol.epsilon)
-        spent = parts.first * protocol.epsilon
-        asked = {**shared, "epsilon": spent, "count_part": parts.count}
-        reply = yield Query(summed_rank_pairs, protocol, asked, view=View.SUM)
-        _check_clients(reply, clients)
-        reach = sensitivity(records, np.array(records - 1))
-        residual = residual_of(reply, spent * (1 - parts.count), reach)
-        positives = np.asarray(reply["positives"], dtype=np.float64)
-        first = FirstRound.of_sums(records, positives, residual, spent, parts.count)
+    parts = divided(records, protocol.epsilon)
+    spent = parts.first * protocol.epsilon
+    asked = {**shared, "epsilon": spent, "count_part": parts.count}
+    reply = yield Query(summed_rank_pairs, protocol, asked, view=View.SUM)
+    _check_clients(reply, clients)
+    reach = sensitivity(records, np.array(records - 1))
+    residual = residual_of(reply, spent * (1 - parts.count), reach)
+    positives = np.asarray(reply["positives"], dtype=np.float64)
+    first = FirstRound.of_sums(records, positives, residual, spent, parts.count)
     pivot, epsilon = first.pivot(records), protocol.epsilon - spent
     asked = {**shared, "epsilon": epsilon, "pivot": pivot}
     reply = yield Query(summed_residuals, protocol, asked, view=View.SUM)
@@ -200,24 +188,6 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
         np.broadcast_to(first.count_variance, np.shape(value)),
         residual_variance(epsilon, reach),
     )
-
-
-def _earlier_release(prior: PriorEstimate, records: int) -> FirstRound:
-    """What takes the place of the first round.
-
-    Raises
-    ------
-    DataError : for class sizes that are too rough for a figure: none would follow from the sum that
-        comes next, whatever that costs.
-    """
-    first = FirstRound.of_prior(prior)
-    if not np.any(first.shows_both_classes(records)):
-        raise DataError(
-            f"the earlier release says {prior.positives} positives of {records} records with a "
-            f"standard error of {prior.positives_error}, and a figure needs classes of more "
-            f"than {MIN_CLASS_SIZE_IN_ERRORS:g} of these errors"
-        )
-    return first
 
 
 def _check_clients(reply: Reply, clients: int) -> None:

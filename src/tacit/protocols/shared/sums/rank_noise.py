@@ -41,15 +41,16 @@ PAIR = 2
 """Number of values that a client releases with noise: the count and the residual."""
 
 RESPONSE = "randomised-response"
+STAIRCASE = "staircase"
 
 SumMechanism = Staircase | DiscreteLaplace | Laplace | Gaussian
 SUM_MECHANISMS: dict[str, type[SumMechanism]] = {
-    "staircase": Staircase,
+    STAIRCASE: Staircase,
     "discrete-laplace": DiscreteLaplace,
     "laplace": Laplace,
     "gaussian": Gaussian,
 }
-"""The mechanisms for the pair, by the setting ``mechanism``."""
+"""The mechanisms for the pair, by their words."""
 
 KINDS: dict[str, type[SumMechanism | RandomisedResponse]] = {
     **SUM_MECHANISMS,
