@@ -35,12 +35,12 @@ from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.forecast import paired_forecast
 from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.protocols.published.dpauc.forecast import published_dpauc_forecast
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.published.ustatistics import (
     PublishedHierarchicalAUC,
     PublishedUStatistic,
 )
-from tacit.protocols.published.dpauc.forecast import published_dpauc_forecast
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.two_round.forecast import straightness, two_round_forecast
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.forecast import symbols_forecast

@@ -32,9 +32,9 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
-from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.published.fedauc import PublishedFedAUC
+from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.server_result import ServerResult

@@ -88,8 +88,6 @@ def test_a_comparison_has_the_name_of_its_protocol() -> None:
         comparison_of("dpauc", {"epsilon": 2.0})
 
 
-
-
 def test_the_names_of_one_package_are_those_that_no_other_has(tmp_path: Path) -> None:
     install(tmp_path, "foreign", "foreign-auc = foreign:Foreign\ndpauc = foreign:Foreign")
     code = (

@@ -32,8 +32,8 @@ from tacit import (
 from tacit.cli import main
 from tacit.privacy.cost import Cost
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.published.calibration import PublishedHistogram
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.running import simulation
 from tacit.running.spending import Payment, most_spent
 

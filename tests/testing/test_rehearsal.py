@@ -30,8 +30,8 @@ from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocols.encrypted.confirming import opened
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.encrypted.masked import steps as masked_steps
-from tacit.protocols.published.fhe import steps as fhe_steps
 from tacit.protocols.published.fedauc import PublishedFedAUC
+from tacit.protocols.published.fhe import steps as fhe_steps
 from tacit.protocols.shared.sums.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.session import sums

@@ -316,7 +316,7 @@ def conducted(protocol: Any, clients: int) -> Generator[Query, Reply, ServerResu
 def _received(query: Query, reply: Reply) -> Sums:
     """What the reply to a query for a release tells the server."""
     protocol, fields = query.protocol, query.step.fields(query)
-    clients, trust = query.broadcast[ANSWERED], trust_of(protocol)
+    trust = trust_of(protocol)
     if query.view is View.EACH:
         received = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
         answered = next(iter(received.values())).shape[-1]
@@ -326,6 +326,7 @@ def _received(query: Query, reply: Reply) -> Sums:
         )
     else:
         sums = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
+        clients = planned_clients(query)
         answered = answered_clients(reply, clients)
         noises = trust.share(answered, clients) if isinstance(trust, SecureSum) else Fraction(1)
     return Sums(reply, fields, sums, answered, noises, protocol.guarantee.adjacency)

@@ -10,11 +10,10 @@ from typing import Any
 
 from tacit import DPAUC, FedAUC, Protocol, PublishedFedAUC, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocols.published.dpauc.noises import Gaussian, OnCounts
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocol.settings.trusts import Local, SecureSum, trust_of
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocol.settings.trusts import SecureSum
+from tacit.protocols.published.dpauc.noises import Gaussian, OnCounts
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",
@@ -112,7 +111,7 @@ def _dpauc_of_tables(protocol: DPAUC | PublishedDPAUC) -> _Verbatim:
     """The one class of the tables, which had all forms."""
     accounting, delta, clamp, word = "tight", 0.0, True, "histogram"
     if isinstance(protocol, PublishedDPAUC):
-        mechanism, word = protocol.mechanism, protocol.mechanism.word
+        mechanism, word = protocol.mechanism, str(protocol.mechanism).partition("(")[0]
         if isinstance(mechanism, OnCounts):
             accounting, clamp = mechanism.accounting, mechanism.clamps
         delta = mechanism.delta if isinstance(mechanism, Gaussian) else 0.0

@@ -17,7 +17,8 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.published.dpauc.noises import Gaussian, Laplace, RandomisedResponse
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tacit.protocols.published.fedauc import Gaussian, PublishedFedAUC
+from tacit.protocols.published.fedauc import Gaussian as RankGaussian
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.shared.sums.rank_noise import RESPONSE
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
@@ -153,7 +154,7 @@ def _fedauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
         "staircase influence": FedAUC(epsilon),
         "discrete-laplace influence": influence(mechanism="discrete-laplace"),
         "laplace influence": influence(),
-        "gaussian influence": influence(mechanism=Gaussian(DELTA)),
+        "gaussian influence": influence(mechanism=RankGaussian(DELTA)),
     }
     protocols["laplace adaptive"] = ADAPTIVE(epsilon)
     protocols["laplace orthogonal"] = PublishedFedAUC(epsilon, allocation="orthogonal")

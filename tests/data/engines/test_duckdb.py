@@ -24,8 +24,8 @@ from tacit.data.scaling.rescaling import in_unit
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocols.fedauc.sums import pair_of_clients, sums_by_client
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.published.calibration import PublishedHistogram
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.reports.flipped_labels import flipped_in_order
 
 PROTOCOLS: dict[str, Protocol] = {

@@ -59,7 +59,6 @@ def test_whatever_records_give_is_believed(epsilon: float) -> None:
     """All records of one client have the largest influence that there is."""
     scores = np.where(np.arange(8000) < 2000, 1.0, CLIENTS.scores)
     clients = Clients(scores, (np.arange(8000) < 2000).astype(np.int8), CLIENTS.offsets)
-    for settings in ({}, {"adjacency": "replace"}):
-        protocol = DPAUC(epsilon, **settings)
+    for protocol in (DPAUC(epsilon), DPAUC(epsilon, adjacency="replace")):
         converse(protocol, "no field", 0, clients=clients)
         evaluate(clients, protocol, seed=3)

@@ -270,7 +270,7 @@ def test_parties_that_are_stopped_over_a_confirmation_remember_it(
 ) -> None:
     """All of them, in each session, between the files that they write; then asked again."""
     liar, written = Liar.among(tmp_path, "masked"), list[Path]()
-    monkeypatch.setattr(aggregator, "log_uniform", lambda *_: 2**60)
+    monkeypatch.setattr(sides_module, "log_uniform", lambda *_: 2**60)
     sessions = [liar.begun() for _ in range(3)]
     asked = [liar.ahead(*session, rounds=3) for session in sessions]
 

@@ -18,7 +18,8 @@ from tacit.protocol.registry import (
     protocol_names,
     protocol_of,
 )
-from tacit.protocol.settings.declaring import Setting, choice_kinds, known_settings
+from tacit.protocol.settings.choices import choice_kinds
+from tacit.protocol.settings.declaring import Setting, known_settings
 from tacit.protocol.settings.spelling import spelled
 
 CHOSEN = "tacit.cli.options.settings.chosen"

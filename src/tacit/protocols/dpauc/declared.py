@@ -38,7 +38,6 @@ SHOWN_RECORDS = 1000
 class DPAUCDeclarations(Declarations):
     """Cases, attacks, threats and laws of ``DPAUC``."""
 
-    asks_again: bool
     gives_curve = True
     threats = staticmethod(threats_of)
 
@@ -142,7 +141,8 @@ class DPAUCDeclarations(Declarations):
     @property
     def law_traits(self) -> LawTraits:
         """The number cancels errors of the counts to first order."""
-        inexact = "a second round cancels errors to first order only" if self.asks_again else ""
+        protocol: Any = self
+        inexact = "a second round cancels errors to first order only" if protocol.asks_again else ""
         return LawTraits(inexact=inexact)
 
     def noiseless_value(self, clients: Clients) -> float:

@@ -10,7 +10,7 @@ cell's number of records, as public.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     name = "dpauc"
     planning_module = f"{__package__}.forecast"
-    trust = Each()
+    trust: ClassVar[Each] = Each()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -152,7 +152,7 @@ class HistogramDeclarations(Declarations):
             inexact = "records that report where scores lie are not among those counted"
         elif local:
             inexact = "records that are assigned to levels are not all"
-        planned_otherwise = self.second_round != 0 or self.budget == "sample"
+        planned_otherwise = protocol.looks
         return LawTraits(
             inexact=inexact,
             unforecast="plans use other settings" if planned_otherwise else "",

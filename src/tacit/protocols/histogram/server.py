@@ -63,7 +63,9 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
     height = protocol.tree_height(clients)
     sums = yield from ask(summed_trees, protocol, clients, {"height": height})
     leaves, noise = summed_tree(sums, height)
-    return result_from_tree(leaves, noise, buckets, sums.protection, axis=protocol.score_axis)
+    return result_from_tree(
+        leaves, noise, buckets, total_protection((sums,)), axis=protocol.score_axis
+    )
 
 
 def _placed_sums(protocol: ScoreHistogram, clients: int) -> Conversation:

@@ -31,7 +31,15 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, step
 from tacit.protocol.declarations.audits import SAMPLED_DRAWS, AuditCase, cases_of
 from tacit.protocol.declarations.laws import ErrorCase, LawTraits
-from tacit.protocol.releases import Fields, Sums, ask, bounds_of, layout_of, noisy_sums
+from tacit.protocol.releases import (
+    Fields,
+    Sums,
+    ask,
+    bounds_of,
+    layout_of,
+    noisy_sums,
+    total_protection,
+)
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocol.settings.trusts import ExactSum, Local, SecureSum, trust_setting
@@ -203,7 +211,7 @@ class PublishedHistogram(ScoreHistogram):
         leaves, noise = sampled_tree(self, sums, height)
         # a record counts on one level only, so what the noise supports is about one field
         one_level = dict(list(sums.fields.items())[:1])
-        protection = replace(sums, fields=one_level).protection
+        protection = total_protection((replace(sums, fields=one_level),))
         return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
 
     @classmethod

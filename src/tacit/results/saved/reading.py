@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 from tacit.data.scaling.units import PROBABILITY
 from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
+from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.saved.integrity import SCHEMA, fingerprint
 from tacit.results.saved.schema import check_result
-from tacit.results.figure import AUC_FIGURE, Figure
 
 MAX_FILE = 32 * 2**20
 """The size in bytes above which a file is not read."""

@@ -28,9 +28,9 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST, HiddenAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.protocols.published.dpauc.noises import Laplace
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.running.evaluating import exact_auc, repeat
 from tacit.running.simulation import simulate
 from tacit_studies.measuring import Bench, Job, centre, quotient, standard_deviation

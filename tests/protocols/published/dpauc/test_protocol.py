@@ -32,7 +32,8 @@ def test_the_noise_on_a_count_follows_the_accounting(
     accounting: str, adjacency: str, distance: int
 ) -> None:
     protocol = PublishedDPAUC(2.0, 100, Laplace(accounting), adjacency)  # type: ignore[arg-type]
-    assert protocol.count_noise.scale == distance / 2.0
+    noise: Any = protocol.count_noise
+    assert noise.scale == distance / 2.0
 
 
 def test_the_histogram_is_far_more_accurate_than_the_confusion_counts() -> None:

@@ -27,6 +27,7 @@ from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.published.fhe.bfv import ExactParty
 from tacit.running.session.coordinating.coordinator import Coordinator, RunError
 from tacit.running.session.coordinating.result import concluded
@@ -559,7 +560,7 @@ def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> No
     assert PartyDesk.open(path).plan == first
     desk = PartyDesk.open(path, message[MARK_POSITION])
     desk.set_limit()
-    assert desk.plan.protocol == FedAUC(2.0, allocation="adaptive")
+    assert desk.plan.protocol == PublishedFedAUC(2.0, "staircase")
     assert desk.answer(message)
 
 

@@ -22,7 +22,6 @@ from tacit.protocols.encrypted.sessions import (
     Seat,
     as_field,
     as_parts,
-    bytes_of,
     check_records,
     met,
     new_members,
