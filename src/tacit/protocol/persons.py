@@ -9,6 +9,7 @@ from typing import Any
 from tacit.privacy.cost import MIN_BUDGET
 from tacit.privacy.persons import check_per_person, delta_weights, of_person
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.settings.choices import Choice
 
 SLACK = 1 + 1e-9
 """Factor by which roundings of floating-point numbers may exceed a guarantee."""
@@ -59,10 +60,9 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
             f"person count, got {budget:g}"
         )
     changes: dict[str, Any] = {"epsilon": epsilon}
-    if guarantee.delta > 0 and "delta" in settings:
-        changes["delta"] = guarantee.delta / delta_weights(
-            guarantee.epsilon / per_person, per_person
-        )
+    if guarantee.delta > 0:
+        delta = guarantee.delta / delta_weights(guarantee.epsilon / per_person, per_person)
+        changes |= _with_delta(protocol, delta)
     divided: Protocol = replace(_dataclass(protocol), **changes)
     spent = of_person(divided.guarantee, per_person)
     if spent.epsilon > guarantee.epsilon * SLACK or spent.delta > guarantee.delta * SLACK:
@@ -71,6 +71,18 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
             f"{per_person} records of a person"
         )
     return divided
+
+
+def _with_delta(protocol: Protocol, delta: float) -> dict[str, Any]:
+    """The settings that hold a delta, with another: one of that name, or a choice's parameter."""
+    settings = {each.name: getattr(protocol, each.name) for each in fields(_dataclass(protocol))}
+    if "delta" in settings:
+        return {"delta": delta}
+    return {
+        name: replace(value, delta=delta)
+        for name, value in settings.items()
+        if isinstance(value, Choice) and "delta" in {each.name for each in fields(value)}
+    }
 
 
 def _dataclass(protocol: Protocol) -> Any:

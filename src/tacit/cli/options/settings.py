@@ -18,7 +18,7 @@ from tacit.protocol.registry import (
     protocol_names,
     protocol_of,
 )
-from tacit.protocol.settings.declaring import Setting, choice_kinds, known_settings
+from tacit.protocol.settings.declaring import Setting, known_settings
 from tacit.protocol.settings.spelling import spelled
 
 CHOSEN = "tacit.cli.options.settings.chosen"
@@ -174,7 +174,6 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
     kind, flag = option_type(first), first.name.replace("_", "-")
     flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
     choices = [choice for _, setting in settings for choice in setting.choices]
-    words = "[" + "|".join(dict.fromkeys(choices)) + "]" if choices and kind is str else None
     if isinstance(kind, Choice):
         aliases = [each.declared.aliases for _, each in settings]
         kind = Choice(tuple(dict.fromkeys(choices)), aliases)
@@ -182,15 +181,15 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
         [flags, first.name],
         type=kind,
         default=None,
-        metavar=first.declared.metavar or words or _metavar(kind),
+        metavar=first.declared.metavar or _metavar(kind),
         help=help_of(settings, protocols),
     )
 
 
 def option_type(setting: Setting) -> Any:
     """The type of a setting's option; None where a command line cannot express its value."""
-    if setting.declared.type is not None or choice_kinds(setting.forms):
-        return setting.declared.type or str  # a choice may have parameters in brackets
+    if setting.declared.type is not None:
+        return setting.declared.type
     if setting.choices:
         choice = Choice(setting.choices, [setting.declared.aliases])
         listed = any(get_origin(form) is tuple for form in setting.forms)
@@ -221,7 +220,9 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 
         }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The choice of a text."""
+        """The choice of a text; the protocol reads one with parameters in brackets."""
+        if isinstance(value, str) and "(" in value:
+            return value
         if isinstance(value, str) and value not in self.choices:
             value = self._aliases.get(value.lower().replace("_", "-"), value)
         return super().convert(value, param, ctx)

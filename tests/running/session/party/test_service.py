@@ -552,7 +552,7 @@ def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> No
     assert PartyDesk.open(path).plan == first
     desk = PartyDesk.open(path, message[MARK_POSITION])
     desk.set_limit()
-    assert desk.plan.protocol == FedAUC(2.0, allocation="adaptive")
+    assert desk.plan.protocol == PublishedFedAUC(2.0, "staircase")
     assert desk.answer(message)
 
 
