@@ -51,7 +51,7 @@ CASES = {
 FEWER: dict[str, tuple[int, int]] = {"encrypted": (14, 46)}
 """Positives and negatives of a case that takes no more records."""
 
-SILENT = {"published-noisy-scores"}
+SILENT = {"noisy-scores"}
 """Cases without an interval."""
 
 LEVELS = (0.5, 0.95, 0.999)
