@@ -9,7 +9,6 @@ from typing import Any
 from tacit.privacy.cost import MIN_BUDGET
 from tacit.privacy.persons import check_per_person, delta_weights, of_person
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings.choices import Choice
 
 SLACK = 1 + 1e-9
 """Factor by which roundings of floating-point numbers may exceed a guarantee."""
@@ -81,7 +80,7 @@ def _with_delta(protocol: Protocol, delta: float) -> dict[str, Any]:
     return {
         name: replace(value, delta=delta)
         for name, value in settings.items()
-        if isinstance(value, Choice) and "delta" in {each.name for each in fields(value)}
+        if "delta" in getattr(value, "__dataclass_fields__", {})
     }
 
 
