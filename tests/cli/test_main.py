@@ -164,12 +164,7 @@ def test_a_groups_name_makes_no_line_of_the_result(tmp_path: Path) -> None:
 def test_json_has_the_documented_keys(folder: Path) -> None:
     result = evaluated(*CSV_FILES, *FEDAUC, "--exact")
     assert result["schema"] == "tacit-result/2"
-    assert result["protocol"] == {
-        "name": "fedauc",
-        "epsilon": 1.0,
-        "mechanism": "staircase",
-        "allocation": "influence",
-    }
+    assert result["protocol"] == {"name": "fedauc", "epsilon": 1.0, "trust": "each"}
     auc = result["auc"]
     assert {"value", "standard_error", "privacy_error", "sampling_error", "interval"} <= set(auc)
     assert auc["interval"][0] < auc["value"] < auc["interval"][1]

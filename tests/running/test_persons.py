@@ -67,7 +67,12 @@ class TestPerRecord:
         assert whole.delta == pytest.approx(named.delta)
         assert divided.guarantee.adjacency is named.adjacency
         same = {each.name for each in fields(_any(protocol))} - {"epsilon", "delta"}
+        with_delta = {key for key in same if hasattr(getattr(protocol, key), "delta")}
+        same -= with_delta
         assert all(getattr(divided, key) == getattr(protocol, key) for key in same)
+        for key in with_delta:
+            kept = replace(getattr(divided, key), delta=getattr(protocol, key).delta)
+            assert kept == getattr(protocol, key)
 
     @pytest.mark.parametrize("name", sorted(set(CASES) - set(PRIVATE)))
     def test_what_protects_no_record_protects_no_person(self, name: str) -> None:

@@ -53,7 +53,7 @@ FEWER: dict[str, tuple[int, int]] = dict.fromkeys(
 )
 """Positives and negatives of a case that takes no more records."""
 
-SILENT = {"published-noisy-scores"}
+SILENT = {"noisy-scores"}
 """Cases without an interval."""
 
 LEVELS = (0.5, 0.95, 0.999)

@@ -59,10 +59,9 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
             f"person count, got {budget:g}"
         )
     changes: dict[str, Any] = {"epsilon": epsilon}
-    if guarantee.delta > 0 and "delta" in settings:
-        changes["delta"] = guarantee.delta / delta_weights(
-            guarantee.epsilon / per_person, per_person
-        )
+    if guarantee.delta > 0:
+        delta = guarantee.delta / delta_weights(guarantee.epsilon / per_person, per_person)
+        changes |= _with_delta(protocol, delta)
     divided: Protocol = replace(_dataclass(protocol), **changes)
     spent = of_person(divided.guarantee, per_person)
     if spent.epsilon > guarantee.epsilon * SLACK or spent.delta > guarantee.delta * SLACK:
@@ -71,6 +70,18 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
             f"{per_person} records of a person"
         )
     return divided
+
+
+def _with_delta(protocol: Protocol, delta: float) -> dict[str, Any]:
+    """The settings that hold a delta, with another: one of that name, or a choice's parameter."""
+    settings = {each.name: getattr(protocol, each.name) for each in fields(_dataclass(protocol))}
+    if "delta" in settings:
+        return {"delta": delta}
+    return {
+        name: replace(value, delta=delta)
+        for name, value in settings.items()
+        if "delta" in getattr(value, "__dataclass_fields__", {})
+    }
 
 
 def _dataclass(protocol: Protocol) -> Any:

@@ -18,7 +18,6 @@ from tacit.protocol.registry import (
     protocol_names,
     protocol_of,
 )
-from tacit.protocol.settings.choices import choice_kinds
 from tacit.protocol.settings.declaring import Setting, known_settings
 from tacit.protocol.settings.spelling import spelled
 
@@ -175,7 +174,6 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
     kind, flag = option_type(first), first.name.replace("_", "-")
     flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
     choices = [choice for _, setting in settings for choice in setting.choices]
-    words = "[" + "|".join(dict.fromkeys(choices)) + "]" if choices and kind is str else None
     if isinstance(kind, Choice):
         aliases = [each.declared.aliases for _, each in settings]
         kind = Choice(tuple(dict.fromkeys(choices)), aliases)
@@ -183,15 +181,15 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
         [flags, first.name],
         type=kind,
         default=None,
-        metavar=first.declared.metavar or words or _metavar(kind),
+        metavar=first.declared.metavar or _metavar(kind),
         help=help_of(settings, protocols),
     )
 
 
 def option_type(setting: Setting) -> Any:
     """The type of a setting's option; None where a command line cannot express its value."""
-    if setting.declared.type is not None or choice_kinds(setting.forms):
-        return setting.declared.type or str  # a choice may have parameters in brackets
+    if setting.declared.type is not None:
+        return setting.declared.type
     if setting.choices:
         return Choice(setting.choices, [setting.declared.aliases])
     listed = any(get_origin(form) is tuple for form in setting.forms)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit import Clients, FedAUC, read
+from tacit import Clients, FedAUC, PublishedFedAUC, read
 from tacit.crypto.homomorphic import messages as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.ledger.entries import DEBIT
