@@ -27,7 +27,6 @@ from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
-from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.published.fhe.bfv import ExactParty
 from tacit.running.session.coordinating.coordinator import Coordinator, RunError
 from tacit.running.session.coordinating.result import concluded
