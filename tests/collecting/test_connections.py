@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import ssl
 import threading
 import weakref
 from asyncio import Transport
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
@@ -19,15 +21,39 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from tacit.collecting import connections
-from tacit.collecting.connections import HEAD_BYTES, Connection
+from tacit.collecting.connections import HEAD_BYTES, Connection, secured
+from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.service import application
+from tacit.running.deployment.certificates import Certificates, make_certificates
 from tests.collecting.support import messages_of, new_folder
 
 HEAD = b"POST /reports HTTP/1.1\r\nHost: collector\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
 UPGRADED = HEAD + b"Connection: upgrade\r\nUpgrade: x\r\n\r\n"
 WHOLE = b"GET /health HTTP/1.1\r\n\r\n"
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+@contextmanager
+def running(folder: Folder, http: type[Connection]) -> Iterator[int]:
+    """The port of a collector with such connections."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    app = application(folder, Intake(folder), 1e6)
+    loop = "auto" if http.tls is None else "asyncio"
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, ws="none", http=http, loop=loop
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield listening.getsockname()[1]
+    server.should_exit = True
+    thread.join()
+    listening.close()
 
 
 @dataclass(frozen=True)
@@ -39,7 +65,7 @@ class Served:
     begins: threading.Event
 
     def connected(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return connected(self.port)
 
 
 @pytest.fixture
@@ -56,16 +82,8 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
                 self._looking = self.loop.call_later(0.1, self._look, before)
 
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
-    listening = socket.create_server(("127.0.0.1", 0))
-    app = application(folder, Intake(folder), 1e6)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", http=Beginning)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    yield Served(listening.getsockname()[1], messages_of(folder, 1)[0], begins)
-    server.should_exit = True
-    thread.join()
-    listening.close()
+    with running(folder, Beginning) as port:
+        yield Served(port, messages_of(folder, 1)[0], begins)
 
 
 def everything(connection: socket.socket) -> bytes:
@@ -74,6 +92,13 @@ def everything(connection: socket.socket) -> bytes:
     while part := connection.recv(4096):
         parts.append(part)
     return b"".join(parts)
+
+
+def is_cut_off(connection: socket.socket) -> bool:
+    """Whether the server ends it, without an answer; one that never does fails the test."""
+    with connection, suppress(ConnectionResetError):
+        return b"HTTP" not in everything(connection)
+    return True
 
 
 @pytest.mark.parametrize("begun", [b"", b"POST /rep", HEAD])
@@ -104,6 +129,43 @@ def test_a_body_that_comes_late_is_taken(served: Served) -> None:
             assert everything(other) == b""
         connection.sendall(report[9:])
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def test_connections_count_before_their_tls_handshake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that send nothing, no TLS, or half of it make room; whoever follows is answered."""
+    monkeypatch.setattr(connections, "CONNECTIONS", 4)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 300.0)
+    files = Certificates.within(tmp_path, tmp_path)
+    make_certificates(files, ("localhost",))
+    trusted = ssl.create_default_context(cafile=files.authority)
+    half = b"\x16\x03\x01\x02\x00\x01"
+    with running(new_folder(tmp_path), secured(files.certificate, files.key)) as port:
+        idle = [connected(port) for _ in range(12)]
+        for connection, begun in zip(idle, 4 * [b"", WHOLE, half], strict=True):
+            with suppress(OSError):
+                connection.sendall(begun)
+        for _ in range(6):
+            with trusted.wrap_socket(connected(port), server_hostname="localhost") as secure:
+                secure.sendall(WHOLE)
+                assert secure.recv(4096).startswith(b"HTTP/1.1 200")
+        assert all(is_cut_off(connection) for connection in idle[:8])
+        for connection in idle[8:]:
+            connection.close()
+
+
+def test_a_tls_handshake_that_does_not_come_ends_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
+    files = Certificates.within(tmp_path, tmp_path)
+    make_certificates(files, ("localhost",))
+    with (
+        running(new_folder(tmp_path), secured(files.certificate, files.key)) as port,
+        connected(port) as idle,
+    ):
+        assert is_cut_off(idle)
 
 
 class Wire(Transport):

@@ -302,6 +302,19 @@ def test_reading_while_a_batch_is_sealed_counts_each_report_once(
     assert found == sorted(message[HEADER.size :] for message in messages)
 
 
+def test_a_log_of_another_campaign_is_refused(tmp_path: Path) -> None:
+    """Logs have names that are the same everywhere; somebody may have copied one."""
+    folders = [new_folder(tmp_path / name) for name in ("here", "there")]
+    for folder in folders:
+        intake = Intake(folder)
+        taken(intake, messages_of(folder, 2))
+        intake.close()
+    here, there = (folder.reports / log_name(1) for folder in folders)
+    here.write_bytes(there.read_bytes())
+    with pytest.raises(CampaignError, match=r"log-1\S* has reports of another"):
+        Intake(folders[0])
+
+
 def test_a_folder_has_one_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second one would cut the log that the first one writes, and take its tokens again."""
     monkeypatch.setattr(service, "serve", lambda *arguments: None)

@@ -2,13 +2,16 @@
 
 uvicorn waits without limit for the end of a request's head or of its trailing headers, and keeps
 all of them; it keeps all requests of a connection that come before the first is answered; and it
-takes as many connections as there are. Whoever has no token could use up memory and connections.
+takes as many connections as there are, which its event loop tells it only after the TLS handshake.
+Whoever has no token could use up memory and connections.
 """
 
 from __future__ import annotations
 
-from asyncio import Transport
-from typing import Any, cast
+import ssl
+from asyncio import Task, Transport
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -32,10 +35,23 @@ class Connection(HttpToolsProtocol):
     rest of a body, or an answer to be read. So nobody is kept out by senders who do nothing.
     """
 
+    tls: ClassVar[ssl.SSLContext | None] = None
+    """Where it is set, a connection begins with a TLS handshake, which has the limits of a head.
+
+    The server listens without TLS then, so that connections count before their handshake. It needs
+    asyncio's own event loop: that one reads nothing between ``connection_made`` and the first step
+    of a task that is made there.
+    """
+
+    _handshake: Task[None] | None = None
+    _early: bytes | None = None
+
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin to count, and make room."""
         super().connection_made(transport)
         self._head, self._since = 0, self.loop.time()
+        if self.tls is not None:
+            self._handshake = self.loop.create_task(self._secure(self.tls, transport))
         self._look_later()
         if len(self.connections) > CONNECTIONS:
             held = cast(set[Connection], self.connections)
@@ -47,10 +63,14 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave nothing that keeps what the connection brought."""
         self._looking.cancel()
+        self._early = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, up to the limit; a second request before an answer is beyond it."""
+        if self._handshake is not None:
+            self._keep_early(data)
+            return
         for place in range(0, len(data), SLICE_BYTES):
             part = data[place : place + SLICE_BYTES]
             self._head += len(part)
@@ -77,6 +97,31 @@ class Connection(HttpToolsProtocol):
         self._since = self.loop.time()
         super().on_response_complete()
 
+    async def _secure(self, tls: ssl.SSLContext, transport: Transport) -> None:
+        """Put TLS between the sender and the parser; end the connection where that fails."""
+        try:
+            self._early = b""
+            under_tls = await self.loop.start_tls(
+                transport, self, tls, server_side=True, ssl_handshake_timeout=HEAD_SECONDS
+            )
+        except OSError:
+            under_tls = None
+        early, self._early, self._handshake = self._early, None, None
+        if under_tls is None or early is None or transport.is_closing():
+            self._looking.cancel()
+            self.connections.discard(self)
+            transport.abort()
+            return
+        super().connection_made(under_tls)
+        self.data_received(early)
+
+    def _keep_early(self, data: bytes) -> None:
+        """Keep what came with the end of the handshake; what came before it is not secured."""
+        if self._early is None or len(self._early) + len(data) > HEAD_BYTES:
+            self._end()
+        else:
+            self._early += data
+
     def _end(self) -> None:
         """End the connection; an answer that is on its way is no error that fills the log."""
         if self.cycle is not None:
@@ -102,3 +147,13 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         else:
             self._look_later()
+
+
+def secured(certificate: Path, key: Path | None) -> type[Connection]:
+    """Connections with TLS: what `Connection.tls` says, with the server's certificates in PEM."""
+
+    class Secured(Connection):
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+
+    Secured.tls.load_cert_chain(certificate, key)
+    return Secured

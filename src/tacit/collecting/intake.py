@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from tacit.collecting.batches import log_name, log_numbers, seal, serial_of
+from tacit.collecting.batches import log_name, log_numbers, seal
 from tacit.collecting.errors import CampaignError, ReportError
 from tacit.collecting.folder import Folder
 from tacit.collecting.log import Disk, Log, read_log
@@ -101,7 +101,7 @@ class Intake:
             sealed = (self._folder.spent / f"batch-{number}.parquet").exists()
             self.warnings += log.warnings
             for body in log.bodies:
-                self._spent.add(serial_of(body))
+                self._spent.add(self._serial_of(body, log))
             if number == numbers[-1] and not sealed and log.records < self._seal_every:
                 return log
             log.close()
@@ -110,6 +110,15 @@ class Intake:
             else:
                 log.path.unlink()
         return self._new_log()
+
+    def _serial_of(self, body: bytes, log: Log) -> int:
+        """The serial number of a report's token, which must be one of this folder."""
+        try:
+            return self._folder.tokens.serial_of(Report.from_bytes(body).token)
+        except ReportError:
+            raise CampaignError(
+                f"{log.path} has reports of another folder's campaign: move it there"
+            ) from None
 
     def _new_log(self) -> Log:
         """A log of a number that no batch has."""

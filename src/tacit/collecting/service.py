@@ -324,19 +324,19 @@ def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: P
     """Serve until interrupted; uvicorn keeps no log of requests."""
     import uvicorn  # noqa: PLC0415 -- an extra
 
-    from tacit.collecting.connections import Connection  # noqa: PLC0415 -- an extra
+    from tacit.collecting.connections import Connection, secured  # noqa: PLC0415 -- an extra
 
+    connection = Connection if certificate is None else secured(certificate, key)
     uvicorn.run(
         app,
         host=host,
         port=port,
-        http=Connection,
+        loop="auto" if certificate is None else "asyncio",
+        http=connection,
         access_log=False,
         server_header=False,
         ws="none",
         log_level="warning",
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
     )
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import tacit
 from tacit.data.engines.database import DatabaseTable
 from tacit.data.engines.duckdb_engine import DuckDBEngine
 from tacit.data.engines.opening import from_database, from_files
@@ -157,7 +158,7 @@ def test_a_database_that_replaces_functions_is_refused(macro: str, name: str, fo
     file = database(folder, f"CREATE TABLE scored AS {RECORDS.format(client=1)}")
     database(folder, f"CREATE MACRO {macro}")
     with pytest.raises(
-        DataError, match=f"must not define DuckDB's own functions anew, got '{name}'"
+        DataError, match=f"must not define DuckDB's own functions again, got '{name}'"
     ):
         from_database(f"duckdb://{file}", "scored")
 
@@ -206,3 +207,20 @@ def test_files_are_called_as_they_are_given(
     assert set(names) == {"scored.parquet", "../b/scored.parquet"}
     with pytest.raises(DataError, match=r"duplicate file \./scored\.parquet"):
         from_files(["scored.parquet", "./*.parquet"])
+
+
+@pytest.mark.parametrize("name", ["clients", "bins", "cubics"])
+def test_a_table_may_have_any_ordinary_name(name: str, tmp_path: Path) -> None:
+    """What the engine adds for a statement hides none of them."""
+    made = f"CREATE TABLE {name} AS {RECORDS.format(client='i % 3')}"
+    clients = from_database(f"duckdb://{database(tmp_path, made)}", name, client="client")
+    assert tacit.evaluate(clients, tacit.FedAUC(epsilon=1.0), 1).auc is not None
+    assert tacit.evaluate(clients, tacit.ScoreHistogram(epsilon=1.0), 1).auc is not None
+
+
+def test_a_file_whose_name_is_no_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "scores\udcff.parquet"
+    pq.write_table(pa.table({"score": [0.5], "label": [1]}), tmp_path / "scores.parquet")
+    (tmp_path / "scores.parquet").rename(file)
+    with pytest.raises(DataError, match="must be UTF-8"):
+        from_files([str(file)])

@@ -260,7 +260,7 @@ def test_scores_that_are_not_finite_have_no_cell() -> None:
 def found_cells(edges: Floats, scores: Floats, bins: Bins) -> list[int]:
     """The cell of each of some different scores, by the statement that counts."""
     CONNECTION.register("given", pa.table({"s": scores, "row": np.arange(scores.size)}))
-    CONNECTION.register("bins", pa.table(bins.table.columns))
+    CONNECTION.register("tacit_bins", pa.table(bins.table.columns))
     relation = Relation(
         DUCKDB, "(SELECT s, row, 1 AS label FROM given)", "s", "label", "row", NUMBER
     )

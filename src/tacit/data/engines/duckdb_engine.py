@@ -111,7 +111,7 @@ class DuckDBEngine:
         if replaced:
             raise DataError(
                 f"{self.source} cannot be read: the database must not define DuckDB's own "
-                f"functions anew, got {', '.join(map(repr, replaced))}"
+                f"functions again, got {', '.join(map(repr, replaced))}"
             )
         self._connection.execute("USE given")
 

@@ -66,10 +66,20 @@ def matched(sources: Sequence[str]) -> list[str]:
         path = Path(file).absolute()
         if not path.is_file():
             raise DataError(f"{file} does not exist")
+        if not _is_text(file):
+            raise DataError(f"the name of a file must be UTF-8, got {file!r}: rename it")
         if path in seen:
             raise DataError(f"duplicate file {file}")
         seen.add(path)
     return files
+
+
+def _is_text(name: str) -> bool:
+    """Whether a file's name has only characters of UTF-8, which DuckDB needs."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def public_address(address: str) -> str:

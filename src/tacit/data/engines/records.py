@@ -226,7 +226,7 @@ class EngineRecords:
             numbered = self._engine.kinds(relation)[relation.client] == NUMBER and are_whole(ids)
             whose = np.arange(self.sizes.size, dtype=np.int32)
             columns = {"client": ids.astype(np.int64) if numbered else ids, "whose": whose}
-            tables.append(ConstantTable("clients", columns))
+            tables.append(ConstantTable("tacit_clients", columns))
         for codes, scores in self._read(ascending_statement(relation, numbered), tables):
             yield scores, codes
 

@@ -108,7 +108,7 @@ def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
     if last is not None and number < last.number:
         raise LetterError(
             f"the roster has the number {number} and is older than the last that this site took, "
-            f"{last.number}: the coordinator signs its plan anew when it removes its {ROSTER_FILE}"
+            f"{last.number}: the coordinator signs its plan again when it removes its {ROSTER_FILE}"
         )
     if last is not None and number == last.number and text != last.plan:
         raise LetterError(

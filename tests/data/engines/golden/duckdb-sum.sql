@@ -21,9 +21,9 @@ FROM (
     ) AS scored_records
     WHERE class >= 0
   ) AS binned_records
-  JOIN bins USING (bin)
+  JOIN tacit_bins USING (bin)
 ) AS placed_records
-    JOIN cubics ON piece = 2 * cell + class
+    JOIN tacit_cubics ON piece = 2 * cell + class
   ) AS parted_records
 ) AS evaluated_records
 GROUP BY client;
@@ -53,9 +53,9 @@ FROM (
     ) AS scored_records
     WHERE class >= 0
   ) AS binned_records
-  JOIN bins USING (bin)
+  JOIN tacit_bins USING (bin)
 ) AS placed_records
-    JOIN cubics ON piece = 2 * cell + class
+    JOIN tacit_cubics ON piece = 2 * cell + class
   ) AS parted_records
 ) AS evaluated_records
 GROUP BY client;

@@ -27,7 +27,7 @@ FROM (
   (1, 0.0e0, 1.0e0, 1.25e0, 1.5e0, 1.75e0),
   (2, 0.5e0, 0.125e0, 0.375e0, 0.625e0, 0.875e0),
   (3, 0.5e0, 1.125e0, 1.375e0, 1.625e0, 1.875e0)
-) AS listed(piece, origin, cube, square, linear, constant)) AS cubics ON piece = 2 * cell + class
+) AS listed(piece, origin, cube, square, linear, constant)) AS tacit_cubics ON piece = 2 * cell + class
   ) AS parted_records
 ) AS evaluated_records
 GROUP BY client;
@@ -63,7 +63,7 @@ FROM (
   (1, 0.0e0, 1.0e0, 1.25e0, 1.5e0, 1.75e0),
   (2, 0.5e0, 0.125e0, 0.375e0, 0.625e0, 0.875e0),
   (3, 0.5e0, 1.125e0, 1.375e0, 1.625e0, 1.875e0)
-) AS listed(piece, origin, cube, square, linear, constant)) AS cubics ON piece = 2 * cell + class
+) AS listed(piece, origin, cube, square, linear, constant)) AS tacit_cubics ON piece = 2 * cell + class
   ) AS parted_records
 ) AS evaluated_records
 GROUP BY client;

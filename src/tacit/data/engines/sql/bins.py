@@ -122,4 +122,6 @@ class Bins:
     def table(self) -> ConstantTable:
         """The bins as a table that is joined."""
         numbers = np.arange(self.below.size, dtype=np.int32)
-        return ConstantTable("bins", {"bin": numbers, "below": self.below, "alone": self.alone})
+        return ConstantTable(
+            "tacit_bins", {"bin": numbers, "below": self.below, "alone": self.alone}
+        )

@@ -108,7 +108,7 @@ def _cubics(pieces: ScorePieces) -> ConstantTable:
     }
     for power, name in enumerate(("cube", "square", "linear", "constant")):
         columns[name] = pieces.coefficients[:, power].T.ravel()
-    return ConstantTable("cubics", columns)
+    return ConstantTable("tacit_cubics", columns)
 
 
 def _part(pieces: ScorePieces, dialect: Dialect) -> str:

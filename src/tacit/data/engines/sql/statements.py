@@ -256,14 +256,14 @@ def ascending_statement(relation: Relation, numbered: bool = False) -> str:
 
     Its columns are those of ``records_statement``. A dialect that is given tables has ``code`` in
     place of class and client, which is ``2 * whose + class``: whole numbers are sorted faster than
-    names. The table ``clients`` says who is whose; records of nobody, and those without a valid
-    label, have no code.
+    names. The table ``tacit_clients`` says who is whose; records of nobody, and those without a
+    valid label, have no code.
 
     Parameters
     ----------
     relation : the table.
-    numbered : whether the table ``clients`` has ids as whole numbers, as the relation does; else
-        they are texts.
+    numbered : whether the table ``tacit_clients`` has ids as whole numbers, as the relation does;
+        else they are texts.
     """
     if not relation.dialect.given_tables:
         return f"{records_statement(relation)} ORDER BY score"
@@ -271,7 +271,7 @@ def ascending_statement(relation: Relation, numbered: bool = False) -> str:
         client, code, joined = "''", "class", ""
     else:
         client = relation.dialect.quoted(relation.client) if numbered else relation.client_value
-        code, joined = "2 * whose + class", "LEFT JOIN clients USING (client)"
+        code, joined = "2 * whose + class", "LEFT JOIN tacit_clients USING (client)"
     return f"""SELECT score, CAST(CASE WHEN class >= 0 THEN {code} END AS INTEGER) AS code
 FROM (
   SELECT {client} AS client, {relation.class_value} AS class, {relation.score_value} AS score
