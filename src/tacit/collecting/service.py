@@ -324,7 +324,11 @@ def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: P
     """Serve until interrupted; uvicorn keeps no log of requests."""
     import uvicorn  # noqa: PLC0415 -- an extra
 
-    from tacit.collecting.connections import Connection, secured  # noqa: PLC0415 -- an extra
+    from tacit.collecting.connections import (  # noqa: PLC0415 -- an extra
+        CONNECTIONS,
+        Connection,
+        secured,
+    )
 
     connection = Connection if certificate is None else secured(certificate, key)
     uvicorn.run(
@@ -333,6 +337,8 @@ def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: P
         port=port,
         loop="auto" if certificate is None else "asyncio",
         http=connection,
+        # asyncio takes a whole backlog before those that were ended give back their files
+        backlog=CONNECTIONS,
         access_log=False,
         server_header=False,
         ws="none",
