@@ -14,6 +14,7 @@ from tacit.protocol.registry import (
     comparison_kind_of,
     comparison_names,
     comparison_of,
+    has_it,
     kind_of,
     protocol_names,
     protocol_of,
@@ -175,13 +176,12 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
     flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
     choices = [choice for _, setting in settings for choice in setting.choices]
     if isinstance(kind, Choice):
-        aliases = [each.declared.aliases for _, each in settings]
-        kind = Choice(tuple(dict.fromkeys(choices)), aliases)
+        kind = Choice(tuple(dict.fromkeys(choices)))
     return click.Option(
         [flags, first.name],
         type=kind,
         default=None,
-        metavar=first.declared.metavar or _metavar(kind),
+        metavar=_metavar(kind),
         help=help_of(settings, protocols),
     )
 
@@ -191,7 +191,7 @@ def option_type(setting: Setting) -> Any:
     if setting.declared.type is not None:
         return setting.declared.type
     if setting.choices:
-        return Choice(setting.choices, [setting.declared.aliases])
+        return Choice(setting.choices)
     listed = any(get_origin(form) is tuple for form in setting.forms)
     for form in setting.forms:
         if form in (bool, int, float, str):
@@ -204,26 +204,12 @@ def option_type(setting: Setting) -> Any:
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
-    """One of some texts, also in another spelling.
-
-    Parameters
-    ----------
-    choices : the texts.
-    aliases : other spellings with their choices, of each setting that the option is for.
-    """
-
-    def __init__(self, choices: Sequence[str], aliases: Sequence[Mapping[str, str]]) -> None:
-        super().__init__(choices)
-        self._aliases = {
-            spelling: choice for each in reversed(aliases) for spelling, choice in each.items()
-        }
+    """One of some texts; a choice with parameters of its own may have them in brackets."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The choice of a text; the protocol reads one with parameters in brackets."""
         if isinstance(value, str) and "(" in value:
             return value
-        if isinstance(value, str) and value not in self.choices:
-            value = self._aliases.get(value.lower().replace("_", "-"), value)
         return super().convert(value, param, ctx)
 
 
@@ -281,15 +267,14 @@ def help_of(settings: Sequence[Labelled], protocols: int) -> str:
     """
     labels: dict[str, list[str]] = {}
     for name, setting in settings:
-        label = f"{name}, {setting.declared.when}" if setting.declared.when else name
-        labels.setdefault(setting.declared.help or "", []).append(label)
+        labels.setdefault(setting.declared.help or "", []).append(name)
     return " ".join(_sentence(text, each, protocols) for text, each in labels.items())
 
 
 def _sentence(text: str, labels: list[str], protocols: int) -> str:
     if 2 * len(labels) > protocols:
         return f"{text[:1].upper()}{text[1:]}."
-    names = ("; " if any(", " in label for label in labels) else ", ").join(labels)
+    names = ", ".join(labels)
     return f"{names}: {text}." if text else f"{names}."
 
 
@@ -302,5 +287,5 @@ def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PRO
         flag, choice = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
         if error.missing:
             raise click.UsageError(f"{choice} needs {flag}") from None
-        choice = ", ".join((choice, *error.choices))
-        raise click.UsageError(f"{flag} cannot be used with {choice}") from None
+        elsewhere = f"; {has_it(error.holders)}" if error.holders else ""
+        raise click.UsageError(f"{flag} cannot be used with {choice}{elsewhere}") from None

@@ -2,7 +2,7 @@
 
 A protocol is a frozen dataclass whose fields are its settings. ``setting`` makes such a field, with
 what the rest of the system needs of it: the words of ``tacit evaluate --help``, the choices there
-are, when the setting applies, and how a result writes it.
+are, and how a result writes it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,8 @@ class Declaration:
 
     help: str | None = ""
     choices: tuple[str, ...] = ()
-    used: Callable[[Any], bool] | None = None
     shown: Callable[[Any], Any] | None = None
     type: Any = None
-    metavar: str | None = None
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    when: str = ""
-    objects: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,9 +60,7 @@ class Setting:
     default: Any = MISSING
 
     def applies(self, protocol: Any) -> bool:
-        """Whether this protocol uses the setting."""
-        if self.declared.used is not None:
-            return self.declared.used(protocol)
+        """Whether the setting is not left open."""
         return getattr(protocol, self.name) is not None
 
     def written(self, protocol: Any) -> Any:
@@ -83,18 +76,8 @@ class Setting:
         """Whether this protocol's value is another than the default."""
         return not _is_same(getattr(protocol, self.name), self.default)
 
-    def spelled(self, value: Any) -> Any:
-        """The choice that a spelling of it stands for.
-
-        Where a setting has aliases, case does not count, and an underscore is a dash.
-        """
-        if not self.declared.aliases or not isinstance(value, str):
-            return value
-        plain = value.lower().replace("_", "-")
-        return self.declared.aliases.get(plain, plain)
-
     def chosen(self, value: Any) -> Any:
-        """The value in its present spelling.
+        """The value, of a choice with its own parameters the object.
 
         Raises
         ------
@@ -104,14 +87,9 @@ class Setting:
         kinds = choice_kinds(self.forms)
         if kinds and not left_open:
             return chosen(self.name, value, kinds)
-        is_object = bool(self.declared.objects) and not isinstance(value, str)
-        if not self.choices or left_open or is_object:
-            return value
-        choice = self.spelled(value)
-        if choice not in self.choices:
-            allowed = ", ".join(filter(None, (str(self.choices), self.declared.objects)))
-            raise ValueError(f"{self.name} must be one of {allowed}, got {value!r}")
-        return choice
+        if self.choices and not left_open and value not in self.choices:
+            raise ValueError(f"{self.name} must be one of {self.choices}, got {value!r}")
+        return value
 
 
 def setting(
@@ -119,13 +97,8 @@ def setting(
     default: Any = MISSING,
     help: str | None,  # noqa: A002  # the word of the command's options
     choices: tuple[str, ...] = (),
-    used: Callable[[Any], bool] | None = None,
     shown: Callable[[Any], Any] | None = None,
     type: Any = None,  # noqa: A002  # likewise
-    metavar: str | None = None,
-    aliases: Mapping[str, str] | None = None,
-    when: str = "",
-    objects: str = "",
 ) -> Any:
     """Declare a field of a protocol, which is a frozen dataclass.
 
@@ -134,15 +107,9 @@ def setting(
     default : of the field; without one the setting is needed.
     help : what ``--help`` says of it, in lower case and without a full stop; None makes no option.
     choices : the texts that it takes; a ``Literal`` annotation says the same. Other values are
-        refused by ``check_choices``, and a refusal of another setting names the choice that was
-        made.
-    used : whether a protocol uses the setting. By default where its value is not None.
+        refused by ``check_choices``.
     shown : how a result writes it, from the protocol. By default as it is; tuples as lists.
     type : the type of the command's option, where the annotation does not say it.
-    metavar : what the option's help calls its value.
-    aliases : other spellings of choices, in lower case and with dashes.
-    when : the choice under which the setting applies, for the option's help.
-    objects : what is taken beside the choices, in words, such as a function; none by default.
 
     Examples
     --------
@@ -157,10 +124,7 @@ def setting(
     Traceback (most recent call last):
     ValueError: metal must be one of ('tin', 'zinc'), got 'gold'
     """
-    declared = Declaration(
-        help, choices, used, shown, type, metavar, dict(aliases or {}), when, objects
-    )
-    return field(default=default, metadata={METADATA: declared})
+    return field(default=default, metadata={METADATA: Declaration(help, choices, shown, type)})
 
 
 @cache
@@ -183,7 +147,7 @@ def _known(each: Field[Any], hint: Any) -> Setting:
 
 
 def settings_of(protocol: Any) -> dict[str, Any]:
-    """The settings that a protocol uses, as results write them.
+    """The settings of a protocol that are not left open, as results write them.
 
     Those of ``setting_order`` come first, then the others in the order of their fields.
     """
@@ -207,7 +171,7 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def check_choices(protocol: Any) -> None:
-    """Refuse choices that there are not, and write those in another spelling in the present one.
+    """Refuse choices that there are not, and make objects of the words of those that are objects.
 
     Raises
     ------
