@@ -26,8 +26,12 @@ from .protocols.missing.protocol import MissingRecords
 from .protocols.multiclass.protocol import MulticlassHistogram
 from .protocols.paired.protocol import PairedUStatistic
 from .protocols.private_groups.protocol import GroupedHistogram
-from .protocols.published.fedauc import PublishedFedAUC
+from .protocols.published.calibration import PublishedHistogram
+from .protocols.published.dpauc.protocol import PublishedDPAUC
+from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC
+from .protocols.published.fhe.protocol import FheAUC
 from .protocols.published.noisy_scores import NoisyScores
+from .protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
 from .protocols.two_round.protocol import TwoRoundAUC
 from .protocols.ustatistic.protocol import UStatistic
 from .results.curves.calibrator import Calibrator
@@ -61,6 +65,7 @@ __all__ = [
     "ExactAUC",
     "Fault",
     "FedAUC",
+    "FheAUC",
     "FileForm",
     "GroupedEvaluation",
     "GroupedHistogram",
@@ -74,7 +79,12 @@ __all__ = [
     "NoisyScores",
     "PairedUStatistic",
     "Protocol",
+    "PublishedDPAUC",
     "PublishedFedAUC",
+    "PublishedHierarchicalAUC",
+    "PublishedHistogram",
+    "PublishedResponseAUC",
+    "PublishedUStatistic",
     "RocCurveDisplay",
     "ScaleWarning",
     "ScoreHistogram",

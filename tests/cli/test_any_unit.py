@@ -25,7 +25,8 @@ WITH_CELLS = [
 FOR_ANY = [
     name
     for name in WITH_CELLS
-    if known_settings(protocol_kinds()[name])["scale"].default == "probability"
+    if getattr(known_settings(protocol_kinds()[name]).get("scale"), "default", None)
+    == "probability"
 ]
 """Those whose cells are those of log-odds by default."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import ClientState, PublishedFedAUC, evaluate
+from tacit import ClientState, FedAUC, PublishedFedAUC, PublishedResponseAUC, evaluate
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.fedauc import Fixed
 from tacit.running.evaluating import repeat_results
@@ -33,6 +33,20 @@ def test_the_paper_equation_8_and_9_describe_the_fixed_allocation() -> None:
     counts = 8.0 * records * centre**2
     for error, spread in zip((global_error, local_error), sums, strict=True):
         assert error == pytest.approx(math.sqrt(spread + counts) / pairs, rel=1e-2)
+
+
+def test_flipped_labels_are_those_of_local_trust_and_paid_for_once() -> None:
+    clients, state = binormal_clients(300, 700, 20), ClientState()
+    first, again, ours = (
+        evaluate(clients, protocol, seed=1, state=kept)
+        for protocol, kept in (
+            (PublishedResponseAUC(1.0), state),
+            (PublishedResponseAUC(1.0), state),
+            (FedAUC(1.0, "local"), ClientState()),
+        )
+    )
+    assert first.auc.value == again.auc.value == ours.auc.value
+    assert (first.spent.epsilon, again.spent.epsilon) == (1.0, 0.0)
 
 
 def test_gaussian_noise_refuses_a_delta_that_its_grid_would_eat() -> None:

@@ -4,8 +4,8 @@ The server ranks the scores of all clients. Each client adds noise to the number
 and to the sum of their ranks, at the fraction of its budget that its allocation gives to each
 (Algorithm 4, section 5), and the server puts the sums in the rank form of the AUC (Equation 7).
 Adjacency: one record's label flips. The server sees every client's scores and its noisy pair. The
-paper's other protocol, labels that are flipped at random (Algorithms 1 to 3), is
-``FedAUC(trust="local")``.
+paper's other protocol flips labels at random (Algorithms 1 to 3), from which every client computes
+its pair.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from tacit.protocols.fedauc.allocation import (
     FIRST_ROUND_FRACTIONS,
     RankGeometry,
     adaptive_allocation,
+    all_respond,
     fixed_allocation,
     orthogonal_allocation,
 )
@@ -50,10 +51,10 @@ from tacit.protocols.fedauc.server import (
     result_of_sums,
 )
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
-from tacit.protocols.fedauc.threats import NOISY_SUMS
+from tacit.protocols.fedauc.threats import FLIPPED_LABELS, NOISY_SUMS
 from tacit.protocols.fedauc.trusts import check_fraction
 from tacit.protocols.shared.reports.flipped_labels import Flipped
-from tacit.protocols.shared.sums.rank_noise import PAIR, STAIRCASE, RankNoise
+from tacit.protocols.shared.sums.rank_noise import PAIR, RESPONSE, STAIRCASE, RankNoise
 
 
 @dataclass(frozen=True)
@@ -308,3 +309,86 @@ class PublishedFedAUC(Protocol):
         Its records are copied until it adds noise.
         """
         return LawTraits(copies=ADDITIVE_COPIES if isinstance(self.allocation, Influence) else 1)
+
+
+@dataclass(frozen=True)
+class PublishedResponseAUC(Protocol):
+    """The AUC from labels that are flipped at random, as Sun et al. 2022a form it.
+
+    Every label is flipped once, with probability ``1 / (1 + exp(epsilon))`` (Algorithm 1). A later
+    evaluation of the same labels uses them again and costs nothing. The server corrects the AUC of
+    flipped labels for the flips (Algorithm 3).
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of all evaluations together, for every label.
+
+    Raises
+    ------
+    ValueError : for an epsilon that is not positive.
+
+    Examples
+    --------
+    >>> PublishedResponseAUC(1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.LABEL: 'label'>, rho=None)
+    """
+
+    epsilon: float = setting(help=EPSILON)
+
+    name = "published-fedauc-response"
+    steps = (share_scores, noisy_rank_sums)
+    query_types = (RankNoise,)
+    state_types = (Flipped,)
+    threats = staticmethod(lambda settings: FLIPPED_LABELS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_budget(self.epsilon)
+
+    @property
+    def rank_noise(self) -> RankNoise:
+        """Randomised response at the whole budget."""
+        return RankNoise(RESPONSE, self.epsilon)
+
+    @property
+    def guarantee(self) -> Cost:
+        """What all evaluations cost each client at most."""
+        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Numbers a replicate holds: a bit and an integer a record."""
+        return 2 * clients.records + 16 * clients.count
+
+    def conversation(self, clients: int) -> Conversation:
+        """Scores up, ranks down, sums over flipped labels up."""
+        ranks, scales = yield from ranked_scores(self)
+        geometry = RankGeometry.of(ranks)
+        noise, allocation = self.rank_noise, all_respond(geometry)
+        sums = yield from noisy_sums(self, ranks, geometry, noise, allocation)
+        return replace(result_of_sums(geometry, noise, allocation, sums), scales=scales)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """All labels are flipped alike: two records."""
+        return (AuditCase(cls.name, records=2),)
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """Labels guessed from the scores that the server receives."""
+        from tacit.protocols.shared import score_attacks
+
+        return (score_attacks.guesses_from_ascending_scores,)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """One budget."""
+        return {"fedauc-published-response": cls(1.0)}
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
+        return {name: ErrorCase(each, noticed=False) for name, each in cls.law_cases().items()}
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """Flipped labels are corrected without noise too."""
+        return LawTraits(inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES)
