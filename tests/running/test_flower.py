@@ -289,7 +289,7 @@ def test_who_is_missing_is_named_while_the_run_waits(tmp_path: Path) -> None:
 def test_a_node_of_another_plan_does_not_take_part(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
     part = tmp_path / "b" / "plan.toml"
-    part.write_text((tmp_path / "plan.toml").read_text().replace("1.0\nalloc", "3.0\nalloc"))
+    part.write_text((tmp_path / "plan.toml").read_text().replace("epsilon = 1.0", "epsilon = 3.0"))
     party = tmp_path / "b" / "party.toml"
     party.write_text(party.read_text().replace("../plan.toml", "plan.toml"))
     coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path))
