@@ -190,7 +190,7 @@ def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
     [
         (HISTOGRAM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
         (
-            'name = "fedauc"\nepsilon = 1.0\nranks = "mpc"',
+            'name = "fedauc"\nepsilon = 1.0\ntrust = "mpc"',
             "real",
             "fedauc takes scores from 0 to 1: unit must be probability, got 'real'",
         ),

@@ -20,7 +20,7 @@ from tacit.data.clients import Clients
 from tacit.data.scaling.linear_map import LinearMap
 from tacit.data.scaling.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
 from tacit.protocol.client_state import ClientState, Lasting
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted
@@ -89,6 +89,8 @@ class Protocol(Declarations, ABC):
     """Frozen dataclasses whose values the server may send; they check themselves when made."""
     state_types: ClassVar[tuple[type, ...]] = ()
     """Dataclasses and named tuples whose values a client may note, beside numbers and arrays."""
+    largest_budget: ClassVar[float] = MAX_BUDGET
+    """The largest epsilon; more where no mechanism takes ``exp(epsilon)``."""
     setting_order: ClassVar[tuple[str, ...]] = ()
     """The settings that a result writes first, where that is not the order of the fields."""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
@@ -101,7 +103,7 @@ class Protocol(Declarations, ABC):
         """
         check_choices(self)
         if getattr(self, "epsilon", None) is not None:
-            check_budget(self.epsilon)  # type: ignore[attr-defined]
+            check_budget(self.epsilon, self.largest_budget)  # type: ignore[attr-defined]
 
     @property
     def steps(self) -> tuple[Step, ...]:

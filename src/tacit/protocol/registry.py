@@ -165,9 +165,9 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
     --------
     >>> protocol_of("dpauc", {"epsilon": 1.0}).scale
     'probability'
-    >>> protocol_of("dpauc", {"epsilon": 1.0, "height": 3})
+    >>> protocol_of("dpauc", {"epsilon": 1.0, "noise": "laplace"})
     Traceback (most recent call last):
-    tacit.protocol.registry.SettingError: dpauc has no setting 'height'; score-histogram has it
+    tacit.protocol.registry.SettingError: dpauc has no setting 'noise'; paired-ustatistic has it
     """
     return with_settings(kind_of(name), name, settings)
 

@@ -32,7 +32,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "most_records": 1500,
         "perturbed": False,
     },
-    "hidden-ranks": {"name": "fedauc", "epsilon": 1.0, "ranks": "mpc"},
+    "hidden-ranks": {"name": "fedauc", "epsilon": 1.0, "trust": "mpc"},
     "pairs": {"name": "paired-ustatistic", "kernel": "auc", "epsilon": 2.0},
 }
 DEADLINE = 120.0

@@ -31,7 +31,7 @@ ONE_PROCESS = {
     "running.deployment.preview.check_records",
     "protocol.declarations.threats.asked_views",
     "protocol.declarations.traffic.dry_run",
-    "protocols.dpauc.attacks._first_reply",
+    "protocols.dpauc.attacks.first_reply",
     "protocols.shared.score_attacks.received_scores",
 }
 """Where one process holds all records, or nothing leaves it."""
@@ -40,12 +40,14 @@ INVENTED = {
     "local_reports.drawing.Drawing._reports",
     "protocol.declarations.threats.asked_views",
     "protocol.declarations.traffic.dry_run",
-    "protocols.dpauc.attacks._first_reply",
+    "protocol.declarations.traffic.measured_forecast",
+    "protocols.dpauc.attacks.first_reply",
     "protocols.shared.score_attacks.received_scores",
     "testing.checks._check_free",
     "testing.checks._check_person",
     "testing.checks._response_loss",
     "testing.checks.check_batches",
+    "testing.checks.check_vanishing",
     "testing.checks.conversation_of",
     "testing.checks.losses",
 }

@@ -201,7 +201,7 @@ LIES = {
     "swapped": (swapped, "the announcement of party 1 is not signed by it for this query"),
     "moved": (moved, "the announcement of party 1 is not signed by it for this query"),
     "fewer": (fewer, "3 parties compute together"),
-    "alone": (alone, "step rank_together is computed together"),
+    "alone": (alone, "step rank_together is not answered under the view 'each'"),
 }
 
 

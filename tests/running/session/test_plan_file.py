@@ -99,7 +99,11 @@ def test_keys_may_wait(tmp_path: Path) -> None:
         ("epsilon = 1.5", "epsilon = -1.5", r":8: \[protocol\] epsilon must be positive"),
         ("epsilon = 1.5", "", r":6: \[protocol\] fedauc needs the setting 'epsilon'"),
         ("epsilon = 1.5", "epsilon = 1.5\nheight = 3", r":9: \[protocol\] fedauc has no setting"),
-        ("epsilon = 1.5", "epsilon = 1.5\nbeta = 0.5", r":9: .* does not use the setting 'beta'"),
+        (
+            "epsilon = 1.5",
+            'epsilon = 1.5\ntrust = "each(beta=1)"',
+            ":9: .* has no parameter 'beta'",
+        ),
         ('"fedauc"', '"gossip"', r":7: \[protocol\] protocol must be one of"),
         (KEYS[1], "abc", r":12: \[party\] key must be 64 hexadecimal digits, got 'abc'"),
         (KEYS[2], KEYS[1], "two parties have the key"),

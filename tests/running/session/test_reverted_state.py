@@ -273,7 +273,7 @@ def test_no_two_answers_leave_under_one_mask(tmp_path: Path, turn: int) -> None:
 def test_keys_that_have_masked_mask_for_no_other_survivors(tmp_path: Path) -> None:
     """Two announcements of who shared: one of all, one without party c."""
     settings = "min_clients = 2\ncolluders = 0"
-    protocol = f"{HISTOGRAM}\ndropouts = 0.34"
+    protocol = HISTOGRAM.replace("secure-sum", "secure-sum(dropouts=0.34)")
     attack = Attack(tmp_path, protocol, parties=3, extra=settings)
     whole, messages = attack.coordinator, attack.rounds[-1]
     without = Coordinator(attack.agreement, attack.identity)

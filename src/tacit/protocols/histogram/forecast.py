@@ -69,7 +69,7 @@ def tree_forecast(
     >>> protocol = ScoreHistogram("secure-sum", 1.0, 8, scale="even")
     >>> forecast = tree_forecast(protocol, scenario, Shape(0.8))
     >>> round(forecast.standard_error, 5)
-    0.00057
+    0.00069
     """
     target_metric = metric or AUC
     height = protocol.look_heights[0] if protocol.looks else protocol.tree_height(scenario.clients)
@@ -190,7 +190,7 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
     >>> protocol = ScoreHistogram("secure-sum", 1.0, 8)
     >>> tree_traffic(protocol, scenario).bytes_per_client
-    757
+    3125
     """
     if protocol.looks:
         return traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)

@@ -14,7 +14,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.grids import power_of_two_grid
 from tacit.privacy.sampling.noise import NoiseSource
@@ -26,9 +26,6 @@ from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.score_range import UNIT_INTERVAL
 from tacit.protocols.baselines import check_classes
 from tacit.results.server_result import ServerResult
-
-MAX_SCORE_BUDGET = 1e6
-"""The largest epsilon of noise on scores, a thousand times the papers' largest."""
 
 NOISY_SCORES = ThreatModel(
     "The server, with the labels. Scores get noise before they leave a client.",
@@ -92,12 +89,10 @@ class NoisyScores(Protocol):
 
     name = "published-noisy-scores"
     score_range = UNIT_INTERVAL
+    largest_budget = 1e6
+    """A thousand times the papers' largest."""
     steps = (share_noisy_scores, plain_rank_sums)
     threats = staticmethod(lambda settings: NOISY_SCORES)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_budget(self.epsilon, MAX_SCORE_BUDGET)
 
     @property
     def score_noise(self) -> Laplace:

@@ -54,6 +54,7 @@ def macro(areas: Floats, half_ranges: Floats) -> tuple[float, float]:
 
     Examples
     --------
+    >>> import numpy as np
     >>> value, reach = macro(np.array([0.7, 0.9]), np.array([0.01, 0.03]))
     >>> round(value, 12), round(reach, 12)
     (0.8, 0.02)

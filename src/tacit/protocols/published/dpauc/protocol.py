@@ -53,7 +53,7 @@ class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
 
     Examples
     --------
-    >>> PublishedDPAUC(1.0, mechanism="laplace(accounting=paper)").count_noise.scale
+    >>> float(PublishedDPAUC(1.0, mechanism="laplace(accounting=paper)").count_noise.scale)
     400.0
     """
 
