@@ -20,7 +20,7 @@ from tacit.data.clients import Clients
 from tacit.data.scaling.linear_map import LinearMap
 from tacit.data.scaling.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
 from tacit.protocol.client_state import ClientState, Lasting
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted
@@ -93,6 +93,8 @@ class Protocol(Declarations, ABC):
     """The settings that a result writes first, where that is not the order of the fields."""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
     """Settings with which ``tacit init`` may begin a plan; None where it should not."""
+    largest_epsilon: ClassVar[float] = MAX_BUDGET
+    """What epsilon may be at most; mechanisms that take no ``exp(epsilon)`` allow more."""
 
     def __post_init__(self) -> None:
         """Refuse unknown choices and a budget out of range.
@@ -101,7 +103,7 @@ class Protocol(Declarations, ABC):
         """
         check_choices(self)
         if getattr(self, "epsilon", None) is not None:
-            check_budget(self.epsilon)  # type: ignore[attr-defined]
+            check_budget(self.epsilon, self.largest_epsilon)  # type: ignore[attr-defined]
 
     @property
     def steps(self) -> tuple[Step, ...]:

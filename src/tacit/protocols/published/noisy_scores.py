@@ -14,7 +14,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.grids import power_of_two_grid
 from tacit.privacy.sampling.noise import NoiseSource
@@ -91,13 +91,10 @@ class NoisyScores(Protocol):
     epsilon: float = setting(help=EPSILON)
 
     name = "published-noisy-scores"
+    largest_epsilon = MAX_SCORE_BUDGET
     score_range = UNIT_INTERVAL
     steps = (share_noisy_scores, plain_rank_sums)
     threats = staticmethod(lambda settings: NOISY_SCORES)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_budget(self.epsilon, MAX_SCORE_BUDGET)
 
     @property
     def score_noise(self) -> Laplace:
