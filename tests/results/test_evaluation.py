@@ -22,8 +22,7 @@ def test_the_json_has_its_schema() -> None:
     assert made["protocol"] == {
         "name": "fedauc",
         "epsilon": 1.0,
-        "mechanism": "staircase",
-        "allocation": "influence",
+        "trust": "each",
     }
     assert {"value", "standard_error", "privacy_error", "sampling_error", "interval"} <= made[
         "auc"

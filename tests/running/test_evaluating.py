@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 import tacit
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.encoding.fields import encode
+from tacit.results.figure import AUC_FIGURE
 from tacit.running.evaluating import exact_auc, repeat_results
 from tests.federations import binormal_clients
 
@@ -97,6 +98,12 @@ def test_groups_of_repetitions_are_independent(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_repetitions_have_one_estimate_each(protocol: tacit.Protocol) -> None:
     assert tacit.repeat(binormal_clients(40, 60, 5), protocol, times=3, seed=0).shape == (3,)
+
+
+def test_repetitions_have_the_limits_of_their_figure() -> None:
+    """So the rule by which a figure is published can be asked of all of them at once."""
+    clients, protocol = binormal_clients(40, 60, 5), tacit.FedAUC(1.0)
+    assert repeat_results(clients, protocol, 3, seed=0).limits == AUC_FIGURE.limits
 
 
 @pytest.mark.parametrize("times", [0, -1])

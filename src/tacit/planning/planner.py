@@ -54,8 +54,7 @@ def plan(
     epsilon : the privacy budget of one evaluation.
     trust : who may see what (``protocol.trust``): ``"each"``,
         ``"server-sees-scores"``, ``"local"``, ``"secure-sum"``, ``"exact-sum"``, ``"encrypted"``
-        or ``"mpc"`` (or ``"two-party"``). None takes secure sums up to 1,000 clients, and the
-        local model for more.
+        or ``"mpc"``. None takes secure sums up to 1,000 clients, and the local model for more.
     auc_guess : the expected AUC; without one, 0.65 to 0.9 are assumed.
     target : the requested root mean square error, standard error and bias together.
     metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, a measure of score

@@ -89,12 +89,12 @@ class Protocol(Declarations, ABC):
     """Frozen dataclasses whose values the server may send; they check themselves when made."""
     state_types: ClassVar[tuple[type, ...]] = ()
     """Dataclasses and named tuples whose values a client may note, beside numbers and arrays."""
-    largest_budget: ClassVar[float] = MAX_BUDGET
-    """The largest epsilon; more where no mechanism takes ``exp(epsilon)``."""
     setting_order: ClassVar[tuple[str, ...]] = ()
     """The settings that a result writes first, where that is not the order of the fields."""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
     """Settings with which ``tacit init`` may begin a plan; None where it should not."""
+    largest_epsilon: ClassVar[float] = MAX_BUDGET
+    """What epsilon may be at most; mechanisms that take no ``exp(epsilon)`` allow more."""
 
     def __post_init__(self) -> None:
         """Refuse unknown choices and a budget out of range.
@@ -103,7 +103,7 @@ class Protocol(Declarations, ABC):
         """
         check_choices(self)
         if getattr(self, "epsilon", None) is not None:
-            check_budget(self.epsilon, self.largest_budget)  # type: ignore[attr-defined]
+            check_budget(self.epsilon, self.largest_epsilon)  # type: ignore[attr-defined]
 
     @property
     def steps(self) -> tuple[Step, ...]:

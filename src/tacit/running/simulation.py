@@ -167,4 +167,5 @@ def _join_result(parts: list[tuple[int, ServerResult]]) -> ServerResult:
         half_range=joined("half_range"),
         laplace_error=joined("laplace_error"),
         law=joined_laws([(size, result.law) for size, result in parts]),
+        limits=parts[0][1].limits,
     )

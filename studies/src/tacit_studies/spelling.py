@@ -22,6 +22,9 @@ TRUSTS = {
 }
 """The tables' word for each trust model of ``ScoreHistogram``."""
 
+PLANNED_TRUSTS = {"each": "central", "mpc": "two-party"}
+"""The words for trust models of plans by which seeds are drawn, where they differ."""
+
 AIMS = {"curves": "cdf", "all": "even"}
 """The tables' words for its aims, where they differ."""
 

@@ -111,6 +111,7 @@ class TestSettings:
             "epsilon": 1.0,
             "aim": "auc",
             "height": 4,
+            "scale": "even",
         }
 
     def test_scores_outside_the_range_are_refused(self) -> None:

@@ -89,7 +89,7 @@ class NoisyScores(Protocol):
 
     name = "published-noisy-scores"
     score_range = UNIT_INTERVAL
-    largest_budget = 1e6
+    largest_epsilon = 1e6
     """A thousand times the papers' largest."""
     steps = (share_noisy_scores, plain_rank_sums)
     threats = staticmethod(lambda settings: NOISY_SCORES)

@@ -33,6 +33,7 @@ from tacit.protocols.shared.reports.turns import SLOTS
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.two_round.second_round import reported_numbers
 from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
 from tacit.running.units import taken_by
@@ -59,7 +60,8 @@ def simulated_results(
     simulate = _simulation_of(taken)
     if simulate is None:
         return repeat_results(clients, protocol, times, seed)
-    return simulate(scaled, taken, times, np.random.default_rng(seed))
+    results = simulate(scaled, taken, times, np.random.default_rng(seed))
+    return results.within(Figure.of(taken.figure).limits)
 
 
 def _simulation_of(
