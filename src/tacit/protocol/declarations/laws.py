@@ -34,6 +34,7 @@ class LawTraits:
     batches : the numbers of clients at a time that must give the same figure.
     copies : how many copies of each record the law on exactness takes.
     tolerance : by how much an exact figure may be off.
+    spread : by how much the figures of two runs without noise may differ, where ciphertexts err.
     """
 
     indivisible: str = ""
@@ -48,6 +49,7 @@ class LawTraits:
     batches: tuple[int, ...] = (1, 2, 3)
     copies: int = 1
     tolerance: float = 1e-9
+    spread: float = 0.0
 
 
 @dataclass(frozen=True)

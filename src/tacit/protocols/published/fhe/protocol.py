@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
@@ -11,6 +11,7 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Step
+from tacit.protocol.declarations.laws import LawTraits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice, chosen
@@ -211,6 +212,16 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         scheme = chosen("scheme", settings.get("scheme", Bfv()), (Bfv, Ckks))
         by_adversary = threats.MALICIOUS if scheme == Bfv(MALICIOUS) else threats.SEMI_HONEST
         return told_to_parties(by_adversary, settings, "ciphertexts")
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """The answers of CKKS err: by their perturbations, 2e-7 of a quotient at most, and by the
+        scheme itself, which shows where classes are small beside ``most_records``.
+        """
+        traits = super().law_traits
+        if not isinstance(self.scheme, Ckks):
+            return traits
+        return replace(traits, tolerance=5e-7, spread=1e-6)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
