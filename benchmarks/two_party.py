@@ -18,10 +18,10 @@ from benchmarks.timing import row
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Query, View
-from tacit.protocols.fedauc.hidden_ranks.mpc import rank_together
+from tacit.protocols.fedauc.hidden_ranks import rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.kernels import GRIDS, paired_values
-from tacit.protocols.paired.matching import seated_pairs
+from tacit.protocols.paired.mpc import seated_pairs
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.mpc.processes import MPCReply, MPCSettings
 from tacit.running.mpc.runner import answer_mpc

@@ -1,14 +1,13 @@
 """What the package offers, and where it is; a name is imported when it is first used."""
 
-from .api.evaluating import evaluate
+from .api import evaluate
 from .data.batches.splitting import binormal_scores, resample_scores
 from .data.clients import Clients
 from .data.errors import DataError
+from .data.file_units import ScaleWarning, rescale
 from .data.files.checking import check_files
 from .data.files.form import FileForm
 from .data.groups import Groups
-from .data.scaling.file_units import ScaleWarning
-from .data.scaling.rescaling import rescale
 from .data.tables.reading import read, read_with_groups
 from .ledger.ledger import BudgetError, Ledger
 from .planning.planner import plan
@@ -22,10 +21,10 @@ from .protocols.fedauc.comparing.protocol import ComparedAUC
 from .protocols.fedauc.protocol import FedAUC
 from .protocols.hierarchical.protocol import HierarchicalAUC
 from .protocols.histogram.protocol import ScoreHistogram
-from .protocols.missing.protocol import MissingRecords
+from .protocols.missing import MissingRecords
 from .protocols.multiclass.protocol import MulticlassHistogram
 from .protocols.paired.protocol import PairedUStatistic
-from .protocols.private_groups.protocol import GroupedHistogram
+from .protocols.private_groups import GroupedHistogram
 from .protocols.published.calibration import PublishedHistogram
 from .protocols.published.dpauc.protocol import PublishedDPAUC
 from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC

@@ -17,12 +17,11 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.results.curves.bands import Reliability
+from tacit.results.curves.curve import Reliability
 from tacit.results.drawing.picture import draw_roc
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line
 from tacit.results.evaluation import Evaluation
-from tacit.results.measures.measure import Measure
-from tacit.results.measures.names import LABELS
+from tacit.results.measures.measure import LABELS, Measure
 from tacit.running.evaluating import evaluate
 
 DATA_SEED = 0

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.api.evaluating import evaluate
+from tacit.api import evaluate
 from tacit.data.clients import Clients
-from tacit.data.scaling.units import PROBABILITY, REAL
+from tacit.data.units import PROBABILITY, REAL
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.protocol.conversation import Protocol
 from tacit.results.evaluation import Evaluation

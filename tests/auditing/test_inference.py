@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from tacit import DPAUC, ExactAUC, FedAUC, HierarchicalAUC, NoisyScores, ScoreHistogram
 from tacit.auditing import inferring
-from tacit.auditing.exposure import Exposure, label_ceiling
-from tacit.auditing.inference import (
+from tacit.auditing.exposure import (
+    Exposure,
     advantage_bound,
     all_labellings,
     candidate_curves,
+    label_ceiling,
     labels_from_change,
     nearest,
     positives_from_curve,
@@ -22,8 +23,7 @@ from tacit.auditing.inferring import QUICK, exposures_of
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.protocol.declarations.audits import AttackSizes
-from tacit.protocols.published.dpauc.attacks import cells_of_lone_records
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, cells_of_lone_records
 from tests.federations import binormal_clients
 
 records = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=40)

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tacit import ClientState, TwoRoundAUC
-from tacit.auditing.cases import chosen_case, protocol_kinds
-from tacit.auditing.neighbours import neighbours
-from tacit.auditing.questions import copied, observe, questions_of
+from tacit.auditing.protocol_audit import chosen_case, protocol_kinds
+from tacit.auditing.questions import copied, neighbours, observe, questions_of
 from tacit.auditing.steps import (
     MIN_FRACTION,
     WHOLE_RUN,
@@ -23,8 +22,8 @@ from tacit.auditing.steps import (
 )
 from tacit.data.batches.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.mechanisms.laplace import Laplace
+from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.doubles import PublicCoins
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.declarations.audits import AuditCase

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tacit
-from tacit.auditing.cases import protocol_kinds
+from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.cli import main
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.settings.declaring import known_settings

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.auditing import protocol_audit
-from tacit.auditing.cases import cases_of
+from tacit.auditing.protocol_audit import cases_of
 from tacit.auditing.steps import audit_target
 from tacit.cli import main
 from tacit.protocol.registry import protocol_names

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
-from tacit.cli.built_in import MODULES, SUMMARIES
+from tacit.cli.plugins import MODULES, SUMMARIES
 from tacit.cli.shell import name_help
 from tacit.output import OutputFile
 from tacit.protocols.dpauc.looks import MANY_CELLS

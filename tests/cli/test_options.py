@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
-from tacit.cli.built_in import MODULES
-from tacit.cli.options.settings import SettingsCommand, Source, help_of, option_of, option_type
-from tacit.cli.plugins import plugin_names
+from tacit.cli.plugins import MODULES, plugin_names
+from tacit.cli.setting_options import SettingsCommand, Source, help_of, option_of, option_type
 from tacit.protocol.settings.declaring import known_settings, setting
 
 

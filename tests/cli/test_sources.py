@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from tacit.cli import main
 from tacit.data.engines.duckdb_engine import DuckDBEngine
-from tacit.data.engines.sql.tables import ConstantTable
+from tacit.data.engines.sql.dialects import ConstantTable
 from tests.data.engines.test_duckdb import parts, table
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "1")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.arrays import Floats
-from tacit.collecting.estimating import concluded
-from tacit.collecting.simulating import device_payloads
+from tacit.collecting.estimating import concluded, device_payloads
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.devices import ReportsByInput
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, records_of, terms_of

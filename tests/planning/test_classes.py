@@ -15,7 +15,7 @@ import tacit
 from tacit.cli import main
 from tacit.planning.choosing import choose
 from tacit.planning.planner import plan
-from tacit.protocol.declarations.metric import Metric
+from tacit.protocol.declarations.forecast import Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.registry import SettingError, protocol_of
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC

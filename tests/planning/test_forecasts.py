@@ -17,8 +17,7 @@ import pytest
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.forecast import Forecast, placement
-from tacit.protocol.declarations.metric import AUC, Metric, wanted
+from tacit.protocol.declarations.forecast import AUC, Forecast, Metric, placement, wanted
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.dpauc.forecast import dpauc_forecast
 from tacit.protocols.dpauc.protocol import DPAUC
@@ -27,24 +26,20 @@ from tacit.protocols.encrypted.forecast import encrypted_forecast
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.fedauc.forecast import expected_geometry, fedauc_forecast
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.hierarchical.forecast import hierarchical_forecast
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.histogram.calibration_errors import ece_of
-from tacit.protocols.histogram.figure_forecast import precision_of
+from tacit.protocols.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
+from tacit.protocols.histogram.figure_forecast import ece_of, precision_of
 from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.forecast import paired_forecast
 from tacit.protocols.paired.protocol import PairedUStatistic
-from tacit.protocols.published.dpauc.forecast import published_dpauc_forecast
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, published_dpauc_forecast
 from tacit.protocols.published.ustatistics import (
     PublishedHierarchicalAUC,
     PublishedUStatistic,
 )
 from tacit.protocols.two_round.forecast import straightness, two_round_forecast
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.protocols.ustatistic.forecast import symbols_forecast
-from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.protocols.ustatistic.protocol import UStatistic, symbols_forecast
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import Measures
 from tacit.running.evaluating import evaluate, repeat

@@ -23,7 +23,7 @@ from tacit.protocol.conversation import (
 )
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.traffic import DRY_RECORDS
-from tacit.protocol.encoding.queries import encode_query
+from tacit.protocol.values import encode_query
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC

@@ -11,9 +11,9 @@ from tacit import ScoreHistogram
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.shared.sums.noise_shares import answered_clients
+from tacit.protocols.shared.influence_sum import answered_clients
 from tacit.running.session import sums
-from tacit.running.session.party import client_sums
+from tacit.running.session.party import client_together
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 
@@ -44,7 +44,7 @@ def test_a_party_that_counts_itself_otherwise_changes_nothing(
         claimed = reply["clients"] + added * (len(answers) % 3 == 1)
         return flattened({**reply, "clients": claimed}, layout)
 
-    monkeypatch.setattr(client_sums, "flattened", lying)
+    monkeypatch.setattr(client_together, "flattened", lying)
     assert stated(PROTOCOLS[name]) == honest
     assert answers
 

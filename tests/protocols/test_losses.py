@@ -13,9 +13,9 @@ import tacit
 from tacit import Clients
 from tacit.privacy.cost import NOTHING
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.missing.protocol import MissingRecords
-from tacit.protocols.private_groups.protocol import GroupedHistogram
-from tacit.running.session.coordinating.coordinator import RunError
+from tacit.protocols.missing import MissingRecords
+from tacit.protocols.private_groups import GroupedHistogram
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.debits import Debit
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Fault, rehearse

@@ -15,7 +15,7 @@ from tacit import Clients, FedAUC, ScoreHistogram
 from tacit.privacy.sampling.distributions import shared_laplace_tail
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
-from tacit.protocol.encoding.sum_widths import masked_size, runs_of
+from tacit.protocol.fields import masked_size, runs_of
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running.session.messages import Agreement
 from tacit.testing.rehearsal import Keys, rehearse

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.auditing.cases import protocol_kinds
+from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.protocol.declarations.threats import NONE_WRITTEN
 from tacit.reporting.page import report
-from tacit.reporting.threats import threats_of
+from tacit.reporting.sections import threats_of
 from tacit.reporting.words import threshold_text
 from tacit.results.saved.reading import Result
 from tests.reporting.examples import FEDERATION, PROTOCOLS, changed, content, evaluation, result

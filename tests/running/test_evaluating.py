@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.encoding.fields import encode
+from tacit.protocol.fields import encode
 from tacit.results.figure import AUC_FIGURE
 from tacit.running.evaluating import exact_auc, repeat_results
 from tests.federations import binormal_clients

@@ -24,9 +24,9 @@ from tacit.ledger.ledger import Ledger
 from tacit.mlflow import metrics_of
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Query
-from tacit.protocol.encoding.queries import encode_query
+from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.steps import unary_reports
-from tacit.results.saved.schema import check_result
+from tacit.results.saved.reading import check_result
 from tacit.running import flower
 from tacit.running.flower_contents import (
     HELLO,
@@ -36,8 +36,7 @@ from tacit.running.flower_contents import (
     enclosed,
     message_in,
 )
-from tacit.running.session.coordinating.coordinator import LostPartyError, RunError
-from tacit.running.session.coordinating.result import concluded
+from tacit.running.session.coordinator import LostPartyError, RunError
 from tacit.running.session.messages import (
     COORDINATOR,
     VERSION,
@@ -47,6 +46,7 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.result import concluded
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 

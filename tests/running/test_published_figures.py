@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import tacit
 from tacit import Clients, demonstration
-from tacit.auditing.cases import protocol_kinds
+from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.cli import main
 from tacit.privacy.cost import MAX_BUDGET
 from tacit.protocol.conversation import Protocol

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
-from tacit.data.scaling.units import converted
+from tacit.data.units import converted
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol import registry
 from tacit.protocol.conversation import ClientState
 from tacit.protocols.ustatistic.kernels import Gini, Listed
 from tacit.running.deployment.preview import check_records, doubts, preview
 from tacit.running.evaluating import evaluate, repeat
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import Agreement
 from tacit.running.session.party.party_file import PartyFile
 from tacit.running.session.party.service import PartyDesk

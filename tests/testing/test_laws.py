@@ -15,7 +15,7 @@ from tacit.protocol.conversation import (
     Protocol,
     Step,
 )
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.audits import ErrorCase, LawTraits
 from tacit.testing import checks
 from tacit.testing.laws import LAWS, laws_for
 from tests.brier import (

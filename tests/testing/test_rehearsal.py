@@ -25,17 +25,16 @@ from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step, unshared
-from tacit.protocol.encoding.queries import query_kinds
-from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocol.values import decode_values, encode_values, query_kinds
 from tacit.protocols.encrypted.confirming import opened
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.encrypted.masked import steps as masked_steps
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.published.fhe import steps as fhe_steps
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.session import sums
-from tacit.running.session.coordinating.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.session.messages import (
     COORDINATOR,
     ForeignMessageError,

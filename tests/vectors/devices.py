@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 from tacit.collecting.campaign import Campaign, Signed, Terms, stage_content
-from tacit.collecting.estimating import stage_query
-from tacit.collecting.report import Report
-from tacit.collecting.simulating import device_payloads
+from tacit.collecting.estimating import device_payloads, stage_query
+from tacit.collecting.log import Report
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.sampling import exact

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.auditing.exposure import Exposure, label_ceiling
-from tacit.auditing.inference import (
+from tacit.auditing.exposure import (
+    Exposure,
     all_labellings,
     candidate_curves,
+    label_ceiling,
     labels_from_change,
     nearest,
     positives_from_curve,
 )
-from tacit.auditing.neighbours import neighbours
-from tacit.auditing.questions import observe, questions_of
+from tacit.auditing.questions import neighbours, observe, questions_of
 from tacit.auditing.steps import Target
 from tacit.data.clients import Clients
 from tacit.metrics.curves import counts_from_thresholds

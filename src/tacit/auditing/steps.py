@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.auditing.bounds import epsilon_bound
-from tacit.auditing.distinguishing import Distinguished, distinguish
-from tacit.auditing.evidence import chi_square, telling
-from tacit.auditing.neighbours import neighbours
-from tacit.auditing.questions import Question, observe, questions_of
+from tacit.auditing.distinguishing import (
+    Distinguished,
+    chi_square,
+    distinguish,
+    epsilon_bound,
+    telling,
+)
+from tacit.auditing.questions import Question, neighbours, observe, questions_of
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.response import RandomisedResponse

@@ -9,19 +9,26 @@ import click
 import numpy as np
 
 import tacit
-from tacit.cli.options.forms import form_options
-from tacit.cli.options.persons import check_person_options, person_options, split_clients
-from tacit.cli.options.settings import COMPARISONS, SettingsCommand, chosen_protocol
-from tacit.cli.options.shared import json_option, names_option, seed_option, split_option
-from tacit.cli.options.spelled import Spelled
-from tacit.cli.options.units import printed_doubts, unit_option
+from tacit.cli.record_options import (
+    check_person_options,
+    form_options,
+    json_option,
+    names_option,
+    person_options,
+    printed_doubts,
+    seed_option,
+    split_clients,
+    split_option,
+    unit_option,
+)
+from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.data.clients import Clients
+from tacit.data.file_units import Units
 from tacit.data.files.form import FileForm
-from tacit.data.scaling.file_units import Units
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
-from tacit.results.drawing.several import draw_comparison
+from tacit.results.drawing.displays import draw_comparison
 from tacit.results.parts.comparison import Comparison
 from tacit.results.text import as_lines
 

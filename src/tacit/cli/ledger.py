@@ -27,9 +27,8 @@ from tacit.ledger.entries import (
 )
 from tacit.ledger.ledger import Ledger, LedgerError, Pages
 from tacit.output import OutputFile
-from tacit.privacy.composition import Bound, bound
+from tacit.privacy.composition import OF_PERSON, Bound, bound
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.persons import OF_PERSON
 
 BROKEN = 1
 LEDGER_EXAMPLES = """\b

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from tacit.cli.options.persons import PerPerson
-from tacit.cli.options.spelled import Spelled
+from tacit.cli.record_options import PerPerson
+from tacit.cli.setting_options import Spelled
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.planning.planner import plan as make_plan
-from tacit.protocol.declarations.metric import wanted
+from tacit.protocol.declarations.forecast import wanted
 from tacit.protocol.declarations.trust import Trust, trust_words
 
 PLAN_EXAMPLES = """\b

@@ -8,9 +8,9 @@ import click
 
 from tacit.cli.shell import show
 from tacit.output import OutputFile
+from tacit.reporting.model_index import TASK, model_index
 from tacit.reporting.page import report as report_page
-from tacit.reporting.tables.model_index import TASK, model_index
-from tacit.reporting.tables.paper_table import as_csv, as_markdown
+from tacit.reporting.paper_table import as_csv, as_markdown
 from tacit.results.saved.reading import read_results
 from tacit.results.saved.reading_parts import read_documents
 

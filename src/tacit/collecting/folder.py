@@ -27,12 +27,9 @@ from tacit.collecting.batches import (
     read_spent,
     sealed_payloads,
 )
-from tacit.collecting.campaign import Campaign, Signed, Terms, stage_content
-from tacit.collecting.errors import CampaignError
+from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_content
 from tacit.collecting.estimating import stage_query
-from tacit.collecting.log import read_log
-from tacit.collecting.report import HEADER, MAX_REPORT
-from tacit.collecting.tokens import KEY_BYTES, Tokens
+from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log
 from tacit.crypto.identities import Identity
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import Payloads
@@ -125,7 +122,7 @@ class Folder:
     def report_bytes(self) -> int:
         """How long a report of the current stage is."""
         payload = self.campaign.terms.reports.payload_bytes(self.query(self.current_stage))
-        return HEADER.size + payload
+        return REPORT_HEADER.size + payload
 
     def stage(self, number: int) -> Signed:
         """The signed document of a later stage.
@@ -269,7 +266,7 @@ def _joined(parts: list[Payloads]) -> Payloads:
 
 
 def _check_size(payload_bytes: int) -> None:
-    size = HEADER.size + payload_bytes
+    size = REPORT_HEADER.size + payload_bytes
     if size > MAX_REPORT:
         raise CampaignError(f"a report must have at most {MAX_REPORT} bytes, got {size}")
 

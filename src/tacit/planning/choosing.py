@@ -16,7 +16,7 @@ from tacit.planning.candidates import HIDES, Candidate, best_of, rank
 from tacit.planning.planner import plan, trust_of
 from tacit.planning.result import Plan
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.metric import AREA
+from tacit.protocol.declarations.forecast import AREA
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.options import options_of
 

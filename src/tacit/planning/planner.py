@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tacit.planning.advice import advice
 from tacit.planning.candidates import Candidate, best_of, of_persons, rank
-from tacit.planning.families import (
+from tacit.planning.result import Plan, advice
+from tacit.planning.searching import (
     best_settings,
     families,
+    fewest_records,
     metric_by_class,
     metric_named,
     other_metrics,
+    smallest_epsilon,
     trusts_by_protocol,
 )
-from tacit.planning.result import Plan
-from tacit.planning.searching import fewest_records, smallest_epsilon
-from tacit.privacy.persons import check_per_person
-from tacit.protocol.declarations.forecast import NO_FORECAST, Family
-from tacit.protocol.declarations.metric import AREA, Metric
+from tacit.privacy.composition import check_per_person
+from tacit.protocol.declarations.forecast import AREA, NO_FORECAST, Family, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape, plausible_shapes
 from tacit.protocol.declarations.trust import Trust
 

@@ -14,11 +14,17 @@ from .conversation import (
     step,
     unshared,
 )
-from .declarations.audits import AttackSizes, AuditCase, AuditTrial, Guesses, SelfTestCases
+from .declarations.audits import (
+    AttackSizes,
+    AuditCase,
+    AuditTrial,
+    ErrorCase,
+    Guesses,
+    LawTraits,
+    SelfTestCases,
+)
 from .declarations.defaults import Declarations
-from .declarations.forecast import Family, Forecast, Planning, accepted
-from .declarations.laws import ErrorCase, LawTraits
-from .declarations.metric import AUC, Metric
+from .declarations.forecast import AUC, Family, Forecast, Metric, Planning, accepted
 from .declarations.scenario import Scenario, Shape
 from .declarations.threats import ThreatModel
 from .declarations.traffic import (
@@ -28,7 +34,7 @@ from .declarations.traffic import (
     measured_traffic,
     traffic_of_rounds,
 )
-from .declarations.trust import Trust
+from .declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
 from .foundations import (
     NOTHING,
     UNPROTECTED,
@@ -53,9 +59,12 @@ from .registry import SettingError, kind_of, protocol_names, protocol_of, regist
 from .releases import Released, Sums, ask, by_view, release
 from .settings.choices import Choice
 from .settings.declaring import EPSILON, setting
-from .settings.scaled import ScaledScores, scale_setting
-from .settings.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
-from .settings.trusts import Each, ExactSum, Local, SecureSum, trust_setting
+from .settings.scaled import (
+    UNIT_INTERVAL,
+    ScaledScores,
+    check_scores_in_unit_interval,
+    scale_setting,
+)
 
 __all__ = [
     "AUC",

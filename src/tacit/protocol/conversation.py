@@ -17,29 +17,30 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
-from tacit.data.scaling.linear_map import LinearMap
-from tacit.data.scaling.units import PROBABILITY, REAL
+from tacit.data.units import PROBABILITY, REAL, LinearMap
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
-from tacit.protocol.client_state import ClientState, Lasting
 from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted
-from tacit.protocol.declarations.metric import Metric
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.replies import Field, Reply, stack, total
+from tacit.protocol.declarations.forecast import Family, Forecast, Metric, Planning, accepted
+from tacit.protocol.declarations.trust import SecureSum, Trust, trust_of
 from tacit.protocol.settings.declaring import check_choices, setting, settings_of
-from tacit.protocol.settings.score_range import UNIT_INTERVAL
-from tacit.protocol.settings.trusts import SecureSum, trust_of
+from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tacit.protocol.steps import (
     MAX_RECORDS,
     MAX_SUM,
     WRAP_BITS,
+    ClientState,
+    Field,
+    Lasting,
     Layout,
     PublicRefusalError,
     Query,
+    Reply,
     Step,
     View,
+    stack,
     step,
+    total,
     unshared,
 )
 from tacit.results.figure import AUC_FIGURE, Figure

@@ -6,8 +6,8 @@ import math
 from dataclasses import fields, replace
 from typing import Any
 
+from tacit.privacy.composition import check_per_person, delta_weights, of_person
 from tacit.privacy.cost import MIN_BUDGET
-from tacit.privacy.persons import check_per_person, delta_weights, of_person
 from tacit.protocol.conversation import Protocol
 
 SLACK = 1 + 1e-9
@@ -18,7 +18,7 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
     """The protocol with the part of its budget that one of a person's counted records has.
 
     The epsilon of the settings is a person's: a record has a k-th of it, and the delta with which k
-    records of a person make the whole (``privacy.persons``).
+    records of a person make the whole (``privacy.composition``).
 
     Parameters
     ----------

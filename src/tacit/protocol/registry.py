@@ -13,8 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tacit.protocol.settings.declaring import known_settings
-from tacit.protocol.settings.spelling import spelled, suggestion
-from tacit.protocol.settings.types import problem_with
+from tacit.protocol.settings.types import problem_with, spelled, suggestion
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol

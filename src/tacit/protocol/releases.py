@@ -33,10 +33,8 @@ from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.client_state import ClientState
-from tacit.protocol.replies import Reply
-from tacit.protocol.settings.trusts import Each, SecureSum, trust_of
-from tacit.protocol.steps import Layout, Participation, Query, Step, View, step
+from tacit.protocol.declarations.trust import Each, SecureSum, trust_of
+from tacit.protocol.steps import ClientState, Layout, Participation, Query, Reply, Step, View, step
 from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from tacit.data.batches.ragged import Ragged
 from tacit.data.batches.ranked import StoredLabels
-from tacit.data.batches.sorting import sorted_scores
-from tacit.data.clients import Clients
+from tacit.data.clients import Clients, sorted_scores
 from tacit.data.errors import DataError
-from tacit.data.scaling.scales import ScaleDifference, clients_apart
+from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics.ranking import auc_with_variance
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations.laws import ErrorCase
+from tacit.protocol.declarations.audits import ErrorCase
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.results.server_result import ServerResult
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.metrics.errors.laws import laplace_law
+from tacit.metrics.errors import laplace_law
 from tacit.results.saved.reading import LEVEL, REACH, Bounds, Estimated, Result
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from tacit.reporting.graphs import Graph, Points, Series, Tick, round_ticks
+from tacit.reporting.charts import Graph, Points, Series, Tick, round_ticks
 from tacit.reporting.parts import PagePosition, datum, paragraphs, table
 from tacit.reporting.words import between, decimal, decimals
-from tacit.results.measures.names import label
+from tacit.results.measures.measure import label
 from tacit.results.saved.reading import Bounds, Result, number
 
 BAND = "Bands are pointwise, 95 %, about the population: privacy noise, cells and sampling."

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
+from tacit.privacy.composition import person_line
 from tacit.privacy.cost import cost_line
-from tacit.privacy.persons import person_line
+from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
 from tacit.results.saved.reading import Bounds, Estimated, Result, number
-from tacit.results.shuffled import Shuffled
 
 CERTAIN = 0.9999
 """A statement of higher probability than this is called practically certain."""

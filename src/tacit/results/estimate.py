@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tacit.metrics.errors.laws import ErrorLaw
-from tacit.metrics.errors.quantiles import laplace_normal_reach
+from tacit.metrics.errors import ErrorLaw, laplace_normal_reach
 
 
 class Interval(NamedTuple):

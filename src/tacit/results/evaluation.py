@@ -12,35 +12,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tacit.data.scaling.units import PROBABILITY
+from tacit.data.units import PROBABILITY
 from tacit.privacy.cost import Cost
+from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
-from tacit.results.curves.curve import Curve
+from tacit.results.curves.curve import Curve, drawn, rates_entry, rates_of_curve, roc_entry
 from tacit.results.curves.histogram import Histogram
-from tacit.results.curves.threshold_rates import rates_entry, rates_of_curve
-from tacit.results.drawing.drawn_curve import drawn, roc_entry
-from tacit.results.drawing.html_table import html_table
 from tacit.results.equality import is_same
 from tacit.results.estimate import Estimate, finite
 from tacit.results.evaluation_entries import (
+    error_rows,
     figure_entry,
+    histogram_entry,
     participant_entries,
     privacy_entries,
+    privacy_rows,
+    protocol_line,
     software_entry,
+    traffic_row,
 )
-from tacit.results.evaluation_rows import error_rows, privacy_rows, protocol_line, traffic_row
 from tacit.results.figure import AUC_FIGURE, Figure
-from tacit.results.measures.clinic import THRESHOLDS
+from tacit.results.measures.applied import THRESHOLDS
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import ReleaseDrift, drift_between
 from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import Breakdown
 from tacit.results.parts.sites import Sites
-from tacit.results.saved.histogram_entry import histogram_entry
 from tacit.results.saved.integrity import SCHEMA, federation_entry, with_fingerprint
 from tacit.results.saved.reading import Result
-from tacit.results.shuffled import Shuffled
-from tacit.results.text import as_lines
+from tacit.results.text import as_lines, html_table
 from tacit.results.traffic import Traffic
 
 LISTED = 200

@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.scaling.scales import ScaleDifference
-from tacit.metrics.errors.laws import ErrorLaw
-from tacit.metrics.errors.quantiles import laplace_normal_reach
+from tacit.data.scales import ScaleDifference
+from tacit.metrics.errors import ErrorLaw, laplace_normal_reach
 from tacit.privacy.cost import Cost
-from tacit.results.class_sizes import class_size_warning, class_too_small, is_class_too_small
 from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Estimate
-from tacit.results.figure import AUC_FIGURE, EVERYWHERE
+from tacit.results.figure import (
+    AUC_FIGURE,
+    EVERYWHERE,
+    class_size_warning,
+    class_too_small,
+    is_class_too_small,
+)
 from tacit.results.parts.breakdown import Breakdown
 from tacit.results.parts.sites import Sites
 

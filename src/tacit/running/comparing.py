@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.data.arrays import as_scores
+from tacit.data.checking import as_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.persons import of_person, person_warnings
+from tacit.privacy.composition import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record

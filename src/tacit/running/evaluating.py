@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.persons import of_person, person_warnings
+from tacit.privacy.composition import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record

@@ -11,8 +11,8 @@ import numpy as np
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.groups import Groups
+from tacit.privacy.composition import of_person
 from tacit.privacy.cost import Adjacency, worst_case
-from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.results.parts.grouped import Group, GroupedEvaluation

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.persons import SEED_BYTES
-from tacit.privacy.mechanisms.choices import UniformIntegers
-from tacit.privacy.persons import check_per_person
+from tacit.privacy.composition import check_per_person
+from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import ClientState, Lasting
 

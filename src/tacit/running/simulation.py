@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.errors.laws import joined_laws
+from tacit.metrics.errors import joined_laws
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
-from tacit.protocol.encoding.fields import bytes_sent
+from tacit.protocol.fields import bytes_sent
 from tacit.protocol.releases import conducted
 from tacit.results.server_result import ServerResult
 from tacit.running.spending import Payment, most_spent

@@ -12,8 +12,8 @@ from collections.abc import Collection
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.scaling.rescaling import in_unit
-from tacit.data.scaling.units import (
+from tacit.data.file_units import in_unit
+from tacit.data.units import (
     PROBABILITY,
     RANGES,
     REAL,
@@ -25,7 +25,7 @@ from tacit.data.scaling.units import (
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import changed_settings, known_settings
-from tacit.protocol.settings.score_range import UNIT_INTERVAL
+from tacit.protocol.settings.scaled import UNIT_INTERVAL
 
 FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 """Reason that a party gives where the plan needs another unit."""

@@ -14,14 +14,14 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.persons import SEED_BYTES, as_persons
+from tacit.privacy.composition import of_person
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
-from tacit.protocol.declarations.laws import ErrorCase
-from tacit.protocol.declarations.metric import Metric
+from tacit.protocol.declarations.audits import ErrorCase
+from tacit.protocol.declarations.forecast import Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.encoding.fields import decode, encode, reply_of, sizes_by_client, sum_size
+from tacit.protocol.fields import decode, encode, reply_of, sizes_by_client, sum_size
 from tacit.protocol.persons import per_record
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import evaluate, repeat_results

@@ -20,7 +20,7 @@ from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.audits import ErrorCase, LawTraits
 
 try:
     import pytest

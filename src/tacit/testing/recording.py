@@ -13,11 +13,10 @@ from scipy.special import ndtr
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.mechanisms.choices import Bits
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Field, Reply
 

@@ -21,7 +21,7 @@ from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
-from tacit.running.session.coordinating.coordinator import (
+from tacit.running.session.coordinator import (
     Coordinator,
     LostPartyError,
     RunError,

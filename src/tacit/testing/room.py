@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import summands_of
+from tacit.crypto.secure_sum.masking import summands_of
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
 from tacit.running.mpc.transport import Announcement, MeasuredPeers, Meeting, Session, Transport
 

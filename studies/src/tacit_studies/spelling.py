@@ -10,9 +10,9 @@ from typing import Any
 
 from tacit import DPAUC, FedAUC, Protocol, PublishedFedAUC, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocol.settings.trusts import Local, SecureSum, trust_of
+from tacit.protocol.declarations.trust import Local, SecureSum, trust_of
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.published.dpauc.noises import Gaussian, OnCounts
+from tacit.protocols.published.dpauc.declared import Gaussian, OnCounts
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 
 TRUSTS = {

@@ -15,15 +15,14 @@ import pytest
 
 import tacit
 from tacit.data.batches.ranked import doubled_ranks
-from tacit.data.batches.sorting import sorted_scores
-from tacit.data.clients import Clients
+from tacit.data.clients import Clients, sorted_scores
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.places import is_large, is_pattern
 from tacit.data.errors import DataError
-from tacit.data.scaling.rescaling import in_unit
+from tacit.data.file_units import in_unit
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocols.fedauc.sums import pair_of_clients, sums_by_client
+from tacit.protocols.fedauc.steps import pair_of_clients, sums_by_client
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.reports.flipped_labels import flipped_in_order

@@ -15,10 +15,9 @@ from scipy import special
 from tacit.privacy.composition import bound, restated
 from tacit.privacy.cost import Adjacency, Cost, compose, worst_case
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare
+from tacit.privacy.mechanisms.interface import Together
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.mechanisms.staircase import Staircase
-from tacit.privacy.mechanisms.together import Together
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 
 LABEL = Adjacency.LABEL

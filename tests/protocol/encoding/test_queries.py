@@ -16,19 +16,21 @@ from tacit import DPAUC, FedAUC
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.encoding.fields import MessageError, encode
-from tacit.protocol.encoding.queries import decode_query, encode_query, query_kinds
-from tacit.protocol.encoding.values import (
+from tacit.protocol.fields import MessageError, encode
+from tacit.protocol.values import (
     BLOB,
     MAX_DEPTH,
     MAX_STRUCTURE,
     STRUCTURE,
+    decode_query,
     decode_values,
+    encode_query,
     encode_values,
     named_values,
+    query_kinds,
 )
 from tacit.protocols.published.fedauc import PublishedFedAUC
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 from tests.federations import binormal_clients
 
 RANK_KINDS = query_kinds(FedAUC(1.0))

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.registry import SettingError, kind_of, protocol_names
-from tacit.protocol.settings.spelling import spelled, suggestion
+from tacit.protocol.settings.types import spelled, suggestion
 
 
 @pytest.mark.parametrize("name", protocol_names())

@@ -23,10 +23,9 @@ from tacit.protocols.dpauc.looks import (
     fine_place,
     look_levels,
 )
-from tacit.protocols.dpauc.second_round import CELLS, PART, influences_of, published
-from tacit.protocols.dpauc.steps import noisy_looks
-from tacit.protocols.shared.fine_cells import fine_scales
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.dpauc.steps import CELLS, PART, influences_of, noisy_looks, published
+from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.shared.zoomed_cells import fine_scales
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

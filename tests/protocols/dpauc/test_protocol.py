@@ -11,7 +11,7 @@ import pytest
 from tacit import DPAUC, Clients, DataError, NoisyScores, evaluate
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tacit.protocols.shared.cell_counts import cell_counts
+from tacit.protocols.shared.cells import cell_counts
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

@@ -28,7 +28,7 @@ from tacit.protocols.dpauc.looks import (
     left_variance,
     look_levels,
 )
-from tacit.protocols.dpauc.second_round import (
+from tacit.protocols.dpauc.steps import (
     CELLS,
     NEGATIVES,
     PART,
@@ -39,7 +39,7 @@ from tacit.protocols.dpauc.second_round import (
     influences_of,
     noisy_influences,
 )
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.influence_sum import units_for
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

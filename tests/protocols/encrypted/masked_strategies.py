@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.crypto.masking.field import Elements, MaskedValueError
+from tacit.crypto.masking import Elements, MaskedValueError
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.masked.scheme import (

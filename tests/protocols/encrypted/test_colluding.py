@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit import Clients, EncryptedAUC
-from tacit.crypto.masking.masks import REACH, neighbours
+from tacit.crypto.masking import REACH, neighbours
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocols.encrypted.counts import Counts, cumulative_counts

@@ -19,7 +19,7 @@ from tacit.crypto.homomorphic import engine
 from tacit.crypto.homomorphic.ckks import CKKS as PARAMETERS
 from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking import masks
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
@@ -166,7 +166,7 @@ def test_totals_a_factor_of_two_apart_give_nearly_the_same_answers() -> None:
     The distance of two histograms of 20 bins is off by 0.014 in standard deviation at most; with a
     multiplier within a factor of 4, as in ciphertexts, the advantage is 1/2.
     """
-    from tacit.crypto.masking.field import log_uniform
+    from tacit.crypto.masking import log_uniform
 
     scheme = MaskedScheme(100, 2**20)
     least, most = scheme.least_bits, scheme.least_bits + scheme.octaves
@@ -267,7 +267,7 @@ def test_no_two_sessions_share_a_mask(
 ) -> None:
     """All keys and first words of masks of 30 sessions of the same parties; every pair's twice."""
     drawn: list[tuple[bytes, bytes]] = []
-    real = masks.mask
+    real = masking.mask
 
     def recorded(key: bytes, count: int, field: Any) -> Any:
         made = real(key, count, field)
@@ -277,9 +277,9 @@ def test_no_two_sessions_share_a_mask(
     def recorded_sums(keys: Sequence[bytes], count: int, field: Any) -> Any:
         for key in keys:
             recorded(key, count, field)
-        return masks.summed_masks(keys, count, field)
+        return masking.summed_masks(keys, count, field)
 
-    monkeypatch.setattr(masks, "mask", recorded)
+    monkeypatch.setattr(masking, "mask", recorded)
     monkeypatch.setattr(verified, "summed_masks", recorded_sums)
     identities = [Identity.generate() for _ in range(4)]
     state = ClientState()

@@ -32,7 +32,7 @@ from tacit.protocols.encrypted.private.steps import (
     noisy_influences,
 )
 from tacit.protocols.encrypted.protocol import Colluding, EncryptedAUC
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.influence_sum import units_for
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of, losses, one_client
 from tacit.testing.recording import Recorder

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
@@ -24,13 +24,13 @@ from tacit.protocol.conversation import (
     Reply,
     stack,
 )
-from tacit.protocol.encoding.values import decode_values
+from tacit.protocol.values import decode_values
 from tacit.protocols.encrypted.masked import sides as sides_module
 from tacit.protocols.encrypted.masked.steps import open_masked
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.published.fhe.packing import Scale
-from tacit.running.session.coordinating.coordinator import Coordinator
+from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, verified
 from tacit.running.session.party import service
 from tacit.running.session.party.answers import REFUSED

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.crypto.masking.field import Field, MaskedValueError
-from tacit.crypto.masking.masks import total_mask
+from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.encrypted.counts import cumulative_counts

@@ -26,7 +26,7 @@ from tacit import (
 from tacit.metrics.ranking import auc
 from tacit.privacy.local.response import flip_labels, flip_probability
 from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 

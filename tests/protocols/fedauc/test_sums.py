@@ -21,11 +21,9 @@ from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.comparing.protocol import noisy_difference_sums
-from tacit.protocols.fedauc.hidden_ranks.mpc import noisy_hidden_rank_sums, rank_together
-from tacit.protocols.fedauc.requests import MAX_RECORDS
-from tacit.protocols.fedauc.steps import noisy_rank_sums
-from tacit.protocols.fedauc.sums import check_sums, largest_distance
-from tacit.protocols.shared.sums.rank_noise import (
+from tacit.protocols.fedauc.hidden_ranks import noisy_hidden_rank_sums, rank_together
+from tacit.protocols.fedauc.steps import MAX_RECORDS, check_sums, largest_distance, noisy_rank_sums
+from tacit.protocols.shared.rank_noise import (
     PURE_MECHANISMS,
     ROUNDED_SUMS,
     WHOLE_SUMS,

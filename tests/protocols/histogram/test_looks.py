@@ -29,7 +29,7 @@ from tacit.protocols.histogram.second_round import (
     SIZES,
     summed_influences,
 )
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.zoomed_cells import crowded_cells, zoomed
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate

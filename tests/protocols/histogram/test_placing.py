@@ -11,14 +11,14 @@ from tacit import Clients, ScoreHistogram, binormal_scores
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocols.histogram.placing import (
+from tacit.protocols.histogram.steps import summed_trees
+from tacit.protocols.histogram.trees import (
     PLACING_CELLS,
     balanced_knots,
     placing_counts,
     placing_field,
 )
-from tacit.protocols.histogram.steps import summed_trees
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.cells import KNOTS
 from tacit.running.simulation import simulate
 from tacit_studies.floors.curve_areas import areas_between, exact_curves
 

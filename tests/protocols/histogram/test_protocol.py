@@ -20,7 +20,7 @@ from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocol.settings.trusts import SecureSum
+from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level

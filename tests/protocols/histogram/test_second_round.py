@@ -27,8 +27,7 @@ from tacit.protocols.histogram.second_round import (
     influences_of,
     summed_influences,
 )
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.influence_sum import FIXED_POINT, units_for
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

@@ -27,7 +27,7 @@ from tacit.protocols.paired.kernels import (
     gini_codes,
     paired_values,
 )
-from tacit.protocols.paired.matching import check_seats, drawn_seats, seated_pairs
+from tacit.protocols.paired.mpc import check_seats, drawn_seats, seated_pairs
 
 UNITS = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1))
 BITS = st.sampled_from([0.0, 1.0])

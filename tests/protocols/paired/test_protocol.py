@@ -18,7 +18,7 @@ from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, View
 from tacit.protocols.paired.kernels import Gini
-from tacit.protocols.paired.matching import drawn_seats
+from tacit.protocols.paired.mpc import drawn_seats
 from tacit.protocols.paired.noise import (
     NOISES,
     PLANNED_VARIANCES,

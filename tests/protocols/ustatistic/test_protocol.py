@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from tacit import Adjacency, Clients, ClientState, DataError, binormal_scores, evaluate
 from tacit.metrics.pairwise import auc_table, class_table, gini_table, pair_mean
 from tacit.metrics.ranking import auc
-from tacit.privacy.local.symbols import SymbolResponse
-from tacit.privacy.mechanisms.choices import Bits
+from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.mechanisms.interface import Distribution
+from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
-from tacit.protocol.encoding.fields import decode, encode, reply_of, sizes_by_client
+from tacit.protocol.fields import decode, encode, reply_of, sizes_by_client
 from tacit.protocols.shared.reports.pair_kernels import KERNELS, PairTables, opposite_classes
 from tacit.protocols.ustatistic.estimate import PairEstimator
 from tacit.protocols.ustatistic.kernels import (

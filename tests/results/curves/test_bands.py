@@ -15,7 +15,7 @@ from tacit import Clients
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.results.curves.bands import Band, PrecisionRecall, Reliability, numbers
+from tacit.results.curves.curve import Band, PrecisionRecall, Reliability, numbers
 from tacit.running.simulation import simulate
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from sklearn import metrics as sklearn
 import tacit
 from tacit import Clients, evaluate
 from tacit.metrics.ranking import auc
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 import tacit
 from tacit.metrics.curves import counts_from_thresholds
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.results.curves.curve import Curve
-from tacit.results.curves.threshold_rates import RATES, rates_entry, rates_of_curve
+from tacit.results.curves.curve import RATES, Curve, rates_entry, rates_of_curve
 
 
 def naive(scores: NDArray[Any], labels: NDArray[Any], threshold: float) -> dict[str, float]:

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.reporting.page import report
-from tacit.results.saved.reading import Result
-from tacit.results.saved.schema import REQUIREMENTS, check_result, result_schema
+from tacit.results.saved.reading import REQUIREMENTS, Result, check_result, result_schema
 from tests.reporting.examples import PROTOCOLS, changed, content
 from tests.results.saved.test_integrity import paths
 

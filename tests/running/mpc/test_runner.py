@@ -24,7 +24,7 @@ from tacit.running.mpc.frames import Frame
 from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties
 from tacit.running.mpc.runner import MPCRun, answer_mpc, run_mpc
-from tacit.running.session.coordinating.coordinator import Coordinator
+from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
 from tacit.testing.recording import values_of
 from tests.running.mpc.federations import pairs_query, tied_clients

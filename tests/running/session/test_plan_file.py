@@ -14,8 +14,7 @@ from tacit import FedAUC, ScoreHistogram
 from tacit.data.files.form import FileForm
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.running.session.party.columns import read_records
-from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.party_file import PartyFile, read_records
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.federation_files import HISTOGRAM, federation

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from tacit.ledger.ledger import ConflictError, Ledger, RepeatedError
-from tacit.protocol.encoding.fields import decode
-from tacit.protocol.encoding.queries import decode_query
-from tacit.protocol.encoding.values import named_values
-from tacit.running.session.coordinating.coordinator import Coordinator
+from tacit.protocol.fields import decode
+from tacit.protocol.values import decode_query, named_values
+from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import (
     COORDINATOR,
     Kind,

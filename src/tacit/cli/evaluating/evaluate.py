@@ -11,27 +11,45 @@ import click
 import numpy as np
 
 import tacit
-from tacit.cli.evaluating.categories import category_columns, category_options, class_columns
-from tacit.cli.evaluating.default import chosen_or_default, refuse_without_protocol, trust_option
-from tacit.cli.evaluating.grouped import evaluate_by_group, refuse_with_groups
-from tacit.cli.evaluating.missing import check_missing, missing_options, say_left_out, with_dealt
+from tacit.cli.evaluating.forms import (
+    category_columns,
+    category_options,
+    chosen_or_default,
+    class_columns,
+    evaluate_by_group,
+    refuse_with_groups,
+    refuse_without_protocol,
+    trust_option,
+)
 from tacit.cli.evaluating.sources import (
+    check_missing,
     check_source,
     files_in_memory,
+    missing_options,
     read_source,
     refuse_with_counts,
+    say_left_out,
     source_options,
+    with_dealt,
 )
-from tacit.cli.options.forms import form_options
-from tacit.cli.options.persons import check_person_options, person_options, split_clients
-from tacit.cli.options.settings import SettingsCommand, chosen_protocol
-from tacit.cli.options.shared import json_option, names_option, seed_option, split_option
-from tacit.cli.options.spelled import Spelled
-from tacit.cli.options.units import printed_doubts, refuse_two_maps, unit_option
+from tacit.cli.record_options import (
+    check_person_options,
+    form_options,
+    json_option,
+    names_option,
+    person_options,
+    printed_doubts,
+    refuse_two_maps,
+    seed_option,
+    split_clients,
+    split_option,
+    unit_option,
+)
+from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, as_json, show, terminable
+from tacit.data.file_units import Units
 from tacit.data.files.form import FileForm
-from tacit.data.scaling.file_units import Units
-from tacit.data.scaling.units import PROBABILITY
+from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names

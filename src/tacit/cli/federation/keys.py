@@ -8,9 +8,15 @@ from pathlib import Path
 import click
 
 from tacit.cli.federation.shared import show_rows, stoppable
-from tacit.running.deployment.certificates import Certificates, ends_of, hosts_of, make_certificates
 from tacit.running.deployment.files import write_public
-from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.keys import (
+    Certificates,
+    ends_of,
+    hosts_of,
+    make_certificates,
+    stored_identity,
+    stored_node_key,
+)
 from tacit.running.deployment.server import Coordinator
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")

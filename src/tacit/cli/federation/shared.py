@@ -13,7 +13,7 @@ from tacit.cli.shell import complain, show, terminable
 from tacit.results.text import escaped
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell
 from tacit.running.joining.letters import MAX_LETTER, Answer, Invitation, LetterError
-from tacit.running.session.coordinating.coordinator import RunError
+from tacit.running.session.coordinator import RunError
 
 verbose_option = click.option(
     "-v", "--verbose", is_flag=True, help="Print the commands that are run, and what they say."

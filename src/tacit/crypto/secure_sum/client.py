@@ -27,8 +27,14 @@ from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
 from tacit.crypto.secure_sum.masking import agree, pair_mask, self_mask, to_words
 from tacit.crypto.secure_sum.messages import Advert, Kind
 from tacit.crypto.secure_sum.restart import check_ended, ended_record
-from tacit.crypto.secure_sum.secret_sharing import split
-from tacit.crypto.secure_sum.shares import NONCE, SEED_BYTES, public_of, revealed_half, share_cipher
+from tacit.crypto.secure_sum.secret_sharing import (
+    NONCE,
+    SEED_BYTES,
+    public_of,
+    revealed_half,
+    share_cipher,
+    split,
+)
 from tacit.crypto.secure_sum.terms import SumTerms
 
 STEPS = ("advertise", "share", "mask", "certify", "reveal")

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.sql.bins import Bins, EvenCells
+from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.engines.sql.pieces import ScorePieces
 from tacit.data.engines.sql.placed import (
+    Bins,
+    EvenCells,
     Statement,
     binned_counts,
     even_counts,
@@ -36,10 +38,9 @@ from tacit.data.engines.sql.statements import (
     records_statement,
     summary_statement,
 )
-from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError
-from tacit.data.scaling.linear_map import LinearMap
+from tacit.data.units import LinearMap
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 

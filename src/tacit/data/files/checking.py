@@ -13,17 +13,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.data.errors import DataError
-from tacit.data.files.findings import FileCheck, FilesCheck, Problem
+from tacit.data.file_units import Units, units_of
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.files.tables import RawTable, raw_table
-from tacit.data.files.values import Column, labels_wrong, numbers_wrong
-from tacit.data.scaling.file_units import Units, units_of
-from tacit.data.scaling.units import PERCENT, UNITS
-from tacit.data.tables.columns import is_label, is_number, is_text
+from tacit.data.files.values import (
+    Column,
+    FileCheck,
+    FilesCheck,
+    Problem,
+    labels_wrong,
+    numbers_wrong,
+)
+from tacit.data.tables.columns import is_label, is_number, is_text, unchanging
 from tacit.data.tables.frames import Columns, Records
 from tacit.data.tables.missing import Rule, check_rule
-from tacit.data.tables.opening import unchanging
 from tacit.data.tables.reading import FilePath, read, read_file
+from tacit.data.units import PERCENT, UNITS
 
 FEW_RECORDS = 50
 """A file of fewer records than this adds little but noise."""

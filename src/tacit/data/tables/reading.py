@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError, NotFiniteError
-from tacit.data.files.form import PLAIN, FileForm
-from tacit.data.files.remedies import LIKELY_NEGATIVE, remedy_of_name
+from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
+from tacit.data.files.form import LIKELY_NEGATIVE, PLAIN, FileForm, remedy_of_name
 from tacit.data.files.text import TextFile, open_csv, parsing_error
 from tacit.data.groups import Groups
 from tacit.data.persons import PersonWarning, spread_persons
-from tacit.data.scaling.file_units import Units, check_scales, in_one_unit, units_of
-from tacit.data.scaling.units import ENDS_OF_LOG_ODDS, LOG_ODDS, PERCENT
+from tacit.data.tables.columns import PACKINGS, opened_file, unchanging
 from tacit.data.tables.frames import (
     Columns,
     Records,
@@ -34,7 +33,7 @@ from tacit.data.tables.frames import (
     require_types,
 )
 from tacit.data.tables.missing import Rule, check_rule
-from tacit.data.tables.opening import PACKINGS, opened_file, unchanging
+from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, PERCENT
 
 FilePath = str | os.PathLike[str]
 

@@ -19,7 +19,7 @@ from tacit.privacy.mechanisms.interface import (
     whole_steps,
 )
 from tacit.privacy.sampling import exact, simulated
-from tacit.privacy.sampling.checks import checked_scale
+from tacit.privacy.sampling.exact import checked_scale
 from tacit.privacy.sampling.grids import (
     GAUSSIAN_DISTANCE,
     GAUSSIAN_GRID_BITS,

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
-from tacit.protocol.declarations.audits import AuditCase, LabelAttack, SelfTestCases
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.audits import (
+    AuditCase,
+    ErrorCase,
+    LabelAttack,
+    LawTraits,
+    SelfTestCases,
+)
 from tacit.protocol.declarations.threats import ThreatModel, derived_model
 
 if TYPE_CHECKING:

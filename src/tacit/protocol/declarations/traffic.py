@@ -13,8 +13,8 @@ from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.declarations.forecast import Forecast
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape
-from tacit.protocol.encoding.fields import bytes_sent
-from tacit.protocol.encoding.queries import encode_query
+from tacit.protocol.fields import bytes_sent
+from tacit.protocol.values import encode_query
 
 ROUND_SECONDS = 2.0
 """The assumed time of a round: clients of a deployment ask for work every second or so."""

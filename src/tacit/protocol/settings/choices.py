@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, get_type_hints
 
-from tacit.protocol.settings.spelling import spelled
-from tacit.protocol.settings.types import alternatives
+from tacit.protocol.settings.types import alternatives, spelled
 
 WRITTEN = re.compile(r"\s*([^()\s]+)\s*(?:\(\s*(.*?)\s*\)\s*)?")
 """A choice as a text: its word, and its parameters in brackets."""
@@ -59,7 +58,7 @@ def chosen(name: str, value: Any, kinds: Sequence[type[Choice]]) -> Choice:
 
     Examples
     --------
-    >>> from tacit.protocol.settings.trusts import Each, SecureSum
+    >>> from tacit.protocol.declarations.trust import Each, SecureSum
     >>> chosen("trust", "secure-sum(dropouts=0.2)", (SecureSum, Each))
     SecureSum(dropouts=0.2)
     >>> chosen("trust", "each(dropouts=0.2)", (SecureSum, Each))

@@ -3,8 +3,8 @@
 The server decides from noisy counts and public settings alone. After the first look, whose part is
 fixed, it knows about how large the classes are. Where they are too small for two rounds it spends
 the rest on a histogram. Else it compares the AUC's predicted variance, with what the cells hide,
-after the number at once, after a look at the same cells, at fine or coarse ones (``fine_cells``),
-and at cells of which crowded ones are split (``zoomed_cells``).
+after the number at once, after a look at the same cells, at fine or coarse ones, and at cells of
+which crowded ones are split (``zoomed_cells``).
 """
 
 from __future__ import annotations
@@ -43,18 +43,19 @@ from tacit.protocols.dpauc.looks import (
     look_levels,
     split_cells,
 )
-from tacit.protocols.dpauc.second_round import influences_of, published
-from tacit.protocols.shared.fine_cells import best_scales, recounted
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
+from tacit.protocols.dpauc.steps import influences_of, published
+from tacit.protocols.shared.influence_sum import FIXED_POINT
 from tacit.protocols.shared.trees.levels import CellNoise, best_levels
 from tacit.protocols.shared.zoomed_cells import (
     HIDDEN_TO_NOISE,
     NOISE_ERRORS,
+    best_scales,
     crowded_cells,
+    recounted,
     shares_of,
     zoomed,
 )
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC

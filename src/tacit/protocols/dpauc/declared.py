@@ -1,4 +1,7 @@
-"""What DPAUC declares for audits, reports and laws."""
+"""What DPAUC declares for audits, reports and laws.
+
+Who sees what when a run measures the AUC from noisy counts in cells of scores.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,60 @@ from tacit.protocol.declarations.audits import (
     COUNTS,
     AuditCase,
     AuditTrial,
+    ErrorCase,
     LabelAttack,
+    LawTraits,
     SelfTestCases,
     cases_of,
 )
 from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
-from tacit.protocols.dpauc.threats import threats_of
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocols.shared.declared import NOBODY
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Query
+
+
+PAGE = "threat-models/dpauc.md"
+
+NOISY_COUNTS = (
+    "With noise: each client's positives and negatives in every cell of scores, or above every "
+    "threshold; with a second round one more number, the sum of its records' influences on the AUC."
+)
+
+PUBLISHED = "Both classes' noisy distributions and sizes with a second round; else nothing."
+
+BY_ADJACENCY = {
+    "record": ThreatModel(
+        NOBODY,
+        NOISY_COUNTS,
+        PUBLISHED,
+        "What is true of a large client as a whole: a noisy count of many records is a good "
+        "estimate of that count.",
+        PAGE,
+    ),
+    "replace": ThreatModel(
+        NOBODY,
+        NOISY_COUNTS,
+        PUBLISHED,
+        "A client's number of records, though it is noisy, and what is true of a large client as a "
+        "whole.",
+        PAGE,
+    ),
+    "label": ThreatModel(
+        NOBODY,
+        "Scores are treated as known: each client's number of records in a cell may be exact. "
+        "Its positives are noisy, or counted among flipped labels.",
+        "Nothing.",
+        "Scores, up to the width of a cell, and numbers of records.",
+        PAGE,
+    ),
+}
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    return BY_ADJACENCY[settings.get("adjacency", "record")]
 
 
 SHOWN_RECORDS = 1000
@@ -59,7 +106,7 @@ class DPAUCDeclarations(Declarations):
     @classmethod
     def self_test_cases(cls) -> SelfTestCases:
         """Histograms and releases of two of them, sound and with a mistake each."""
-        from tacit.protocols.dpauc.broken import SmallSensitivity, TwoReleases
+        from tacit.protocols.dpauc.attacks import SmallSensitivity, TwoReleases
 
         kind: Any = cls
         histogram = kind(1.0, 4, scale=EVEN)
@@ -93,7 +140,7 @@ class DPAUCDeclarations(Declarations):
         negative below the middle has the influence 1, a positive there 0. A look holds nothing that
         changes how much it reveals.
         """
-        from tacit.protocols.dpauc.second_round import NEGATIVES, POSITIVES, SIZES
+        from tacit.protocols.dpauc.steps import NEGATIVES, POSITIVES, SIZES
 
         if SIZES not in query.broadcast:
             return query
@@ -104,7 +151,7 @@ class DPAUCDeclarations(Declarations):
 
     def replicated_query(self, query: Query, replicates: int) -> Query:
         """The same published functions for every replicate."""
-        from tacit.protocols.dpauc.second_round import NEGATIVES, POSITIVES, SIZES
+        from tacit.protocols.dpauc.steps import NEGATIVES, POSITIVES, SIZES
 
         if SIZES not in query.broadcast:
             return query
@@ -154,7 +201,7 @@ class DPAUCDeclarations(Declarations):
 
 def pooled_cells(placed: Clients, edges: Floats) -> tuple[Floats, Floats]:
     """The positives and negatives in cells with these lower edges, of all clients together."""
-    from tacit.protocols.shared.cell_counts import cell_counts
+    from tacit.protocols.shared.cells import cell_counts
 
     positives, records = cell_counts(placed, edges, placed.labels)
     return positives.sum(-1), (records - positives).sum(-1)

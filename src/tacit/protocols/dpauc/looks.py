@@ -18,10 +18,9 @@ from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
 from tacit.metrics.curves import cell_influences
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocols.shared.fine_cells import FINE_HEIGHT
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.trees.levels import CellNoise, Levels
-from tacit.protocols.shared.zoomed_cells import lone_crowds
+from tacit.protocols.shared.zoomed_cells import FINE_HEIGHT, lone_crowds
 
 LOOK_CELLS = (48, 64)
 """Numbers of equal cells of positions for many clients and for few: more of them hide less and are
@@ -39,7 +38,7 @@ MANY_CELLS = tuple(sorted({SMALL_CELLS, *LOOK_CELLS, *SPLIT_CELLS, 1 << FINE_HEI
 
 FEW_CLIENTS = 20
 """Largest number of clients over epsilon squared that counts as few. Their first look is at fine
-cells that part rounded scores (``fine_cells``)."""
+cells that part rounded scores (``zoomed_cells``)."""
 
 FIRST_LOOKS = (0.15, 0.12)
 """Part of epsilon for the first look, for many clients and for few."""

@@ -19,10 +19,10 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.protocol.conversation import Conversation, Protocol, Step
+from tacit.protocol.declarations.trust import Each
 from tacit.protocol.one_count import OneCount
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings.trusts import Each
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
 from tacit.protocols.dpauc.looks import (
     CLOSING_PARTS,
@@ -36,11 +36,10 @@ from tacit.protocols.dpauc.looks import (
     look_levels,
     split_cells,
 )
-from tacit.protocols.dpauc.second_round import noisy_influences
 from tacit.protocols.dpauc.server import rounds
-from tacit.protocols.dpauc.steps import noisy_histograms, noisy_looks
-from tacit.protocols.shared.fine_cells import fine_scales
+from tacit.protocols.dpauc.steps import noisy_histograms, noisy_influences, noisy_looks
 from tacit.protocols.shared.trees.levels import Levels, best_levels
+from tacit.protocols.shared.zoomed_cells import fine_scales
 
 THRESHOLDS = 100
 """Number of cells at label adjacency by default."""

@@ -1,4 +1,7 @@
-"""What the server of DPAUC asks for, in one round or two, and what it concludes."""
+"""What the server of DPAUC asks for, in one round or two, and what it concludes.
+
+What no client's records and noise can give: the server forms no figure of such numbers.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +10,36 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.curves import cell_influences
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.conversation import Conversation, Query, Reply
+from tacit.protocol.conversation import MAX_RECORDS, Conversation, Query, Reply
 from tacit.protocol.releases import Sums, ask
-from tacit.protocols.dpauc.believable import check_counts, check_sums, noisy_records
 from tacit.protocols.dpauc.choices import outlook_of
 from tacit.protocols.dpauc.estimate import result_from_looks
 from tacit.protocols.dpauc.looks import Cells, Counts, left_of
-from tacit.protocols.dpauc.second_round import (
+from tacit.protocols.dpauc.steps import (
     CELLS,
     PART,
     BothRounds,
     both_rounds,
+    noisy_histograms,
     noisy_influences,
+    noisy_looks,
     published,
 )
-from tacit.protocols.dpauc.steps import (
-    noisy_histograms,
-    noisy_looks,
-)
 from tacit.protocols.shared.cells import (
+    KNOTS,
     exchange_variance,
     independent_variance,
     result_from_cells,
 )
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.influence_sum import units_for
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
-from tacit.protocols.shared.sums.whole_units import units_for
 from tacit.protocols.shared.trees.levels import CellNoise, Levels
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts.sites import Sites
@@ -45,6 +47,77 @@ from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC
+
+
+FAR = 64.0
+"""Largest noise that is taken for noise, in its scales: Laplace noise is larger by a chance of
+``exp(-64)``, about ``2**-92``."""
+
+
+def check_counts(reply: Reply, scale: float) -> None:
+    """Refuse counts of a client beyond ``MAX_RECORDS`` and its noise.
+
+    Parameters
+    ----------
+    reply : of cells and groups, shape (..., 2, B, K).
+    scale : the largest scale of the noise in a count.
+
+    Raises
+    ------
+    DataError : naming the client's number and its count.
+    """
+    for name in ("cells", "groups", "records"):
+        if name in reply:
+            counts = _by_client(reply[name])
+            _check(name, counts, -FAR * scale, MAX_RECORDS + FAR * scale)
+
+
+def noisy_records(reply: Reply, scale: float) -> Floats:
+    """The most records that a client has by its noisy class totals, shape (K,).
+
+    Parameters
+    ----------
+    reply : of the class totals as ``groups``, shape (..., 2, 1, K).
+    scale : of the noise in a class total.
+    """
+    classes = np.asarray(reply["groups"]).sum(axis=(-3, -2), dtype=np.float64)
+    largest = classes.reshape(-1, classes.shape[-1]).max(axis=0)
+    return np.asarray(np.maximum(largest, 0.0) + 2 * FAR * scale)
+
+
+def check_sums(sums: Any, records: Floats | float, units: int, scale: float) -> None:
+    """Refuse a client's sum beyond what its records, each of at most ``units``, and noise give.
+
+    Parameters
+    ----------
+    sums : shape (..., K).
+    records : the most records of a client, shape (K,), or of every client.
+    units : how far a record moves a sum.
+    scale : the scale of the noise in a sum.
+
+    Raises
+    ------
+    DataError : naming the client's number and its sum.
+    """
+    most = np.asarray(records, dtype=np.float64) * units + FAR * scale
+    _check("sums", _by_client(sums), -most, most)
+
+
+def _by_client(numbers: Any) -> NDArray[Any]:
+    """Numbers as a table with a column for each client."""
+    table = np.asarray(numbers)
+    return table.reshape(-1, table.shape[-1])
+
+
+def _check(name: str, numbers: NDArray[Any], least: Any, most: Any) -> None:
+    beyond = ~((numbers >= least) & (numbers <= most))
+    if beyond.any():
+        row, client = np.argwhere(beyond)[0]
+        ends = (float(np.broadcast_to(end, numbers.shape)[row, client]) for end in (least, most))
+        raise DataError(
+            "{} of client {} must be from {:.6g} to {:.6g}, as records and noise give, got "
+            "{:.6g}".format(name, client, *ends, numbers[row, client])
+        )
 
 
 def rounds(protocol: DPAUC, clients: int) -> Conversation:

@@ -14,7 +14,7 @@ from tacit.protocol.declarations.forecast import Family, Forecast, Planning, acc
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.traffic import Traffic, measured_traffic, round_seconds
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.encoding.fields import message_size
+from tacit.protocol.fields import message_size
 from tacit.protocols.encrypted.confirming import TAG_BYTES
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.encrypted.masked.steps import BOX_BYTES

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data.batches.ragged import Ragged
 from tacit.data.batches.ranked import rank_scatter
-from tacit.metrics.errors.laws import ErrorLaw
+from tacit.metrics.errors import ErrorLaw
 from tacit.privacy.local.response import response_variance
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 
 FRACTION_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.02), 48)))
 """Fractions of the budget for the count that the influence allocation compares."""

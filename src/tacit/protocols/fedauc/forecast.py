@@ -17,8 +17,7 @@ from tacit.protocol.declarations.traffic import (
     measured_traffic,
     traffic_of_rounds,
 )
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.settings.trusts import Each, Local, SecureSum
+from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust
 from tacit.protocols.fedauc.allocation import (
     PriorEstimate,
     RankGeometry,
@@ -31,12 +30,11 @@ from tacit.protocols.fedauc.allocation import (
     prior_from,
     vague_prior,
 )
+from tacit.protocols.fedauc.declared import HiddenRanks
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.fedauc.secure_sums.protocol import sensitivity
-from tacit.protocols.fedauc.secure_sums.rounds import FirstRound, divided, numerator_variance
-from tacit.protocols.fedauc.trusts import HiddenRanks
-from tacit.protocols.shared.sums.rank_noise import STAIRCASE, RankNoise
+from tacit.protocols.fedauc.secure_sums import FirstRound, divided, numerator_variance, sensitivity
+from tacit.protocols.shared.rank_noise import STAIRCASE, RankNoise
 
 MAX_DRAWN = 2**19
 """Largest number of ranks drawn for a plan."""

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.metrics.hadamard import walsh_hadamard
-from tacit.privacy.mechanisms.choices import Bits
-from tacit.privacy.mechanisms.response import flip_probability
+from tacit.privacy.local.response import walsh_hadamard
+from tacit.privacy.mechanisms.response import Bits, flip_probability
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.devices import (
     Booleans,

@@ -19,7 +19,6 @@ from tacit.metrics.curves import (
     density_correction,
     density_correction_variance,
 )
-from tacit.metrics.hadamard import walsh_hadamard
 from tacit.metrics.ranking import plug_in_variance
 from tacit.metrics.trees import (
     consistent_leaves,
@@ -27,6 +26,7 @@ from tacit.metrics.trees import (
     observation_weights,
     subtree_variances,
 )
+from tacit.privacy.local.response import walsh_hadamard
 from tacit.protocol.conversation import Reply
 from tacit.protocol.devices import counts_in
 from tacit.results.server_result import ServerResult

@@ -4,6 +4,8 @@
 Labels are public, scores are private, and nobody is trusted: a record answers one yes-or-no
 question about the cell of its score, by randomised response. The server counts both classes on
 every level of a tree of cells, and takes the area of these counts.
+
+Predictions for HierarchicalAUC, whose records report one bit each.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +22,10 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.hadamard import hadamard_bits
+from tacit.metrics.trees import levels_of
 from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.local.hadamard_response import answer_epsilon
-from tacit.privacy.mechanisms.choices import UniformIntegers
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.local.response import answer_epsilon, hadamard_bits
+from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
@@ -33,9 +35,11 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.declarations.audits import DELTA, AuditCase, cases_of
-from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations.audits import DELTA, AuditCase, LawTraits, cases_of
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
@@ -47,12 +51,12 @@ from tacit.protocols.hierarchical.estimate import (
     consistent_area,
     consistent_counts,
     planned_variance,
+    privacy_variance,
     result_from_levels,
     table_of,
 )
-from tacit.protocols.shared.declared import NO_REPORTS, ReportDeclarations
-from tacit.protocols.shared.reports.numbers import count_records, reporting_records
-from tacit.protocols.shared.threats import LOCAL, LOCAL_PAGE
+from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
+from tacit.protocols.shared.reports.turns import count_records, reporting_records
 from tacit.results.server_result import ServerResult
 
 MAX_HEIGHT = 24
@@ -193,7 +197,7 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
     scale: str = scale_setting()
 
     name = "hierarchical-auc"
-    planning_module = "tacit.protocols.hierarchical.forecast"
+    planning_module = "tacit.protocols.hierarchical.protocol"
     steps = (count_records, hadamard_reports)
     threats = staticmethod(lambda settings: ONE_ANSWER)
     law_traits = LawTraits(inexact="answers are debiased all the same", unmeasured_loss=NO_REPORTS)
@@ -308,3 +312,51 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
             "local-hierarchical": cls(6.0, 2),
             "local-hierarchical-delta": cls(8.0, 2, EveryLevel(0.01)),
         }
+
+
+BIT_HEIGHTS = (3, 4, 5, 6, 7, 8)
+"""Heights that a plan compares."""
+
+
+def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: Shape) -> Forecast:
+    """The variance of the consistent area at the expected counts (docs, section 4b).
+
+    The server takes the noise of its influences out of their squares; expected influences have
+    none, so ``product`` enters once, as the second order.
+
+    Examples
+    --------
+    >>> scenario = Scenario(40_000, 4_000, 40_000, 1.0)
+    >>> forecast = hierarchical_forecast(HierarchicalAUC(1.0, 5), scenario, Shape(0.8))
+    >>> round(forecast.standard_error, 3)
+    0.038
+    """
+    height = protocol.height_for(round(scenario.records))
+    noise = protocol.report_noise(height)
+    positives, negatives = scenario.counts(shape, 1 << height, protocol.scale)
+    classes = np.array([scenario.negatives, scenario.positives], dtype=np.float64)
+    reports = np.repeat(classes[:, np.newaxis], height, axis=-1)
+    counts = levels_of(np.stack([negatives, positives]))
+    levels = LevelCounts(classes, counts, reports / (height if noise.sampled else 1), noise)
+    leaves = consistent_counts(levels)
+    area = consistent_area(levels, leaves)
+    alone = replace(area, product=np.zeros_like(area.product))
+    first = float(privacy_variance(levels, alone, leaves))
+    variance = first + float(area.product) + placement((positives, negatives))
+    return Forecast(math.sqrt(variance), float(area.value) - shape.auc)
+
+
+def hierarchical_families(scenario: Scenario) -> list[Family]:
+    """One family, which compares heights."""
+    heights = (partial(HierarchicalAUC, scenario.epsilon, height) for height in BIT_HEIGHTS)
+    return [
+        Family(
+            accepted(heights),
+            (Trust.LOCAL,),
+            "every record's label is shown to the server",
+            tuned=True,
+        )
+    ]
+
+
+PLANNING = Planning.of_auc(hierarchical_families, hierarchical_forecast)

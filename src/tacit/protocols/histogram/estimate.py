@@ -23,14 +23,13 @@ from tacit.metrics.curves import (
     noisy_sampling_variance,
     placement_variance,
 )
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import node_variances, subtree_variances
+from tacit.metrics.trees import TreeNoise, node_variances, subtree_variances
 from tacit.privacy.cost import Cost
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
 from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
 MIN_BUCKET_IN_ERRORS = 5.0

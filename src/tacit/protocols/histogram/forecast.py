@@ -11,32 +11,37 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.local.unary import unary_variance
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.declarations.metric import AUC, Metric
+from tacit.protocol.declarations.forecast import (
+    AUC,
+    Family,
+    Forecast,
+    Metric,
+    Planning,
+    accepted,
+    placement,
+)
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
 from tacit.protocol.declarations.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.encoding.fields import bytes_sent, message_size
-from tacit.protocol.encoding.queries import encode_query
-from tacit.protocol.settings.trusts import ExactSum, Local, SecureSum
+from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
+from tacit.protocol.fields import bytes_sent, message_size
+from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
-from tacit.protocols.histogram.local.rounds import early_slots, expected_knots
+from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
 from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, query_scale
 from tacit.protocols.histogram.looking.rounds import expected_looks
-from tacit.protocols.histogram.placing import PLACING_CELLS as FIRST_COUNT_CELLS
-from tacit.protocols.histogram.placing import knots_of
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes, tree_fields
-from tacit.protocols.histogram.trees import sampled_noise, tree_noise
-from tacit.protocols.shared.fine_cells import recounted
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.histogram.trees import PLACING_CELLS as FIRST_COUNT_CELLS
+from tacit.protocols.histogram.trees import knots_of, sampled_noise, tree_noise
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.reports.turns import SLOTS
 from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS, Aim
+from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 

@@ -32,9 +32,14 @@ from tacit.protocols.histogram.looking.looks import (
     pay,
     placed,
 )
-from tacit.protocols.shared.published_knots import KNOTS
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, PUBLISHED, Influences
-from tacit.protocols.shared.sums.whole_units import units_for, whole_units
+from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.shared.influence_sum import (
+    FIXED_POINT,
+    PUBLISHED,
+    Influences,
+    units_for,
+    whole_units,
+)
 
 POSITIVES, NEGATIVES, SIZES = PUBLISHED
 

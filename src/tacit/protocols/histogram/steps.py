@@ -12,16 +12,21 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.mechanisms.choices import Choices
+from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.devices import counts_in
 from tacit.protocol.releases import Released, release
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocol.sum_bounds import planned_clients
-from tacit.protocols.shared.cell_counts import even_cell_counts, even_leaves
-from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
-from tacit.protocols.shared.reports.packed_reports import (
+from tacit.protocols.shared.cells import (
+    KNOTS,
+    even_cell_counts,
+    even_leaves,
+    placed_on,
+    published_scale,
+)
+from tacit.protocols.shared.trees.forest_reports import (
     packed_bytes,
     packed_counts,
     packed_reports,

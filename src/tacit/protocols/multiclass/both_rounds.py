@@ -11,8 +11,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.curves import lone_crowd_variance
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import consistent_leaves, node_variances
+from tacit.metrics.trees import TreeNoise, consistent_leaves, node_variances
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.multiclass.second_round import (
@@ -23,8 +22,8 @@ from tacit.protocols.multiclass.second_round import (
     FirstRound,
     number_units,
 )
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
-from tacit.protocols.shared.trees.forest_areas import Areas
+from tacit.protocols.shared.influence_sum import FIXED_POINT
+from tacit.protocols.shared.trees.forests import Areas
 
 CLEAR_ERRORS = 3.0
 """Standard errors of its noise that are taken off a cell's count before it may be a crowd."""

@@ -18,16 +18,14 @@ from tacit.protocol.declarations.audits import (
     AuditCase,
     AuditTrial,
     LabelAttack,
+    LawTraits,
     SelfTestCases,
     cases_of,
 )
-from tacit.protocol.declarations.laws import LawTraits
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.settings.trusts import Local, trust_of
-from tacit.protocols.shared.declared import NO_REPORTS
-from tacit.protocols.shared.threats import forest_model
-from tacit.protocols.shared.trees.forest_declared import ForestDeclarations
+from tacit.protocol.declarations.trust import Local, Trust, trust_of
+from tacit.protocols.shared.declared import NO_REPORTS, forest_model
+from tacit.protocols.shared.trees.forest_protocol import ForestDeclarations
 
 PUBLISHED = (
     "Of every class the noisy distributions of its score, in the class and in all others, and both "

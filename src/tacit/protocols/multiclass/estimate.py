@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import PROBABILITY
-from tacit.metrics.calibrating.calibration import debiased_ece
+from tacit.data.units import PROBABILITY
+from tacit.metrics.calibration import debiased_ece
 from tacit.metrics.cells.binning import Buckets, bucket_means
-from tacit.protocols.shared.trees.forest_areas import Areas, area_variance
-from tacit.protocols.shared.trees.forests import Forest
-from tacit.results.class_sizes import class_too_small, is_class_too_small
+from tacit.protocols.shared.trees.forests import Areas, Forest, area_variance
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
+from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.parts.breakdown import Breakdown, Part
 from tacit.results.server_result import ServerResult
 

@@ -49,10 +49,8 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Query
 from tacit.protocol.releases import Released, release
 from tacit.protocols.shared.class_scores import one_against_rest
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, Influences
-from tacit.protocols.shared.sums.whole_units import units_for, whole_units
-from tacit.protocols.shared.trees.forest_areas import area_depth
-from tacit.protocols.shared.trees.forests import Forest
+from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences, units_for, whole_units
+from tacit.protocols.shared.trees.forests import Forest, area_depth
 
 OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
 """Fields of the query: the part of each class's own records, and of all others, below every inner

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.declarations.audits import AuditCase, cases_of
-from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations.audits import AuditCase, LawTraits, cases_of
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocols.paired.noise import SHARED
 from tacit.protocols.shared.declared import ReportDeclarations

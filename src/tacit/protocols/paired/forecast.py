@@ -12,7 +12,7 @@ from tacit.protocol.declarations.forecast import Family, Forecast, Planning
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.traffic import Traffic, measured_rounds, traffic_of_rounds
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.encoding.fields import encode
+from tacit.protocol.fields import encode
 from tacit.protocols.paired.estimate import area_shared_covariance, matching_variance
 from tacit.protocols.paired.kernels import Area
 from tacit.protocols.paired.noise import RESPONSE, count_variance

@@ -20,7 +20,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.mechanisms.choices import UniformIntegers
+from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
@@ -52,7 +52,7 @@ from tacit.protocols.paired.kernels import (
     Kendall,
     paired_values,
 )
-from tacit.protocols.paired.matching import SEED_BOUND, check_seats, drawn_seats, seated_pairs
+from tacit.protocols.paired.mpc import SEED_BOUND, check_seats, drawn_seats, seated_pairs
 from tacit.protocols.paired.noise import (
     BEST,
     LAPLACE,
@@ -67,8 +67,7 @@ from tacit.protocols.paired.noise import (
     kernel_width,
     noisy_counts,
 )
-from tacit.protocols.shared.reports.pair_kernels import KERNELS
-from tacit.protocols.shared.reports.symbols import Axis, SymbolSpace, second_values
+from tacit.protocols.shared.reports.pair_kernels import KERNELS, Axis, SymbolSpace, second_values
 from tacit.results.curves.curve import UNIT
 from tacit.results.server_result import ServerResult
 

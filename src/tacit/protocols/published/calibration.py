@@ -23,14 +23,19 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import consistent_leaves
+from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.privacy.cost import Cost
-from tacit.privacy.mechanisms.choices import Choices
+from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, step
-from tacit.protocol.declarations.audits import SAMPLED_DRAWS, AuditCase, cases_of
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.audits import (
+    SAMPLED_DRAWS,
+    AuditCase,
+    ErrorCase,
+    LawTraits,
+    cases_of,
+)
+from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, trust_setting
 from tacit.protocol.releases import (
     Fields,
     Sums,
@@ -42,11 +47,9 @@ from tacit.protocol.releases import (
 )
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocol.settings.trusts import ExactSum, Local, SecureSum, trust_setting
 from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.histogram.estimate import result_from_tree
-from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.histogram.server import one_tree, reported_tree
+from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import (
     FIRST_CELLS,
     agreed_height,

@@ -28,11 +28,12 @@ from tacit.protocol.declarations.audits import (
     SUMS,
     AuditCase,
     AuditTrial,
+    ErrorCase,
     LabelAttack,
+    LawTraits,
     SelfTestCases,
     cases_of,
 )
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.fedauc.allocation import (
@@ -43,18 +44,21 @@ from tacit.protocols.fedauc.allocation import (
     fixed_allocation,
     orthogonal_allocation,
 )
-from tacit.protocols.fedauc.declared import ADDITIVE_COPIES
-from tacit.protocols.fedauc.server import (
+from tacit.protocols.fedauc.declared import (
+    ADDITIVE_COPIES,
+    FLIPPED_LABELS,
+    NOISY_SUMS,
+    check_fraction,
+)
+from tacit.protocols.fedauc.protocol import (
     divided_by_influence,
     noisy_sums,
     ranked_scores,
     result_of_sums,
 )
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
-from tacit.protocols.fedauc.threats import FLIPPED_LABELS, NOISY_SUMS
-from tacit.protocols.fedauc.trusts import check_fraction
+from tacit.protocols.shared.rank_noise import PAIR, RESPONSE, STAIRCASE, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import Flipped
-from tacit.protocols.shared.sums.rank_noise import PAIR, RESPONSE, STAIRCASE, RankNoise
 
 
 @dataclass(frozen=True)
@@ -275,9 +279,9 @@ class PublishedFedAUC(Protocol):
 
     def label_attacks(self) -> tuple[LabelAttack, ...]:
         """Labels guessed from the scores that the server receives."""
-        from tacit.protocols.shared import score_attacks
+        from tacit.protocols.shared import declared
 
-        return (score_attacks.guesses_from_ascending_scores,)
+        return (declared.guesses_from_ascending_scores,)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
@@ -374,9 +378,9 @@ class PublishedResponseAUC(Protocol):
 
     def label_attacks(self) -> tuple[LabelAttack, ...]:
         """Labels guessed from the scores that the server receives."""
-        from tacit.protocols.shared import score_attacks
+        from tacit.protocols.shared import declared
 
-        return (score_attacks.guesses_from_ascending_scores,)
+        return (declared.guesses_from_ascending_scores,)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

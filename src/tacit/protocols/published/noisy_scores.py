@@ -19,11 +19,10 @@ from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.grids import power_of_two_grid
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations.audits import AuditCase, LabelAttack
-from tacit.protocol.declarations.laws import ErrorCase
+from tacit.protocol.declarations.audits import AuditCase, ErrorCase, LabelAttack
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.score_range import UNIT_INTERVAL
+from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tacit.protocols.baselines import check_classes
 from tacit.results.server_result import ServerResult
 
@@ -125,7 +124,7 @@ class NoisyScores(Protocol):
 
     def label_attacks(self) -> tuple[LabelAttack, ...]:
         """Labels guessed from the noisy scores that the server receives."""
-        from tacit.protocols.shared.score_attacks import guesses_from_noisy_scores
+        from tacit.protocols.shared.declared import guesses_from_noisy_scores
 
         return (guesses_from_noisy_scores,)
 

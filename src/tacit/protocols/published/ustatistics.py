@@ -23,8 +23,7 @@ from tacit.protocol.declarations.audits import DELTA, AuditCase, cases_of
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.hierarchical.estimate import LevelArea, LevelCounts
 from tacit.protocols.hierarchical.protocol import EveryLevel, HierarchicalAUC
-from tacit.protocols.shared.reports.pair_kernels import PairTables
-from tacit.protocols.shared.reports.symbols import SymbolSpace
+from tacit.protocols.shared.reports.pair_kernels import PairTables, SymbolSpace
 from tacit.protocols.ustatistic.kernels import Collision, Gini, Kendall, Own
 from tacit.protocols.ustatistic.protocol import UStatistic
 

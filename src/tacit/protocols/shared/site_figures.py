@@ -10,12 +10,12 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import LOG_ODDS, PROBABILITY
-from tacit.metrics.calibrating.calibration_line import Fitted, calibration_line
+from tacit.data.units import LOG_ODDS, PROBABILITY
+from tacit.metrics.logistic import Fitted, calibration_line
 from tacit.metrics.sites import LEAST_SITES
-from tacit.results.class_sizes import class_too_small, is_class_too_small
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
+from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.parts.sites import SiteFigure, Sites
 from tacit.results.server_result import ServerResult
 

@@ -14,7 +14,6 @@ from tacit.protocol.declarations.forecast import Family, Forecast, Planning
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.shared.reports.turns import SLOTS
-from tacit.protocols.two_round.estimate import Result
 from tacit.protocols.two_round.first_round import (
     CELLS,
     FirstRound,
@@ -23,7 +22,7 @@ from tacit.protocols.two_round.first_round import (
     first_round_slots,
 )
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.protocols.two_round.second_round import Influence
+from tacit.protocols.two_round.second_round import Influence, Result
 
 TAILORING = 2**20
 """Number of records for which reports are tailored, for every real number of records."""

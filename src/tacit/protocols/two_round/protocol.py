@@ -33,13 +33,12 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.declarations.audits import AuditCase, cases_of
-from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations.audits import AuditCase, LawTraits, cases_of
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.shared.declared import NO_REPORTS, ReportDeclarations
+from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
 from tacit.protocols.shared.reports.turns import (
     Turns,
     drawn_turns,
@@ -53,11 +52,19 @@ from tacit.protocols.shared.reports.turns import (
     reports_of,
     take_turn,
 )
-from tacit.protocols.shared.threats import LOCAL, LOCAL_PAGE
-from tacit.protocols.two_round.assignment import RoundAssignment, assigned_rounds
-from tacit.protocols.two_round.estimate import Result, result_of, several_result
-from tacit.protocols.two_round.first_round import FirstRound, first_round_slots
-from tacit.protocols.two_round.second_round import Influence, reported_numbers
+from tacit.protocols.two_round.first_round import (
+    FirstRound,
+    RoundAssignment,
+    assigned_rounds,
+    first_round_slots,
+)
+from tacit.protocols.two_round.second_round import (
+    Influence,
+    Result,
+    reported_numbers,
+    result_of,
+    several_result,
+)
 
 ONE_REPLICATE = 2**26
 """Stated size of a replicate: replicates use the same turns, so they run one at a time."""

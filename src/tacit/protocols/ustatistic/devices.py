@@ -9,8 +9,8 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
-from tacit.privacy.local.symbols import SymbolResponse
-from tacit.privacy.mechanisms.choices import Bits
+from tacit.privacy.local.response import SymbolResponse
+from tacit.privacy.mechanisms.response import Bits
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.devices import (
     Booleans,
@@ -22,7 +22,7 @@ from tacit.protocol.devices import (
     output_counts,
     spread_of,
 )
-from tacit.protocols.shared.reports.symbols import Axis
+from tacit.protocols.shared.reports.pair_kernels import Axis
 from tacit.protocols.shared.reports.turns import ragged_of
 
 SYMBOL_BYTES = 2

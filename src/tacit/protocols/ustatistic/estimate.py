@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
-from tacit.privacy.local.symbols import SymbolResponse
+from tacit.privacy.local.response import SymbolResponse
 from tacit.protocol.conversation import Reply
 from tacit.protocol.devices import counts_in
 from tacit.protocols.shared.reports.pair_kernels import PairTables

@@ -18,8 +18,13 @@ from numpy.typing import ArrayLike
 
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
 from tacit.protocol.settings.choices import Choice
-from tacit.protocols.shared.reports.pair_kernels import KERNELS, PairKernel, user_kernel
-from tacit.protocols.shared.reports.symbols import Axis, Column
+from tacit.protocols.shared.reports.pair_kernels import (
+    KERNELS,
+    Axis,
+    Column,
+    PairKernel,
+    user_kernel,
+)
 from tacit.results.curves.curve import UNIT
 
 MIN_BINS = 2

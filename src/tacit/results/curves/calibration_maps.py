@@ -11,8 +11,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats
-from tacit.metrics.calibrating.platt import log_odds
 from tacit.metrics.cells.binning import checked_edges, checked_unit
+from tacit.metrics.logistic import log_odds
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import PROBABILITY, REAL, check_unit
-from tacit.metrics.calibrating.calibration import (
+from tacit.data.units import PROBABILITY, REAL, check_unit
+from tacit.metrics.calibration import (
     bayesian_binning,
     histogram_binning,
     isotonic,
 )
-from tacit.metrics.calibrating.platt import platt
 from tacit.metrics.cells.binning import (
     Counts,
     ScoreCells,
     checked_numbers,
     checked_scores,
 )
+from tacit.metrics.logistic import platt
 from tacit.results.curves.calibration_maps import Curve, Lines, Logistic, Steps
 from tacit.results.curves.score_axis import in_unit_interval
 

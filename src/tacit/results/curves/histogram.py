@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.calibrating.calibration import (
+from tacit.metrics.calibration import (
     CalibrationFigures,
     DebiasedError,
     calibration_figures,
@@ -34,13 +34,18 @@ from tacit.metrics.rates import (
     false_positive_rate,
     positive_fraction,
 )
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.results.curves.bands import Band, PrecisionRecall, Reliability
+from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.calibrator import Calibrator
-from tacit.results.curves.curve import UNIT, Curve
+from tacit.results.curves.curve import (
+    UNIT,
+    Band,
+    Curve,
+    PrecisionRecall,
+    Reliability,
+    SmoothCurves,
+    rates_entry,
+)
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis, in_unit_interval
-from tacit.results.curves.smooth_curves import SmoothCurves
-from tacit.results.curves.threshold_rates import rates_entry
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
     Estimate,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import LOG_ODDS, PROBABILITY, RANGES, REAL, converted
+from tacit.data.units import LOG_ODDS, PROBABILITY, RANGES, REAL, converted
 from tacit.metrics.cells.score_scale import EVEN, ScoreScale, named_scale
 from tacit.metrics.rates import reaching
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures.functional import Functional
-from tacit.metrics.measures.quotients import fieller_bounds
+from tacit.metrics.measures.functional import Functional, fieller_bounds
 from tacit.results.estimate import Interval
 from tacit.results.measures.measure import (
     EVERYWHERE,

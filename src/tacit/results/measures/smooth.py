@@ -11,13 +11,15 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.metrics.measures.functional import both
-from tacit.metrics.measures.inverted_tests import Accepted, accepted, even_normals
 from tacit.metrics.measures.operating_points import quantiles
 from tacit.metrics.measures.smooth_calibration import (
+    Accepted,
     Distances,
     SmoothCalibration,
+    accepted,
     distances,
     even_distances,
+    even_normals,
     smooth_calibration,
     spline,
 )
@@ -52,8 +54,8 @@ def distance_measures(view: CellView) -> Named:
 
     A distance is no smooth figure: where the curve meets the diagonal, noise can only add to it.
     So intervals hold the distances of curves whose noisy estimates are as far away as the fitted
-    one (``inverted_tests``); they reach 0 where noise alone would. Noise is that of the published
-    law, and costs no privacy.
+    one (``smooth_calibration``); they reach 0 where noise alone would. Noise is that of the
+    published law, and costs no privacy.
     """
     fitted = smooth_calibration(view.counts, view.log_odds)
     if fitted is None:

@@ -10,10 +10,10 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import LOG_ODDS, PROBABILITY, converted
+from tacit.data.units import LOG_ODDS, PROBABILITY, converted
 from tacit.metrics.measures.functional import Functional
 from tacit.metrics.measures.operating_points import quantiles
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 

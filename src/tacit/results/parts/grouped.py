@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tacit.privacy.composition import OF_PERSON
 from tacit.privacy.cost import Cost, cost_line
-from tacit.privacy.persons import OF_PERSON
-from tacit.results.drawing.html_table import html_table
 from tacit.results.estimate import (
     RECORDS_INTERVAL,
     Estimate,
@@ -20,6 +19,7 @@ from tacit.results.evaluation import Evaluation
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.missing import LeftOut
 from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.text import html_table
 
 SCHEMA = "tacit-groups/1"
 """The version of the JSON of evaluations by group."""

@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tacit.data.scaling.units import PROBABILITY
-from tacit.metrics.errors.laws import law_of
+from tacit.data.units import PROBABILITY
+from tacit.metrics.errors import law_of
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
-from tacit.results.measures.clinic import THRESHOLDS
-from tacit.results.saved.histogram_entry import histogram_of
+from tacit.results.evaluation_entries import histogram_of
+from tacit.results.measures.applied import THRESHOLDS
 from tacit.results.saved.reading import Result, number, parsed
-from tacit.results.shuffled import Shuffled
 from tacit.results.traffic import Traffic
 
 NO_LIMITS = (None, None)

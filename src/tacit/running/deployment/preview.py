@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.scaling.units import LOG_ODDS, PERCENT, UNITS, converted, outside
+from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
 from tacit.ledger.accounts import StepCost
 from tacit.ledger.ledger import Ledger, Limit
+from tacit.privacy.composition import person_line
 from tacit.privacy.cost import Adjacency, Cost, amount_line
-from tacit.privacy.persons import person_line
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.running.persons import counted_clients
-from tacit.running.session.party.accounts import limit_line
+from tacit.running.session.party.debits import limit_line
 from tacit.running.session.party.service import PartyDesk
 from tacit.running.units import for_plan
 

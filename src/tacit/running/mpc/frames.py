@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from numpy.typing import NDArray
 
 from tacit.data.batches.ragged import Ragged
-from tacit.protocol.encoding.fields import MessageError, decode, encode
+from tacit.protocol.fields import MessageError, decode, encode
 from tacit.wire import Header
 
 MAX_HEADER_BYTES = 2**20

@@ -29,7 +29,7 @@ from tacit.running.mpc.processes import (
 )
 from tacit.running.mpc.spu import library
 from tacit.running.mpc.transport import Session
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import SignedMessageError
 from tacit.running.simulation import Run
 

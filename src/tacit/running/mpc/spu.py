@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import SEED_BYTES, known_summands, words_of
+from tacit.crypto.secure_sum.masking import SEED_BYTES, known_summands, words_of
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
 
 FRACTION_BITS = 18

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from tacit.crypto.secure_sum.graph import default_colluders
-from tacit.data.scaling.units import UNITS
+from tacit.data.units import UNITS
+from tacit.privacy.composition import MAX_RECORDS as MAX_PER_PERSON
+from tacit.privacy.composition import of_person
 from tacit.privacy.cost import Cost
-from tacit.privacy.persons import MAX_RECORDS as MAX_PER_PERSON
-from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import MAX_RECORDS, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import SettingError, protocol_of

@@ -13,7 +13,7 @@ from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.terms import SESSION_BYTES, SumTerms
 from tacit.data.batches.ragged import Ragged
 from tacit.protocol.conversation import Layout, Query, Reply
-from tacit.protocol.encoding.sum_widths import layout_of, runs_of
+from tacit.protocol.fields import layout_of, runs_of
 from tacit.running.session.messages import Agreement
 
 LARGEST_WORD = 2**63 - 1

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.metrics.hadamard import hadamard_bits
 from tacit.privacy.local.bounded import GridReport, SlidingWindow
-from tacit.privacy.local.symbols import SymbolResponse
+from tacit.privacy.local.response import SymbolResponse, hadamard_bits
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol

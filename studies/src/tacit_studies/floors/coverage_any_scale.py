@@ -28,7 +28,7 @@ from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
 from tacit_studies.floors.counted_runs import simulated_results

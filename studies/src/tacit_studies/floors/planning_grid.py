@@ -16,12 +16,11 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
-from tacit.planning.families import best_settings, families
+from tacit.planning.searching import best_settings, families
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.forecast import Family
-from tacit.protocol.declarations.metric import AREA, ECE, Metric
+from tacit.protocol.declarations.forecast import AREA, ECE, Family, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocols.histogram.calibration_errors import ece_of
+from tacit.protocols.histogram.figure_forecast import ece_of
 from tacit.running.evaluating import evaluate, repeat
 from tacit_studies.measuring import Bench, Job, quotient
 from tacit_studies.rows import Measured, Row, Target

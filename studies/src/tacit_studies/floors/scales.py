@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.data.scaling.units import PROBABILITY
+from tacit.data.units import PROBABILITY
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocols.published.dpauc.noises import Laplace, RandomisedResponse
+from tacit.protocols.published.dpauc.declared import Laplace, RandomisedResponse
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit_studies.measuring import IID, NON_IID, Bench, Job, Split, centre, standard_deviation
 from tacit_studies.references import dpauc as paper

@@ -21,7 +21,7 @@ from tacit.data.clients import Clients
 from tacit.metrics import ranking
 from tacit.metrics.rates import RATES, reaching
 from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocol.settings.trusts import ExactSum, Local
+from tacit.protocol.declarations.trust import ExactSum, Local
 from tacit.protocols.published.calibration import LevelSum, PublishedHistogram
 from tacit.results.curves.histogram import Histogram
 from tacit.running.evaluating import repeat

@@ -14,7 +14,7 @@ import numpy as np
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings.trusts import SecureSum
+from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram

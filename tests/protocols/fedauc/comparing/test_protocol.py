@@ -20,7 +20,7 @@ from tacit.privacy.cost import NOTHING
 from tacit.privacy.local.response import response_variance
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Query
-from tacit.protocol.encoding.queries import decode_query, encode_query
+from tacit.protocol.values import decode_query, encode_query
 from tacit.protocols.fedauc.comparing.noise import (
     PLAUSIBLE_DIFFERENCE,
     PLAUSIBLE_RATE,

@@ -9,7 +9,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocols.fedauc.hidden_ranks.mpc import (
+from tacit.protocols.fedauc.hidden_ranks import (
     RANKS,
     compared_scores,
     noisy_hidden_rank_sums,
@@ -17,7 +17,7 @@ from tacit.protocols.fedauc.hidden_ranks.mpc import (
     rank_together,
 )
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

@@ -19,15 +19,16 @@ from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocol.declarations.threats import asked_views
-from tacit.protocols.fedauc.secure_sums.protocol import (
+from tacit.protocols.fedauc.secure_sums import (
+    FirstRound,
+    divided,
     keep_ranks,
     residual_noise,
     sensitivity,
     summed_rank_pairs,
     summed_residuals,
 )
-from tacit.protocols.fedauc.secure_sums.rounds import FirstRound, divided
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.influence_sum import units_for
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.protocols.histogram.losses import Recorder

@@ -9,7 +9,7 @@ import pytest
 
 from tacit import DPAUC, ClientState, evaluate, repeat
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.published.dpauc.noises import Gaussian, Laplace, RandomisedResponse
+from tacit.protocols.published.dpauc.declared import Gaussian, Laplace, RandomisedResponse
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate

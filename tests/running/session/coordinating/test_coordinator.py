@@ -13,9 +13,9 @@ import pytest
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, worst_case
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.published.fhe.protocol import FheAUC
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import (
     COORDINATOR,
     KIND_POSITION,

@@ -17,15 +17,19 @@ from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocol.registry import protocol_of
-from tacit.protocol.settings.trusts import SecureSum
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
-from tacit.protocols.private_groups.protocol import GroupedHistogram
+from tacit.protocols.private_groups import GroupedHistogram
 from tacit.running.deployment.preview import check_records, doubts
-from tacit.running.session.coordinating.coordinator import RunError
-from tacit.running.session.party.columns import NO_GROUP_COLUMN, columns_misfit, read_records
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.debits import fingerprint
-from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.party_file import (
+    NO_GROUP_COLUMN,
+    PartyFile,
+    columns_misfit,
+    read_records,
+)
 from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate

@@ -17,19 +17,18 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients, FedAUC, PublishedFedAUC, read
-from tacit.crypto.homomorphic import messages as sealed_counts
+from tacit.crypto.homomorphic import keys as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.ledger.entries import DEBIT
 from tacit.ledger.ledger import Ledger, RepeatedError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
-from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.published.fhe.bfv import ExactParty
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
-from tacit.running.session.coordinating.result import concluded
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import (
     COORDINATOR,
     MARK_POSITION,
@@ -50,6 +49,7 @@ from tacit.running.session.party.service import (
 )
 from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.result import concluded
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity

@@ -1,36 +1,54 @@
-"""EncryptedClassAUC: one-versus-rest AUCs of several classes, from masked counts."""
+"""EncryptedClassAUC: one-versus-rest AUCs of several classes, from masked counts.
+
+Predictions for EncryptedClassAUC, which adds no noise.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
+from tacit.crypto.homomorphic.keys import PACKED_BYTES, Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.categories import MAX_CATEGORIES
 from tacit.data.clients import Clients
+from tacit.metrics.curves import cell_area
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
+from tacit.protocol.declarations.forecast import (
+    Family,
+    Forecast,
+    Metric,
+    Planning,
+    accepted,
+    placement,
+)
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.traffic import Traffic, round_seconds
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.fields import message_size
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted.classes.result import (
+from tacit.protocols.encrypted.classes.steps import (
+    STEPS,
     UNWEIGHTED_NOTE,
     ClassesRevealed,
+    on_masked_classes,
     result_by_class,
 )
-from tacit.protocols.encrypted.classes.steps import STEPS, on_masked_classes
 from tacit.protocols.encrypted.declared import ClassDeclarations
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY, HiddenAUC
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
-from tacit.protocols.encrypted.masked.steps import SeenSession
+from tacit.protocols.encrypted.masked.steps import BOX_BYTES, SeenSession
 from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS
 from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RefusedAnswer, Seat, pin
 from tacit.protocols.shared.class_scores import scores_by_class
@@ -104,7 +122,7 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
     figure = MACRO_AUC
     categories_setting = "classes"
     scores_by_class = True
-    planning_module = f"{__package__}.forecast"
+    planning_module = __name__
     state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, ClassesRevealed)
 
     def __post_init__(self) -> None:
@@ -197,3 +215,75 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
             auc(scores[:, number], (classes == number).astype(np.int8))
             for number in range(len(self.classes))
         ]
+
+
+ROUNDS = 4
+"""Introductions, the secret, masked counts, and the figures."""
+FIGURES_BYTES, FIGURE_BYTES = 25, 16
+"""Of a client's last reply: its fields, and an AUC with its half-range."""
+
+
+def classes_forecast(protocol: EncryptedClassAUC, scenario: Scenario, shape: Shape) -> Forecast:
+    """No noise: straight lines between thresholds, and unknown positions of records between them.
+
+    Positions of records in the scores of different classes are taken to be independent, so that the
+    error of a mean of C AUCs is that of one over ``sqrt(C)``; the bias is the same in all. The
+    interval of a result assumes neither and is the mean of the certain ranges.
+
+    A class has no AUC where ``P (M - P)`` is too small beside the bound of records squared.
+    """
+    if not protocol.masked_scheme.accepts(scenario.positives * scenario.negatives):
+        return Forecast(math.inf)
+    cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
+    error = math.sqrt(placement(cells) / scenario.classes)
+    return Forecast(error, float(cell_area(*cells)) - shape.auc)
+
+
+def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:
+    """One: an aggregator that follows the protocol."""
+    if metric != Metric.of_figure(EncryptedClassAUC.figure):
+        return []
+    sized = partial(EncryptedClassAUC, classes=scenario.class_names, most_records=scenario.records)
+    return [
+        Family(
+            accepted([sized]),
+            (Trust.ENCRYPTED,),
+            "there is no differential privacy: the AUCs of all classes are released as they are, "
+            "epsilon is not kept, and an aggregator that colludes with a client learns everything",
+            metric,
+            rough=lambda protocol, scenario: replace(protocol, most_records=scenario.records),
+        )
+    ]
+
+
+def classes_traffic(protocol: EncryptedClassAUC, scenario: Scenario) -> Traffic:
+    """Masked values of all classes, by their sizes.
+
+    Examples
+    --------
+    >>> protocol = EncryptedClassAUC(("a", "b", "c"), 100, most_records=1000)
+    >>> classes_traffic(protocol, Scenario(1000, 300, 10, 1.0, 3)).rounds
+    4
+    """
+    classes = len(protocol.classes)
+    # the first party's boxes for all others
+    boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
+    sent = (
+        message_size(introduction=PACKED_BYTES)
+        + message_size(boxes=boxes)
+        + message_size(counts=classes * protocol.masked_scheme.upload_bytes)
+        + FIGURES_BYTES
+        + FIGURE_BYTES * classes
+    )
+    return Traffic(round(sent), ROUNDS, round_seconds(ROUNDS, scenario))
+
+
+PLANNING = Planning(
+    classes_families,
+    lambda protocol, scenario, shape, metric: (
+        classes_forecast(protocol, scenario, shape)
+        if metric == Metric.of_figure(protocol.figure)
+        else None
+    ),
+    classes_traffic,
+)

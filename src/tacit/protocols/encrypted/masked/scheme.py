@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.crypto.masking.field import Elements, Field, MaskedValueError
+from tacit.crypto.masking import Elements, Field, MaskedValueError
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import Certain
 

@@ -9,8 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from tacit.crypto.homomorphic.keys import derived
-from tacit.crypto.masking.field import Elements, Field, MaskedValueError, log_uniform
-from tacit.crypto.masking.masks import Pairing, pair_masks, total_mask
+from tacit.crypto.masking import (
+    Elements,
+    Field,
+    MaskedValueError,
+    Pairing,
+    log_uniform,
+    pair_masks,
+    total_mask,
+)
 from tacit.protocols.encrypted.counts import Certain, Counts
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,

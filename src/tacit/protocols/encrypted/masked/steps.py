@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting, Member
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource

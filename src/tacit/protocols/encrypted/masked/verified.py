@@ -43,8 +43,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.crypto.masking.field import Elements, Field, MaskedValueError
-from tacit.crypto.masking.masks import summed_masks
+from tacit.crypto.masking import Elements, Field, MaskedValueError, summed_masks
 from tacit.protocols.encrypted.masked.scheme import FORMS, SEED_BYTES, Words, forms
 
 REFUSED = (

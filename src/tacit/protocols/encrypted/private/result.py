@@ -11,8 +11,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.curves import cell_influences, lone_crowd_variance, noisy_sampling_variance
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import consistent_leaves
+from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.conversation import Conversation, Query, Reply, View
@@ -28,11 +27,9 @@ from tacit.protocols.encrypted.private.steps import (
     tied_variance,
 )
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
-from tacit.protocols.shared.sums.noise_shares import answered_clients
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.influence_sum import FIXED_POINT, answered_clients, units_for
 from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
 NOBODY_COLLUDES = (

@@ -27,9 +27,8 @@ from tacit.protocols.histogram.looking.looks import (
 )
 from tacit.protocols.histogram.looking.seen import Seen
 from tacit.protocols.histogram.second_round import influences_of
-from tacit.protocols.shared.fine_cells import best_scales
-from tacit.protocols.shared.zoomed_cells import zoomed
-from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
+from tacit.protocols.shared.zoomed_cells import best_scales, zoomed
+from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 
 MORE_PARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 """Parts of epsilon that another look may get; 0 for none."""

@@ -23,8 +23,7 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
-from tacit.protocols.shared.cell_counts import even_cell_counts
-from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
+from tacit.protocols.shared.cells import KNOTS, even_cell_counts, placed_on, published_scale
 
 PARTS = 40
 """Number of equal parts of epsilon; a query names how many of them it costs."""

@@ -1,9 +1,15 @@
-"""FheAUC: the AUC under homomorphic encryption, by Baykara et al. (2024)."""
+"""FheAUC: the AUC under homomorphic encryption, by Baykara et al. (2024).
+
+Predictions for FheAUC, which adds no noise. Who sees what when an aggregator computes the AUC from
+ciphertexts.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
@@ -11,13 +17,17 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Step
-from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations.audits import LawTraits
+from tacit.protocol.declarations.forecast import Forecast, Planning
+from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.traffic import Traffic, round_seconds
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice, chosen
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted.declared import HiddenDeclarations
+from tacit.protocols.encrypted.declared import LYING, PAGE, HiddenDeclarations, told_to_parties
+from tacit.protocols.encrypted.forecast import hidden_family, hidden_forecast
 from tacit.protocols.encrypted.hidden import MALICIOUS, PAPER_THRESHOLDS, SEMI_HONEST, HiddenAUC
 from tacit.protocols.encrypted.sessions import (
     AGGREGATOR,
@@ -26,8 +36,6 @@ from tacit.protocols.encrypted.sessions import (
     Seat,
     pin,
 )
-from tacit.protocols.encrypted.threats import told_to_parties
-from tacit.protocols.published.fhe import threats
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.ckks import (
     ApproximateAggregator,
@@ -36,6 +44,26 @@ from tacit.protocols.published.fhe.ckks import (
 )
 from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale
 from tacit.protocols.published.fhe.steps import CHECKED_STEPS, STEPS, on_ciphertexts
+
+SEMI_HONEST_AGGREGATOR = ThreatModel(
+    "The aggregator must not collude with any party: every party has the secret key. Parties "
+    "follow the protocol.",
+    "The aggregator sees ciphertexts only, and the AUC to seven places and its certain range "
+    "to three digits because the parties tell it; with only hundreds of records the class "
+    "totals may follow from that.",
+    "The AUC and its certain range, and the product of the two class totals within a factor of "
+    "4; where fewer than 65,536 records were agreed on, parties may work that product out.",
+    "The AUC is exact but for encoding: encryption hides who contributed what on the way, and "
+    "nothing of what follows from the figure itself.",
+    PAGE,
+)
+
+MALICIOUS_AGGREGATOR = replace(
+    SEMI_HONEST_AGGREGATOR,
+    trust="The aggregator must not collude with any party: every party has the secret key. It may "
+    f"compute wrongly; the parties' checks are there to notice that. {LYING}",
+)
+
 
 SHARES = 4
 """Of each count in a checked run."""
@@ -132,7 +160,7 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
     )
 
     name = "published-fhe"
-    planning_module = f"{__package__}.forecast"
+    planning_module = __name__
     title_settings = ("scheme",)
     state_types = (
         Seat,
@@ -210,7 +238,7 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
         """The threat model of these settings."""
         scheme = chosen("scheme", settings.get("scheme", Bfv()), (Bfv, Ckks))
-        by_adversary = threats.MALICIOUS if scheme == Bfv(MALICIOUS) else threats.SEMI_HONEST
+        by_adversary = MALICIOUS_AGGREGATOR if scheme == Bfv(MALICIOUS) else SEMI_HONEST_AGGREGATOR
         return told_to_parties(by_adversary, settings, "ciphertexts")
 
     @property
@@ -229,3 +257,31 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         return {
             f"published-fhe-{scheme}": cls(9, scheme, most_records=64) for scheme in ("bfv", "ckks")
         }
+
+
+CIPHERTEXT_BYTES = 197_000
+"""What a client sends of one encrypted polynomial with keys and introductions; measured."""
+CIPHERTEXT_SECONDS, KEY_SECONDS = 0.001, 0.6
+"""The aggregator's time for a client's ciphertext, and making keys once; measured."""
+
+
+def fhe_forecast(protocol: FheAUC, scenario: Scenario, shape: Shape) -> Forecast:
+    """That of exact figures, where there are enough pairs for the agreed bound of records."""
+    is_small = 2 * scenario.positives * scenario.negatives < protocol.most_records**2 / 1024
+    if is_small and Scale.fitting(protocol.most_records).width > 1:
+        return Forecast(math.inf)
+    return hidden_forecast(protocol, scenario, shape)
+
+
+def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> Traffic:
+    """One or two ciphertexts a client by measured sizes: a dry run would need TenSEAL and keys."""
+    rounds = 5 if protocol.checked else 4
+    runs = 1 if Scale.fitting(protocol.most_records).moduli == 1 and not protocol.checked else 2
+    computing = KEY_SECONDS + runs * CIPHERTEXT_SECONDS * scenario.clients
+    return Traffic(runs * CIPHERTEXT_BYTES, rounds, round_seconds(rounds, scenario) + computing)
+
+
+PLANNING = Planning.of_auc(
+    partial(hidden_family, partial(FheAUC, scheme=Bfv(MALICIOUS))), fhe_forecast, fhe_traffic
+)
+"""Of a malicious aggregator; for another one ``EncryptedAUC`` takes a hundredth of the bytes."""

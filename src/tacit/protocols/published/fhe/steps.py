@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import FIRST, SECRET_BYTES, Introduction, Meeting, Member
-from tacit.crypto.homomorphic.messages import EVERYBODY, Kind, read, write
+from tacit.crypto.homomorphic.keys import (
+    EVERYBODY,
+    FIRST,
+    SECRET_BYTES,
+    Introduction,
+    Kind,
+    Meeting,
+    Member,
+    read,
+    write,
+)
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource

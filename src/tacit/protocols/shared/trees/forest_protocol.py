@@ -1,25 +1,35 @@
-"""What protocols share whose records count in a forest: settings, guarantee, and the round."""
+"""What protocols share whose records count in a forest: settings, guarantee, and the round.
+
+What every protocol of forests declares alike: its laws, its errors and who sees what.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.protocol.conversation import Conversation, Protocol, Query, Step
+from tacit.protocol.declarations.audits import ErrorCase
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
 from tacit.protocol.releases import Sums, ask, check_shares
 from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings.score_range import check_scores_in_unit_interval
-from tacit.protocol.settings.trusts import Each, ExactSum, Local, SecureSum, trust_setting
+from tacit.protocol.settings.scaled import (
+    ScaledScores,
+    check_scores_in_unit_interval,
+    scale_setting,
+)
+from tacit.protocols.shared.declared import forest_model
 from tacit.protocols.shared.site_figures import has_sites
 from tacit.protocols.shared.trees.forest_reports import (
     forest_reports,
@@ -245,3 +255,35 @@ class ForestProtocol(ScaledScores, Protocol):
     def noiseless_value(self, clients: Clients) -> float:
         """The figure of the exact cells, at the depth that suits the noise."""
         return float(self.conclusion(self.exact_forests(clients)).value)
+
+
+class ForestDeclarations(Declarations):
+    """Laws and threats of a ``ForestProtocol``; a subclass names its cases, and what is summed."""
+
+    case_name: ClassVar[str]
+    summed: ClassVar[str]
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Every trust model."""
+        kind: Any = cls
+        return {
+            f"{cls.case_name}-exact": kind(Trust.EXACT_SUM.value),
+            cls.case_name: kind(Trust.SECURE_SUM.value, 1.0),
+            f"{cls.case_name}-replace": kind(Trust.SECURE_SUM.value, 1.0, adjacency="replace"),
+            f"{cls.case_name}-each": kind(Trust.EACH.value, 1.0),
+        }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """The forms with noise."""
+        kind: Any = cls
+        return {
+            cls.case_name: ErrorCase(kind(Trust.SECURE_SUM.value, 1.0), noticed=True),
+            f"{cls.case_name}-each": ErrorCase(kind(Trust.EACH.value, 4.0), repeats=1200),
+        }
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what."""
+        return forest_model(settings, cls.summed)

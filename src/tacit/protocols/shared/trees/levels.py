@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.errors.laws import ErrorLaw, WholeLaplaceDraws
+from tacit.metrics.errors import ErrorLaw, WholeLaplaceDraws
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 
 GROUP_FRACTIONS = np.linspace(0.3, 0.9, 13)

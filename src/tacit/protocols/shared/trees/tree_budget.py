@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import observation_fractions, subtree_variances
+from tacit.metrics.trees import TreeNoise, observation_fractions, subtree_variances
 from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_variance
 
 Levels = NDArray[np.int64]

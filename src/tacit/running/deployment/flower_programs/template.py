@@ -50,7 +50,7 @@ from tacit.running.deployment.flower_programs.programs import Flower, Program
 PREPARED = (
     "tacit.running.deployment.flower_programs.answering",
     "tacit.running.flower",
-    "tacit.running.session.coordinating.result",
+    "tacit.running.session.result",
     "flwr.cli.app",
     "flwr.supernode.cli",
     "flwr.supernode.main",

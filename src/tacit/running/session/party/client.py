@@ -12,10 +12,9 @@ from tacit.data.errors import DataError
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, View
-from tacit.protocol.encoding.fields import encode, reply_of
-from tacit.protocol.encoding.queries import decode_query
-from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocol.fields import encode, reply_of
 from tacit.protocol.revealed import Revealed, revealed_to
+from tacit.protocol.values import decode_query, decode_values, encode_values
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import persons_misfit
 from tacit.running.session.messages import (
@@ -29,10 +28,8 @@ from tacit.running.session.messages import (
     StaleMessageError,
     verified,
 )
-from tacit.running.session.party.answers import UNANSWERABLE, Answers
-from tacit.running.session.party.checks import checked_query
-from tacit.running.session.party.client_mpc import ClientComputations
-from tacit.running.session.party.client_sums import ClientSums
+from tacit.running.session.party.answers import UNANSWERABLE, Answers, checked_query
+from tacit.running.session.party.client_together import ClientComputations, ClientSums
 from tacit.running.session.party.debits import DeclinedError, Guard
 from tacit.running.session.party.state import cost_values, state_kinds
 from tacit.running.session.reasons import UNFIT

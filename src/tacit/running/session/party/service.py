@@ -29,15 +29,15 @@ from typing import Any
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.record_order import order_of
-from tacit.data.scaling.units import UNITS
+from tacit.data.units import UNITS
 from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import ClientState, Lasting
-from tacit.protocol.encoding.fields import MessageError
-from tacit.protocol.encoding.values import Kind, decode_values, encode_values
+from tacit.protocol.fields import MessageError
 from tacit.protocol.revealed import Revealed, result_of_client
+from tacit.protocol.values import Kind, decode_values, encode_values
 from tacit.results.estimate import finite
 from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
@@ -48,19 +48,25 @@ from tacit.running.session.messages import (
     MalformedMessageError,
     SignedMessageError,
 )
-from tacit.running.session.party.accounts import declined_line, paid_line
 from tacit.running.session.party.client import Party
-from tacit.running.session.party.columns import columns_misfit, columns_remedy, read_records
 from tacit.running.session.party.debits import (
     Debit,
     Debited,
     DeclinedError,
     Guard,
     LedgerGuard,
+    declined_line,
     fingerprint,
+    paid_line,
     unrecorded,
 )
-from tacit.running.session.party.party_file import ONE_EACH, PartyFile
+from tacit.running.session.party.party_file import (
+    ONE_EACH,
+    PartyFile,
+    columns_misfit,
+    columns_remedy,
+    read_records,
+)
 from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.reasons import printable

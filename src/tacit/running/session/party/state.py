@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from tacit.crypto.identities import Identity, Roster
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.encoding.fields import MessageError
-from tacit.protocol.encoding.values import Kind
+from tacit.protocol.fields import MessageError
+from tacit.protocol.values import Kind
 from tacit.running.persons import CountedSeed
 from tacit.running.session.party.debits import Account
 from tacit.running.spending import Payment
