@@ -23,7 +23,7 @@ from tacit.arrays import Floats, Integers
 from tacit.auditing.distinguishing import interval
 from tacit.metrics.curves import counts_from_thresholds
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol.declarations.audits import GuessCounts
+from tacit.protocol.declarations import audits
 
 Labels = NDArray[np.int8]
 
@@ -140,7 +140,7 @@ FALSE_ALARM = 1e-4
 
 
 @dataclass(frozen=True)
-class Exposure(GuessCounts):
+class Exposure(audits.GuessCounts):
     """How often an attacker guessed right, with a verdict.
 
     Parameters

@@ -27,7 +27,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.doubles import PublicCoins
+from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack
 
@@ -95,7 +95,7 @@ class Question:
     @cached_property
     def _axes(self) -> Mapping[str, int]:
         """The number of axes of every field without replicates."""
-        reply = self.reply(self.clients, PublicCoins(0, None))
+        reply = self.reply(self.clients, doubles.PublicCoins(0, None))
         return {
             name: (field.values if isinstance(field, Ragged) else np.asarray(field)).ndim
             for name, field in reply.items()

@@ -23,7 +23,7 @@ from tacit.auditing.questions import Question, neighbours, observe, questions_of
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.sampling.doubles import BareCoins, NoiseMaker, simulated
+from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol, View
 
@@ -138,7 +138,7 @@ class Target:
     def observed(
         self,
         clients: Clients,
-        noise: NoiseMaker,
+        noise: doubles.NoiseMaker,
         seed: int,
         tries: int,
         low_bits: bool = False,
@@ -251,7 +251,7 @@ def targets_of(
     clients: Clients,
     one_by_one: int = 0,
     tight: bool = True,
-    noise: NoiseMaker = simulated,
+    noise: doubles.NoiseMaker = doubles.simulated,
 ) -> list[Target]:
     """Every step of a conversation, and the whole run where it is not one step that spends it all.
 
@@ -288,7 +288,7 @@ def targets_of(
 
 def audit_target(
     target: Target,
-    noise: NoiseMaker = simulated,
+    noise: doubles.NoiseMaker = doubles.simulated,
     seed: int = 0,
     effort: Effort = FULL,
     error: float = 0.001,
@@ -363,7 +363,7 @@ def _moved_numbers(
 ) -> NDArray[np.int64]:
     """The columns that a record moves: without noise, or visibly with noise."""
     bare = [
-        observe(target.questions, data, BareCoins(), low_bits).ravel()
+        observe(target.questions, data, doubles.BareCoins(), low_bits).ravel()
         for data in (target.clients, other)
     ]
     moved = np.flatnonzero((bare[0] != bare[1]) | telling(first, second))
@@ -373,7 +373,7 @@ def _moved_numbers(
 
 
 def _spoken_conversation(
-    protocol: Protocol, clients: Clients, noise: NoiseMaker
+    protocol: Protocol, clients: Clients, noise: doubles.NoiseMaker
 ) -> Sequence[Question]:
     """A conversation in which some record answers every query."""
     for seed in range(COINS):

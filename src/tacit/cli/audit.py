@@ -18,7 +18,7 @@ from tacit.auditing.self_test import SelfTest, TrialOutcome, self_test
 from tacit.auditing.steps import MIN_FRACTION, StepAudit
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import as_json, prompt_interrupt, show
-from tacit.protocol.declarations.audits import AuditCase
+from tacit.protocol.declarations import audits
 from tacit.protocol.registry import protocol_names
 
 Row = tuple[str, ...]
@@ -232,7 +232,7 @@ def audit(
         context.exit(REFUTED)
 
 
-def _cases(name: str, chosen: dict[str, Any]) -> list[AuditCase]:
+def _cases(name: str, chosen: dict[str, Any]) -> list[audits.AuditCase]:
     """What to attack: the settings that were chosen, or those that make every step answer."""
     others = {key: value for key, value in chosen.items() if key != "epsilon"}
     if name != ALL and others:

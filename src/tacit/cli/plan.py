@@ -8,7 +8,7 @@ from tacit.cli.record_options import PerPerson
 from tacit.cli.setting_options import Spelled
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.planning.planner import plan as make_plan
-from tacit.protocol.declarations.forecast import wanted
+from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.trust import Trust, trust_words
 
 PLAN_EXAMPLES = """\b
@@ -115,7 +115,7 @@ def plan(
         for option, given in (("--metric", metric), ("--target", target)):
             if given is not None:
                 raise click.UsageError(f"--want cannot be used with {option}")
-        metric, target = wanted(want)
+        metric, target = forecast.wanted(want)
     made = make_plan(
         records,
         positives,

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
-from tacit.protocol.mpc import MPCError
+from tacit.protocol import mpc
 from tacit.results.text import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
@@ -54,7 +54,7 @@ class Tacit(click.Group):
             fail(error.format_message())
         except OSError as error:
             fail(reason(error))
-        except (ValueError, ImportError, ArithmeticError, MPCError) as error:
+        except (ValueError, ImportError, ArithmeticError, mpc.MPCError) as error:
             fail(str(error))
         except MemoryError:
             fail("there is not enough memory for these records and settings")

@@ -27,16 +27,8 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.privacy.shuffling import Shuffled, shuffled_epsilon
+from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.devices import (
-    REFUSED_BITS,
-    Concluded,
-    Payloads,
-    PayloadsInMemory,
-    Stage,
-    conversed,
-    influences_of,
-)
 from tacit.protocols.shared.reports.turns import at_their_turn
 from tacit.results.evaluation import Evaluation
 from tacit.results.traffic import Traffic
@@ -50,7 +42,7 @@ TRUSTED = (
 )
 
 
-def stage_query(terms: Terms, before: Sequence[Stage | Payloads]) -> Query:
+def stage_query(terms: Terms, before: Sequence[devices.Stage | devices.Payloads]) -> Query:
     """What devices are asked in the stage after these: the first where there is none before.
 
     Parameters
@@ -59,12 +51,14 @@ def stage_query(terms: Terms, before: Sequence[Stage | Payloads]) -> Query:
     before : the reports of every earlier stage: payloads of shape (M, bytes), or a ``Stage``.
     """
     ended = _asked(terms, before)
-    if isinstance(ended, Concluded):
+    if isinstance(ended, devices.Concluded):
         raise CampaignError(f"the campaign has {len(before)} stages, and no more")
     return ended
 
 
-def concluded(terms: Terms, stages: Sequence[Stage | Payloads]) -> Concluded:
+def concluded(
+    terms: Terms, stages: Sequence[devices.Stage | devices.Payloads]
+) -> devices.Concluded:
     """The result of all stages' reports.
 
     Raises
@@ -82,14 +76,18 @@ def concluded(terms: Terms, stages: Sequence[Stage | Payloads]) -> Concluded:
     return ended
 
 
-def _asked(terms: Terms, stages: Sequence[Stage | Payloads]) -> Query | Concluded:
+def _asked(
+    terms: Terms, stages: Sequence[devices.Stage | devices.Payloads]
+) -> Query | devices.Concluded:
     """The query that these stages leave open, or the end of the conversation."""
-    held = [PayloadsInMemory(each) if isinstance(each, np.ndarray) else each for each in stages]
-    return conversed(terms.protocol, terms.reports, terms.devices, held)
+    held = [
+        devices.PayloadsInMemory(each) if isinstance(each, np.ndarray) else each for each in stages
+    ]
+    return devices.conversed(terms.protocol, terms.reports, terms.devices, held)
 
 
 def evaluation_of(
-    campaign: Campaign, stages: Sequence[Stage | Payloads], report_bytes: int
+    campaign: Campaign, stages: Sequence[devices.Stage | devices.Payloads], report_bytes: int
 ) -> Evaluation:
     """The result of a campaign in the form of every other result.
 
@@ -102,7 +100,7 @@ def evaluation_of(
     terms = campaign.terms
     ended = concluded(terms, stages)
     result, count = ended.result.published(), sum(map(len, stages))
-    down, up = (LIARS * each for each in influences_of(terms.reports, ended))
+    down, up = (LIARS * each for each in devices.influences_of(terms.reports, ended))
     return Evaluation(
         protocol={"name": terms.protocol.name, **terms.protocol.settings},
         estimate=result.estimate(),
@@ -158,10 +156,12 @@ def _distance(size: int) -> float:
     honest report is refused with one below 2**-40, and then missing.
     """
     equal_words = size**2 / 2 * 2.0**-WORD_BITS  # the number of pairs, each with this chance
-    return float(equal_words + size * 2.0**-REFUSED_BITS)
+    return float(equal_words + size * 2.0**-devices.REFUSED_BITS)
 
 
-def device_payloads(terms: Terms, query: Query, clients: Clients, noise: NoiseSource) -> Payloads:
+def device_payloads(
+    terms: Terms, query: Query, clients: Clients, noise: NoiseSource
+) -> devices.Payloads:
     """What devices send that speak in a stage, one record each, shape (M, bytes).
 
     Parameters

@@ -5,18 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from tacit.planning import searching
 from tacit.planning.candidates import Candidate, best_of, of_persons, rank
 from tacit.planning.result import Plan, advice
-from tacit.planning.searching import (
-    best_settings,
-    families,
-    fewest_records,
-    metric_by_class,
-    metric_named,
-    other_metrics,
-    smallest_epsilon,
-    trusts_by_protocol,
-)
 from tacit.privacy.composition import check_per_person
 from tacit.protocol.declarations.forecast import AREA, NO_FORECAST, Family, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape, plausible_shapes
@@ -90,7 +81,7 @@ def plan(
         of_persons(each, named, per_person)
         for each in _candidates(trust, scenario, requested_metric, shapes, target)
     )
-    elsewhere = {} if candidates else trusts_by_protocol(scenario, requested_metric)
+    elsewhere = {} if candidates else searching.trusts_by_protocol(scenario, requested_metric)
     chosen = best_of(candidates)
     plain = metric is None and classes is None
     others = _others(trust, scenario, shapes) if plain else ()
@@ -113,9 +104,9 @@ def plan(
 def _metric(name: str | None, classes: int | None) -> Metric:
     """The metric of a plan: by its name, or that of several classes."""
     if classes is None:
-        return metric_named(name)
-    by_class = metric_by_class()
-    if name is not None and metric_named(name) != by_class:
+        return searching.metric_named(name)
+    by_class = searching.metric_by_class()
+    if name is not None and searching.metric_named(name) != by_class:
         raise ValueError(f"with classes the {by_class.name} is planned, got metric {name!r}")
     return by_class
 
@@ -152,7 +143,7 @@ def _candidates(
     target: float | None,
 ) -> tuple[Candidate, ...]:
     """The candidates for a metric, by rank; with what a target takes, or where none is feasible."""
-    fitting = families(trust, scenario, metric)
+    fitting = searching.families(trust, scenario, metric)
     predicted = [(family, _candidate(family, scenario, shapes)) for family in fitting]
     known = [(family, candidate) for family, candidate in predicted if candidate is not None]
     if target is not None or not any(candidate.feasible for _, candidate in known):
@@ -167,10 +158,10 @@ def _candidates(
 def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[Candidate, ...]:
     """What is predicted of protocols that estimate other figures, each figure's by rank."""
     candidates = []
-    for metric in other_metrics():
-        if metric == metric_by_class():
+    for metric in searching.other_metrics():
+        if metric == searching.metric_by_class():
             continue
-        fitting = families(trust, scenario, metric)
+        fitting = searching.families(trust, scenario, metric)
         predicted = [_candidate(family, scenario, shapes) for family in fitting]
         candidates += sorted((each for each in predicted if each is not None), key=rank)
     return tuple(candidates)
@@ -178,7 +169,7 @@ def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[
 
 def _candidate(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) -> Candidate | None:
     """The family's best settings with their predictions; None where nothing is predicted."""
-    protocol = best_settings(family, scenario, shapes[:COMPARED_SHAPES])
+    protocol = searching.best_settings(family, scenario, shapes[:COMPARED_SHAPES])
     forecasts = []
     for shape in shapes:
         forecast = family.forecast(protocol, scenario, shape)
@@ -208,6 +199,6 @@ def _with_target(
     search_arguments = (family, candidate.protocol, scenario, shapes, aim)
     return replace(
         candidate,
-        smallest_epsilon=smallest_epsilon(*search_arguments),
-        fewest_records=fewest_records(*search_arguments),
+        smallest_epsilon=searching.smallest_epsilon(*search_arguments),
+        fewest_records=searching.fewest_records(*search_arguments),
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.secure_sum.masking import Packing, Run, modulus_for
+from tacit.crypto.secure_sum import masking
 from tacit.crypto.secure_sum.messages import HEADER, SIGNATURE_BYTES
 from tacit.data.batches.ragged import Ragged
 from tacit.protocol.conversation import MAX_RECORDS, Field, Layout, Query, Reply, View
@@ -34,7 +34,7 @@ def layout_of(query: Query) -> Layout:
     return query.step.sums(query)
 
 
-def runs_of(query: Query) -> tuple[Run, ...]:
+def runs_of(query: Query) -> tuple[masking.Run, ...]:
     """The widths of a step's fields, in the order of its layout; none where it bounds no sum.
 
     Raises
@@ -49,7 +49,7 @@ def runs_of(query: Query) -> tuple[Run, ...]:
         raise TypeError(f"a sum of {sorted(layout)} was agreed, and bounds of {sorted(bounds)}")
     lengths = {name: int(np.prod(shape)) for name, shape in layout.items()}
     return tuple(
-        Run(length, modulus_for(1, max(bounds[name], 1)))
+        masking.Run(length, masking.modulus_for(1, max(bounds[name], 1)))
         for name, length in lengths.items()
         if length
     )
@@ -63,7 +63,7 @@ def masked_size(query: Query) -> int | None:
     if query.step.bounds is None:
         return None
     bounded = replace(query, most_records=query.most_records or MAX_RECORDS)
-    return HEADER.size + Packing(runs_of(bounded)).size + SIGNATURE_BYTES
+    return HEADER.size + masking.Packing(runs_of(bounded)).size + SIGNATURE_BYTES
 
 
 DTYPES = ("<f8", "<i8", "|i1", "|b1", "|u1", "<u4")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import StoredLabels
 from tacit.data.clients import Clients, sorted_scores
 from tacit.data.errors import DataError
 from tacit.data.scales import ScaleDifference, clients_apart
@@ -17,7 +17,7 @@ from tacit.metrics.ranking import auc_with_variance
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations.audits import ErrorCase
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.results.server_result import ServerResult
 
@@ -47,7 +47,7 @@ def share_plain_records(
         packed = np.concatenate(([0], np.cumsum(-(-clients.sizes // 8))))
         return {
             "scores": sorted_scores(clients),
-            "labels": StoredLabels(packed, clients.ranking.ranked),
+            "labels": ranked.StoredLabels(packed, clients.ranking.ranked),
         }
     used, offsets = _bits_in_bytes(clients.sizes)
     bits = np.zeros(used.size, dtype=np.uint8)
@@ -76,7 +76,7 @@ class ExactAUC(Protocol):
     threats = staticmethod(lambda settings: ALL_RECORDS)
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """None: there is no noise."""
         return {}
 
@@ -106,7 +106,7 @@ def _result_of_records(reply: Reply) -> ServerResult:
     scores, packed = reply["scores"], reply["labels"]
     if not (isinstance(scores, Ragged) and isinstance(packed, Ragged)):
         raise TypeError("scores and labels must be ragged")
-    if isinstance(packed, StoredLabels):
+    if isinstance(packed, ranked.StoredLabels):
         placed = packed.placements
         positives, negatives = placed.positives, placed.negatives
         check_classes(positives, negatives)

@@ -25,13 +25,7 @@ from tacit.arrays import Integers
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.protocol.conversation import Conversation, Protocol, Query
-from tacit.protocol.declarations.audits import (
-    AuditCase,
-    ErrorCase,
-    LabelAttack,
-    LawTraits,
-    cases_of,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, SecureSum, Trust, trust_setting
@@ -50,17 +44,17 @@ class MissingDeclarations(Declarations):
     """Cases, threats and laws of ``MissingRecords``."""
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Both trust models."""
         trusts = [{"trust": trust.value} for trust in (Trust.SECURE_SUM, Trust.EACH)]
-        return cases_of(cls.name, *trusts, tight=False)
+        return audits.cases_of(cls.name, *trusts, tight=False)
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """An attack changes complete records, which the count does not hold."""
-        return AuditCase(cls.name, settings, tight=False)
+        return audits.AuditCase(cls.name, settings, tight=False)
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: a count of records without labels shows no label."""
         return ()
 
@@ -75,18 +69,18 @@ class MissingDeclarations(Declarations):
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """Both trust models; whole numbers with little noise have intervals of few lengths."""
         kind: Any = cls
         return {
-            "missing": ErrorCase(kind(0.1), noticed=True),
-            "missing-each": ErrorCase(kind(1.0, Trust.EACH.value), repeats=1200),
+            "missing": audits.ErrorCase(kind(0.1), noticed=True),
+            "missing-each": audits.ErrorCase(kind(1.0, Trust.EACH.value), repeats=1200),
         }
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """The count does not hold complete records."""
-        return LawTraits(loose=COMPLETE)
+        return audits.LawTraits(loose=COMPLETE)
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:

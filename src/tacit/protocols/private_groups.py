@@ -23,16 +23,9 @@ from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.trees import TreeNoise
-from tacit.privacy.sampling.doubles import ScaledNoise
-from tacit.protocol.declarations.audits import (
-    COUNTS,
-    AuditCase,
-    AuditTrial,
-    LabelAttack,
-    SelfTestCases,
-    cases_of,
-)
+from tacit.metrics import trees
+from tacit.privacy.sampling import doubles
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.shared.site_figures import ClientCells, sites_of
@@ -63,13 +56,13 @@ class GroupedDeclarations(ForestDeclarations):
     group_names: tuple[str, ...]
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every trust model, on small trees of one group: a record is in one tree anyhow.
 
         A replaced record also changes its group.
         """
         two = {"height": 1, "group_names": ("x", "y")}
-        return cases_of(
+        return audits.cases_of(
             cls.name,
             {"height": 2},
             {"height": 2, "adjacency": "replace"},
@@ -86,24 +79,26 @@ class GroupedDeclarations(ForestDeclarations):
         return clients.with_categories(Categories(self.group_names, np.arange(records) % count))
 
     @classmethod
-    def self_test_cases(cls) -> SelfTestCases:
+    def self_test_cases(cls) -> audits.SelfTestCases:
         """Counts of two groups, sound and with too little noise."""
         kind: Any = cls
         groups = kind(epsilon=1.0, height=1, group_names=("x", "y"))
-        lowered = partial(ScaledNoise, 0.7)
-        return SelfTestCases(
+        lowered = partial(doubles.ScaledNoise, 0.7)
+        return audits.SelfTestCases(
             (
-                AuditTrial(COUNTS, "counts of private groups", False, groups),
-                AuditTrial(COUNTS, "the noise of groups 30 % too small", True, groups, lowered),
+                audits.AuditTrial(audits.COUNTS, "counts of private groups", False, groups),
+                audits.AuditTrial(
+                    audits.COUNTS, "the noise of groups 30 % too small", True, groups, lowered
+                ),
             )
         )
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Chosen settings may make large trees, in which the worst event is too rare."""
-        return AuditCase(cls.name, settings, tight=False)
+        return audits.AuditCase(cls.name, settings, tight=False)
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: labels are guessed from no curve."""
         return ()
 
@@ -193,7 +188,7 @@ def _of_all(positives: Forest, negatives: Forest, even: bool) -> ServerResult:
 
 def _pooled(forest: Forest) -> Forest:
     """One tree of all groups' records, whose noise is the sum of theirs."""
-    noise = TreeNoise(forest.noise.variances * forest.leaves.shape[-2])
+    noise = trees.TreeNoise(forest.noise.variances * forest.leaves.shape[-2])
     return Forest(forest.leaves.sum(axis=-2, keepdims=True), noise)
 
 

@@ -17,8 +17,8 @@ from tacit.reporting.review import bounds_of
 from tacit.reporting.words import decimal, decimals
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL
 from tacit.results.measures.measure import label
+from tacit.results.saved import reading_parts
 from tacit.results.saved.reading import Bounds, Estimated, Result, number
-from tacit.results.saved.reading_parts import ComparedModels, Document, GroupedResult
 
 AS_IT_IS = "as it is"
 NO_SIGNAL = "the noise left no signal"
@@ -42,11 +42,11 @@ class Row(NamedTuple):
     reason: str
 
 
-def figure_rows(document: Document) -> Iterator[Row]:
+def figure_rows(document: reading_parts.Document) -> Iterator[Row]:
     """The figures of a file in its order."""
-    if isinstance(document, ComparedModels):
+    if isinstance(document, reading_parts.ComparedModels):
         yield from _of_models(document)
-    elif isinstance(document, GroupedResult):
+    elif isinstance(document, reading_parts.GroupedResult):
         yield from _of_public_groups(document)
     else:
         yield from _of_result(document)
@@ -92,14 +92,14 @@ def _of_all_sites(name: str, entry: Mapping[str, Any]) -> Iterator[Row]:
         yield Row(text, text, (value, *UNKNOWN, *bounds_of(entry, interval), *errors), "")
 
 
-def _of_models(compared: ComparedModels) -> Iterator[Row]:
+def _of_models(compared: reading_parts.ComparedModels) -> Iterator[Row]:
     first, second = (model.name for model in compared.models)
     for model in compared.models:
         yield _of_estimate(f"AUC, {model.name}", model.estimate)
     yield _of_estimate(f"AUC, {first} less {second}", compared.difference.estimate)
 
 
-def _of_public_groups(grouped: GroupedResult) -> Iterator[Row]:
+def _of_public_groups(grouped: reading_parts.GroupedResult) -> Iterator[Row]:
     for group in grouped.groups:
         name = f"{grouped.figure}, group {group.name}"
         if group.result is None:
@@ -132,7 +132,7 @@ FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """What a cell begins with that a spreadsheet takes for a formula, wide forms included."""
 
 
-def as_csv(results: Sequence[Document]) -> str:
+def as_csv(results: Sequence[reading_parts.Document]) -> str:
     """Every figure of every file in a line, with all digits; what does not exist is empty.
 
     A name that a spreadsheet would take for a formula is preceded by an apostrophe.
@@ -148,7 +148,7 @@ def as_csv(results: Sequence[Document]) -> str:
     return made.getvalue()
 
 
-def as_markdown(results: Sequence[Document]) -> str:
+def as_markdown(results: Sequence[reading_parts.Document]) -> str:
     """A table of estimates with both intervals, rounded to what the intervals support."""
     about = f"{RECORDS_INTERVAL} | {POPULATION_INTERVAL}"
     lines = [f"| Result | Figure | Estimate | {about} |", "| --- | --- | --- | --- | --- |"]

@@ -14,7 +14,7 @@ from html import escape
 from tacit.reporting.parts import PagePosition, paragraphs, table
 from tacit.reporting.review import has_essentials
 from tacit.reporting.words import left_out_sentence
-from tacit.results.saved.reading import Result, number
+from tacit.results.saved import reading
 
 PLACES = ("classes", "groups", "sites")
 """The entries of a result about parts of the records."""
@@ -26,7 +26,7 @@ NOTE = (
 )
 
 
-def tripod_section(result: Result, position: PagePosition) -> str:
+def tripod_section(result: reading.Result, position: PagePosition) -> str:
     """The items, where the result has more than one figure."""
     if not any(entry in result.content for entry in ("measures", *PLACES)):
         return ""
@@ -43,8 +43,10 @@ def tripod_section(result: Result, position: PagePosition) -> str:
     return position.section("tripod", "TRIPOD+AI", made + paragraphs([NOTE]))
 
 
-def _size(result: Result) -> str:
-    positives, negatives = (number(result.content.get(name)) for name in ("positives", "negatives"))
+def _size(result: reading.Result) -> str:
+    positives, negatives = (
+        reading.number(result.content.get(name)) for name in ("positives", "negatives")
+    )
     if not (math.isfinite(positives) and math.isfinite(negatives)):
         return "Outside: neither the sizes nor their reason are known here."
     return (
@@ -54,7 +56,7 @@ def _size(result: Result) -> str:
     )
 
 
-def _missing(result: Result) -> str:
+def _missing(result: reading.Result) -> str:
     missing = result.content.get("missing")
     if missing is None:
         return (
@@ -64,7 +66,7 @@ def _missing(result: Result) -> str:
     return f"In this report: {left_out_sentence(missing)}"
 
 
-def _performance(result: Result) -> str:
+def _performance(result: reading.Result) -> str:
     """The figures that this very report has, and where."""
     listed = [f"the {result.figure} above"]
     if has_essentials(result):
@@ -87,7 +89,7 @@ def _joined(listed: list[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _heterogeneity(result: Result) -> str:
+def _heterogeneity(result: reading.Result) -> str:
     if result.content.get("sites"):
         return (
             "In this report: the figures of single sites under Sites and, where there are enough, "

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.trees import TreeNoise
 from tacit.privacy.composition import person_line
 from tacit.privacy.cost import Cost, cost_line
 from tacit.privacy.shuffling import Shuffled
@@ -138,7 +138,7 @@ def histogram_of(entry: Mapping[str, Any]) -> Histogram:
     for levels in (variances, assumed, factors):
         if levels is not None and 2 ** (levels.size - 1) != counts.size:
             raise ValueError(f"{counts.size} cells cannot have {levels.size} levels")
-    tree = TreeNoise(variances, assumed, factors, noise["extra"], noise["centred"])
+    tree = trees.TreeNoise(variances, assumed, factors, noise["extra"], noise["centred"])
     scale = ScoreScale(np.array(axis["knots"], dtype=np.float64), axis["low"], axis["high"])
     return Histogram(
         counts, tree, entry["supported"], entry["buckets"], ScoreAxis(scale, axis["unit"])

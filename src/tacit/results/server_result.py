@@ -14,16 +14,10 @@ from tacit.arrays import Floats
 from tacit.data.scales import ScaleDifference
 from tacit.metrics.errors import ErrorLaw, laplace_normal_reach
 from tacit.privacy.cost import Cost
+from tacit.results import figure
 from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Estimate
-from tacit.results.figure import (
-    AUC_FIGURE,
-    EVERYWHERE,
-    class_size_warning,
-    class_too_small,
-    is_class_too_small,
-)
 from tacit.results.parts.breakdown import Breakdown
 from tacit.results.parts.sites import Sites
 
@@ -69,7 +63,7 @@ class ServerResult:
     protection: Cost | None = None
     warnings: tuple[str, ...] = ()
     scales: ScaleDifference | None = None
-    limits: tuple[float, float] = EVERYWHERE
+    limits: tuple[float, float] = figure.EVERYWHERE
     breakdown: Breakdown | None = None
     sites: Sites | None = None
     silence: str = ""
@@ -96,7 +90,7 @@ class ServerResult:
 
     def within(self, limits: tuple[float, float]) -> Self:
         """The result with the figure's limits, unless it has limits of its own."""
-        return replace(self, limits=limits) if self.limits == EVERYWHERE else self
+        return replace(self, limits=limits) if self.limits == figure.EVERYWHERE else self
 
     def published(self) -> ServerResult:
         """The result of a single run as it is published: a figure, or the reason for none.
@@ -119,7 +113,7 @@ class ServerResult:
 
     def _cautions(self, centre: float) -> Iterator[str]:
         """What a reader must know about a figure that is given."""
-        warning = class_size_warning(self._smaller_class, float(self.positives_error))
+        warning = figure.class_size_warning(self._smaller_class, float(self.positives_error))
         if warning is not None:
             yield warning
         if not self.limits[0] <= centre <= self.limits[1]:
@@ -138,8 +132,8 @@ class ServerResult:
         if self.silence:
             return self.silence
         smaller, error = self._smaller_class, float(self.positives_error)
-        if is_class_too_small(smaller, error):
-            return class_too_small(smaller, error)
+        if figure.is_class_too_small(smaller, error):
+            return figure.class_too_small(smaller, error)
         if self.limits[0] == self.limits[1]:
             return None
         low, high = raw.interval(0.95)
@@ -199,6 +193,6 @@ class ComparisonResult(ServerResult):
     def within(self, limits: tuple[float, float]) -> Self:
         """The result with the difference's limits, and those of an AUC for both models."""
         first, second = (
-            each and each.within(AUC_FIGURE.limits) for each in (self.first, self.second)
+            each and each.within(figure.AUC_FIGURE.limits) for each in (self.first, self.second)
         )
         return replace(super().within(limits), first=first, second=second)

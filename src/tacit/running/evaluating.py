@@ -20,13 +20,8 @@ from tacit.protocol.revealed import result_of_client, revealed_to
 from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
 from tacit.results.traffic import Traffic
+from tacit.running import missing
 from tacit.running.arguments import check_clients, check_protocol
-from tacit.running.missing import (
-    check_countable,
-    left_out_in_result,
-    shared_budget,
-    with_noisy_count,
-)
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
 from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.persons import counted_clients, unit_of
@@ -124,8 +119,8 @@ def evaluate(
         clients = counted_clients(clients, most, stored, source)[0]
     run = protocol
     if missing_epsilon is not None:
-        check_countable(clients, most, engine)
-        run = shared_budget(protocol, missing_epsilon)
+        missing.check_countable(clients, most, engine)
+        run = missing.shared_budget(protocol, missing_epsilon)
     result = evaluate_counted(
         clients,
         run,
@@ -138,8 +133,8 @@ def evaluate(
         ledgers=ledgers,
     )
     if missing_epsilon is None:
-        return replace(result, left_out=left_out_in_result(clients, exact))
-    return with_noisy_count(result, clients, run, missing_epsilon, source)
+        return replace(result, left_out=missing.left_out_in_result(clients, exact))
+    return missing.with_noisy_count(result, clients, run, missing_epsilon, source)
 
 
 def evaluate_counted(

@@ -17,28 +17,18 @@ from tacit.data.persons import SEED_BYTES, as_persons
 from tacit.privacy.composition import of_person
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
-from tacit.protocol.declarations.audits import ErrorCase
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.forecast import Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.fields import decode, encode, reply_of, sizes_by_client, sum_size
 from tacit.protocol.persons import per_record
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import evaluate, repeat_results
 from tacit.running.simulation import simulate
 from tacit.running.spending import exceeds
+from tacit.testing import recording
 from tacit.testing.federations import binormal_clients
-from tacit.testing.recording import (
-    Loss,
-    Recorder,
-    Rescaled,
-    ShareRecorder,
-    check_sizes,
-    loss_between,
-    neighbours,
-    values_of,
-    without_person,
-)
 
 MIN_TIGHTNESS = 0.6
 """Fraction of the declared epsilon that the worst neighbour must cost."""
@@ -99,16 +89,16 @@ def check_bytes(protocol: Protocol, clients: Clients) -> None:
     """
     for query, reply in conversation_of(clients, protocol, NoNoise(), ClientState()):
         if query.view is not View.EACH:
-            message = encode(dict(reply))
-            assert len(message) == sum_size(reply)
-            assert_same(reply, decode(message))
+            message = fields.encode(dict(reply))
+            assert len(message) == fields.sum_size(reply)
+            assert_same(reply, fields.decode(message))
             continue
-        sizes = sizes_by_client(reply, clients.count)
+        sizes = fields.sizes_by_client(reply, clients.count)
         for k in range(clients.count):
-            part = reply_of(reply, k)
-            message = encode(part)
+            part = fields.reply_of(reply, k)
+            message = fields.encode(part)
             assert len(message) == sizes[k]
-            assert_same(part, decode(message))
+            assert_same(part, fields.decode(message))
 
 
 def check_chunks(protocol: Protocol, clients: Clients) -> None:
@@ -225,7 +215,7 @@ def check_neighbours(protocol: Protocol, seed: int) -> None:
         assert traits.loose or nearly > cost.delta, "the declared cost is far from tight"
 
 
-def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list[Loss]]]:
+def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list[recording.Loss]]]:
     """The cost of each step that has one, with what every neighbour costs, which is no more."""
     notes = ClientState() if protocol.law_traits.keeps_state else None
     measured = []
@@ -237,7 +227,7 @@ def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list
             _check_free(protocol, clients, query, reply)
             continue
         assert cost.adjacency is not None
-        for other in neighbours(clients, cost.adjacency):
+        for other in recording.neighbours(clients, cost.adjacency):
             again = query.step.cost(other, query, ClientState())
             assert again == cost, "the declared cost depends on the records"
         step_losses = list(losses(clients, query, cost, notes))
@@ -269,7 +259,7 @@ def check_persons(protocol: Protocol, seed: int) -> None:
         )
         draw = np.random.default_rng(seed).bytes(SEED_BYTES)
         counted = clients.counted(most, draw)[0]
-        for other in without_person(clients, divided.guarantee.adjacency):
+        for other in recording.without_person(clients, divided.guarantee.adjacency):
             _check_person(divided, counted, other.counted(most, draw)[0], most)
 
 
@@ -281,23 +271,23 @@ def _check_person(protocol: Protocol, clients: Clients, other: Clients, most: in
         cost = query.step.cost(clients, query, ClientState())
         if math.isinf(cost.epsilon):
             continue
-        noise = Recorder()
+        noise = recording.Recorder()
         query.step.answer(clients, query, noise, notes or ClientState())
         moved = query.step.answer(other, query, NoNoise(), notes or ClientState())
         if noise.flips and cost.adjacency is Adjacency.LABEL:
             changed = np.count_nonzero(clients.labels != other.labels)
-            loss = Loss(changed * _one_flip(noise))
+            loss = recording.Loss(changed * _one_flip(noise))
         elif noise.flips:
             loss = _bit_loss(reply, moved, noise)
         else:
-            loss = loss_between(reply, moved, noise)
+            loss = recording.loss_between(reply, moved, noise)
         whole = of_person(cost, most)
         assert loss.delta(whole.epsilon) <= whole.delta * (1 + 1e-9), "a person costs too much"
         total += loss.epsilon
     assert total <= most * protocol.guarantee.epsilon * (1 + 1e-9), "a person costs too much"
 
 
-def _one_flip(noise: Recorder) -> float:
+def _one_flip(noise: recording.Recorder) -> float:
     """The privacy loss of one bit that is flipped."""
     flip = noise.flips[0]
     return math.log((1 - flip) / flip)
@@ -308,51 +298,56 @@ def _check_free(protocol: Protocol, clients: Clients, query: Query, reply: Reply
     adjacency = protocol.guarantee.adjacency
     if adjacency is None or math.isinf(protocol.guarantee.epsilon):
         return
-    for other in neighbours(clients, adjacency):
+    for other in recording.neighbours(clients, adjacency):
         moved = query.step.answer(other, query, NoNoise(), ClientState())
-        loss_between(reply, moved, Recorder())
+        recording.loss_between(reply, moved, recording.Recorder())
         again = query.step.cost(other, query, ClientState())
         assert again == NOTHING, "the declared cost depends on the records"
 
 
 def losses(
     clients: Clients, query: Query, cost: Cost, notes: ClientState | None = None
-) -> Iterator[Loss]:
+) -> Iterator[recording.Loss]:
     """What every neighbour costs in the noise that the step asks for."""
     assert cost.adjacency is not None
-    noise = Recorder()
+    noise = recording.Recorder()
     reply = query.step.answer(clients, query, noise, notes or ClientState())
-    for other in neighbours(clients, cost.adjacency):
+    for other in recording.neighbours(clients, cost.adjacency):
         if noise.flips and cost.adjacency is Adjacency.REPLACE:
             yield _bit_loss(reply, query.step.answer(other, query, NoNoise(), ClientState()), noise)
         elif noise.flips:
             yield _response_loss(clients, other, query, reply, noise)
         else:
             moved = query.step.answer(other, query, NoNoise(), notes or ClientState())
-            yield loss_between(reply, moved, noise)
+            yield recording.loss_between(reply, moved, noise)
 
 
 def _response_loss(
-    clients: Clients, other: Clients, query: Query, reply: Reply, noise: Recorder
-) -> Loss:
+    clients: Clients, other: Clients, query: Query, reply: Reply, noise: recording.Recorder
+) -> recording.Loss:
     """A flipped bit undoes a flipped label exactly, so the loss is that of one bit."""
     changed = np.flatnonzero(clients.labels != other.labels)
     assert changed.size == 1
-    undone = query.step.answer(other, query, Recorder(flipped=int(changed[0])), ClientState())
-    check_sizes(reply, undone)
+    undone = query.step.answer(
+        other, query, recording.Recorder(flipped=int(changed[0])), ClientState()
+    )
+    recording.check_sizes(reply, undone)
     assert_same(reply, undone)
-    return Loss(_one_flip(noise))
+    return recording.Loss(_one_flip(noise))
 
 
-def _bit_loss(reply: Reply, other: Reply, noise: Recorder) -> Loss:
+def _bit_loss(reply: Reply, other: Reply, noise: recording.Recorder) -> recording.Loss:
     """Bits that are flipped independently: each differing bit costs the log ratio of one answer."""
-    check_sizes(reply, other)
+    recording.check_sizes(reply, other)
     assert len(noise.flips) == len(reply) == 1
-    moved = sum(np.count_nonzero(values_of(reply[n]) != values_of(other[n])) for n in reply)
-    return Loss(moved * _one_flip(noise))
+    moved = sum(
+        np.count_nonzero(recording.values_of(reply[n]) != recording.values_of(other[n]))
+        for n in reply
+    )
+    return recording.Loss(moved * _one_flip(noise))
 
 
-def check_errors(case: ErrorCase) -> None:
+def check_errors(case: audits.ErrorCase) -> None:
     """The errors vary as predicted within 10 %, and 95 % intervals cover 93 to 97 % of the time.
 
     False alarms, over the choice of the seed: with 2,500 repetitions the error of the standard
@@ -385,7 +380,7 @@ def check_vanishing(protocol: Protocol) -> None:
     """
     clients, notes = protocol.fitted(binormal_clients(8, 12, 4)), ClientState()
     for query, _ in conversation_of(clients, protocol, NoNoise(), notes):
-        noise = ShareRecorder()
+        noise = recording.ShareRecorder()
         if query.view is View.SUM:
             query.step.answer(clients, query, noise, notes)
         said = query.step.shares and query.step.shares(query)
@@ -393,7 +388,7 @@ def check_vanishing(protocol: Protocol) -> None:
     asked = clients.count + VANISHED
     if protocol.min_clients(asked) > clients.count:
         return
-    noise = ShareRecorder()
+    noise = recording.ShareRecorder()
     result = simulate(clients, protocol, noise, asked=asked).server_result
     whole = all(share >= 1 - 1e-9 for share in noise.shares)
     assert whole or result.protection is not None, "a client that vanishes weakens the guarantee"
@@ -409,7 +404,7 @@ SMALL_COVERED = 0.85
 """The least fraction of 95 % intervals that must cover on few records."""
 
 
-def check_small(case: ErrorCase) -> None:
+def check_small(case: audits.ErrorCase) -> None:
     """On 300 and on 2,000 records intervals cover nearly as often as they say.
 
     Over 12 data sets and 25 runs of each. False alarm: were all runs of a data set to cover or miss
@@ -442,7 +437,7 @@ SAMPLING_RATIO = (0.65, 1.55)
 """What the stated sampling error may be, as a multiple of that spread."""
 
 
-def check_sampling(case: ErrorCase) -> None:
+def check_sampling(case: audits.ErrorCase) -> None:
     """The sampling error is the spread of exact figures over data sets of the population.
 
     Of 80 data sets of 2,000 records. False alarm: 1e-5 (the spread's own error is 8 %). It catches
@@ -504,10 +499,10 @@ def check_limits(protocol: Protocol) -> None:
     assert low - 1e-9 <= protocol.exact(clients) <= high + 1e-9, "limits withhold the figure"
 
 
-def check_wrong_noise(case: ErrorCase, factor: float) -> None:
+def check_wrong_noise(case: audits.ErrorCase, factor: float) -> None:
     """A noise scale 30 % off is noticed: the law on errors is not blind."""
     clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
-    noise = Rescaled(factor, 11, NOTICED_REPEATS)
+    noise = recording.Rescaled(factor, 11, NOTICED_REPEATS)
     server_result = simulate(clients, case.protocol, noise).server_result
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
     assert abs(ratio - 1.0) > MAX_DEVIATION
@@ -544,6 +539,6 @@ def assert_same(reply: Reply, other: Reply) -> None:
     """Two replies hold the same numbers of the same types."""
     assert reply.keys() == other.keys()
     for name in reply:
-        left, right = values_of(reply[name]), values_of(other[name])
+        left, right = recording.values_of(reply[name]), recording.values_of(other[name])
         assert left.dtype == right.dtype
         np.testing.assert_array_equal(left, right)

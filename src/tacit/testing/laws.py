@@ -20,7 +20,7 @@ from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.audits import ErrorCase, LawTraits
+from tacit.protocol.declarations import audits
 
 try:
     import pytest
@@ -57,7 +57,7 @@ class Law:
 
     name: str
     check: Callable[[Protocol, Clients], None]
-    exempt: Callable[[LawTraits], str] = lambda traits: ""
+    exempt: Callable[[audits.LawTraits], str] = lambda traits: ""
 
 
 LAWS = (
@@ -138,12 +138,12 @@ def _protocols(subject: Protocol | type[Protocol]) -> Mapping[str, Protocol]:
     return {subject.name: subject} if isinstance(subject, Protocol) else subject.law_cases()
 
 
-def _error_cases(subject: Protocol | type[Protocol]) -> Mapping[str, ErrorCase]:
+def _error_cases(subject: Protocol | type[Protocol]) -> Mapping[str, audits.ErrorCase]:
     """The declared cases; of a single configuration itself, where its protocol gives errors."""
     cases = subject.error_cases()
     if not isinstance(subject, Protocol) or not cases:
         return cases
-    return {subject.name: ErrorCase(subject, noticed=True)}
+    return {subject.name: audits.ErrorCase(subject, noticed=True)}
 
 
 def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _seeded(
     return _cases(pytest.mark.parametrize("seed", SEEDS)(test), names)
 
 
-def _scaled(cases: Mapping[str, ErrorCase]) -> Test | None:
+def _scaled(cases: Mapping[str, audits.ErrorCase]) -> Test | None:
     """The test that wrong noise is noticed."""
 
     def test(name: str, factor: float) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.secure_sum.masking import summands_of
+from tacit.crypto.secure_sum import masking
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
 from tacit.running.mpc.transport import Announcement, MeasuredPeers, Meeting, Session, Transport
 
@@ -143,7 +143,7 @@ class _RoomRun(SharedRun):
         if self.rank == 0:
             inputs = [self._room.take((key, member, "input")) for member in self._members]
             output = np.asarray(computed(inputs), dtype=np.int64)
-            parts = summands_of(output, self.parties)
+            parts = masking.summands_of(output, self.parties)
             for member, part in zip(self._members, parts, strict=True):
                 self._room.leave((key, self._members[0], "output", member), part)
         words: Words = self._room.take((key, self._members[0], "output", index))

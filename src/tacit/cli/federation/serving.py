@@ -24,10 +24,10 @@ from tacit.output import OutputFile, PictureFile
 from tacit.results.curves.curve import Curve
 from tacit.results.drawing.picture import NONE, Pictured, draw_pictured, new_axes
 from tacit.results.drawing.style import cost_words
-from tacit.results.saved.reading import Result, number
+from tacit.results.saved import reading
 from tacit.results.text import escaped
+from tacit.running.deployment import keys
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
-from tacit.running.deployment.keys import KeyFileError
 from tacit.running.deployment.local import run_locally
 from tacit.running.deployment.runs import Conducted, conduct_run, reason_of
 from tacit.running.deployment.server import (
@@ -91,7 +91,7 @@ def _registered(coordinator: Coordinator, before: str, tell: Tell | None) -> str
     try:
         for name in register_nodes(coordinator, tell):
             show(f"{name} may connect")
-    except (KeyFileError, DeploymentError) as error:
+    except (keys.KeyFileError, DeploymentError) as error:
         if str(error) != before:
             complain(f"tacit: {error}")
         return str(error)
@@ -163,7 +163,7 @@ COLUMNS = (
 )
 
 
-def draw_result(result: Result) -> Any:
+def draw_result(result: reading.Result) -> Any:
     """Matplotlib axes with the ROC curve and its band, or the figure with its intervals.
 
     Raises
@@ -177,7 +177,7 @@ def draw_result(result: Result) -> Any:
         estimate.value if estimate.has_signal else math.nan,
         estimate.interval if estimate.has_interval else NONE,
         estimate.population_interval,
-        cost_words(number(spent["epsilon"]), spent["adjacency"]),
+        cost_words(reading.number(spent["epsilon"]), spent["adjacency"]),
     )
     entry = result.content.get("roc")
     return draw_pictured(pictured, None if entry is None else _curve(entry))
@@ -245,7 +245,7 @@ def run(
         else:
             done = run_locally(plan, local, show, tell)
     content = done.content
-    result = Result.of(content, str(plan))
+    result = reading.Result.of(content, str(plan))
     if file is not None:
         file.write(f"{as_json(content)}\n".encode())
     if picture is not None:
@@ -264,7 +264,7 @@ def _picture(path: str | None) -> PictureFile | None:
     return PictureFile(path)
 
 
-def _is_revealed_to_parties(result: Result) -> bool:
+def _is_revealed_to_parties(result: reading.Result) -> bool:
     return bool(result.content["protocol"].get("reveal") == "parties")
 
 

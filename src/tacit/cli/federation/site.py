@@ -27,15 +27,8 @@ from tacit.running.deployment.preview import (
     preview,
     settings_line,
 )
+from tacit.running.joining import letters
 from tacit.running.joining.invitations import NOT_YET, OK
-from tacit.running.joining.letters import (
-    ADDRESS,
-    Answer,
-    Invitation,
-    LetterError,
-    is_code,
-    roster_code,
-)
 from tacit.running.joining.site import (
     ANSWER_FILE,
     PLAN_FILE,
@@ -74,7 +67,7 @@ def accept(invitation: Path, folder: Path | None, records: Path | None, unit: st
     party.toml, which says what the site allows; send the answer; and read the code to the
     coordinator by phone.
     """
-    letter = read_letter(Invitation, invitation)
+    letter = read_letter(letters.Invitation, invitation)
     home = folder or Path(letter.site)
     with stoppable():
         answer = accept_invitation(letter, home)
@@ -82,7 +75,9 @@ def accept(invitation: Path, folder: Path | None, records: Path | None, unit: st
     show_rows(_rows(letter, answer, home))
 
 
-def _write_party(letter: Invitation, home: Path, records: Path | None, unit: str | None) -> None:
+def _write_party(
+    letter: letters.Invitation, home: Path, records: Path | None, unit: str | None
+) -> None:
     """The site's own file; one that exists is left as it is."""
     path = home / "party.toml"
     file = "records.csv" if records is None else str(records.resolve())
@@ -93,7 +88,7 @@ def _write_party(letter: Invitation, home: Path, records: Path | None, unit: str
         raise click.ClickException(f"{path} exists already: change file and unit in it")
 
 
-def _rows(letter: Invitation, answer: Answer, home: Path) -> list[tuple[str, str]]:
+def _rows(letter: letters.Invitation, answer: letters.Answer, home: Path) -> list[tuple[str, str]]:
     plan = Plan.parsed(letter.plan, "the invitation's plan")
     protocol = {"name": plan.protocol.name, **plan.protocol.settings}
     return [
@@ -129,12 +124,12 @@ def newest_roster(
     """
     invitation = invitation_in(home)
     if invitation is None:
-        raise LetterError(f"{home} holds no invitation")
+        raise letters.LetterError(f"{home} holds no invitation")
     answer = _waited_for(invitation, server, authority, patience)
     local_plan = (home / PLAN_FILE).read_text(encoding="utf-8")
     if answer.status != OK:
         if any(party.key is None for party in Plan.parsed(local_plan, PLAN_FILE).parties):
-            raise LetterError(
+            raise letters.LetterError(
                 "the server does not know this invitation: it was replaced, or is another "
                 "coordinator's"
             )
@@ -146,7 +141,9 @@ def newest_roster(
     take_roster(answer.content, text, home)
 
 
-def _waited_for(invitation: Invitation, server: str, authority: Path, patience: float) -> Reached:
+def _waited_for(
+    invitation: letters.Invitation, server: str, authority: Path, patience: float
+) -> Reached:
     """The server's answer, once all sites are admitted."""
     ends, announced = time.monotonic() + patience, False
     while True:
@@ -178,16 +175,16 @@ def _confirm(text: str, local_plan: str, code: str | None) -> None:
     rows += [
         (f"site {party.name}", _change(party.key, before.get(party.name))) for party in plan.parties
     ]
-    shown = roster_code(plan)
+    shown = letters.roster_code(plan)
     show_rows([*rows, ("code", shown)])
     if code is None and not sys.stdin.isatty():
-        raise LetterError(
+        raise letters.LetterError(
             "the roster is new here: call the other sites, and if all read the same code, give it "
             "as --code CODE"
         )
     heard = code or str(click.prompt("call another site; the code that it reads", type=str))
-    if not is_code(heard, shown):
-        raise LetterError(
+    if not letters.is_code(heard, shown):
+        raise letters.LetterError(
             "the sites were shown different rosters, or a code was misread: nothing was taken, and "
             "this site does not join"
         )
@@ -285,7 +282,7 @@ def join(
 def _address(party: Path, server: str | None) -> str | None:
     """The server's address: the option's, or the one in the party's file."""
     if server is not None:
-        return server if ADDRESS.fullmatch(server) else None
+        return server if letters.ADDRESS.fullmatch(server) else None
     named = PartyFile.read(party).server
     if named is None:
         return None
@@ -296,7 +293,7 @@ def _address(party: Path, server: str | None) -> str | None:
 def _show_terms(party: Path) -> PartyDesk:
     """Check records, plan and keys; show what a run asks and costs, and what the ledger allows."""
     if invitation_in(party.resolve().parent) is not None and not _has_roster(party):
-        raise LetterError(
+        raise letters.LetterError(
             "this site has no roster yet: tacit join fetches it when the coordinator has admitted "
             "all sites"
         )

@@ -15,17 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.data import checking
 from tacit.data.batches.ragged import Ragged, Scalar, ascending_order
 from tacit.data.categories import Categories
-from tacit.data.checking import (
-    SECOND,
-    as_labels,
-    as_scores,
-    check_category_size,
-    check_person_size,
-    check_second_size,
-    check_sizes,
-)
 from tacit.data.errors import DataError
 from tacit.data.persons import as_persons
 
@@ -65,22 +57,22 @@ class RecordColumns:
         DataError : for values that cannot be of a column.
         """
         return cls(
-            as_scores(scores),
-            as_labels(labels),
-            None if second is None else as_scores(second, SECOND),
+            checking.as_scores(scores),
+            checking.as_labels(labels),
+            None if second is None else checking.as_scores(second, checking.SECOND),
             None if persons is None else as_persons(persons),
             categories,
         )
 
     def check_further(self) -> None:
         """Refuse further columns of another length than the scores."""
-        check_second_size(self.scores.size, self.second)
-        check_person_size(self.scores.size, self.persons)
-        check_category_size(self.scores.size, self.categories)
+        checking.check_second_size(self.scores.size, self.second)
+        checking.check_person_size(self.scores.size, self.persons)
+        checking.check_category_size(self.scores.size, self.categories)
 
     def check(self) -> None:
         """Refuse columns of another length than the scores."""
-        check_sizes(self.scores.size, self.labels, self.second)
+        checking.check_sizes(self.scores.size, self.labels, self.second)
         self.check_further()
 
     def taken(self, which: Any) -> RecordColumns:

@@ -17,14 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.cells.score_code import (
-    cells_of,
-    probability_codes,
-    probability_scores,
-    signed_codes,
-    signed_scores,
-    truncated,
-)
+from tacit.metrics.cells import score_code
 
 BINS = 2**14
 """Number of equal bins of the range of edges; their table stays in a processor's cache."""
@@ -67,7 +60,7 @@ class CellTable:
         cells += scores >= self._ends[cells]
         if self._has_crowds:
             several = np.flatnonzero(self._crowded[bins])
-            cells[several] = cells_of(scores[several], self._edges)
+            cells[several] = score_code.cells_of(scores[several], self._edges)
         return cells
 
     def _bins(self, scores: Floats) -> NDArray[np.int64]:
@@ -318,7 +311,9 @@ def _spread_knots(size: float, growth: float) -> Floats:
     """``size sinh(growth (2 u - 1))`` at equal distances of u, symmetric around 0."""
     cells = 2**KNOT_LEVELS
     below = size * np.sinh(growth * (2 * np.arange(1, cells // 2) / cells - 1))
-    lower = signed_scores(truncated(signed_codes(below), KNOT_BITS))
+    lower = score_code.signed_scores(
+        score_code.truncated(score_code.signed_codes(below), KNOT_BITS)
+    )
     return np.concatenate([lower, [0.0], -lower[::-1]])
 
 
@@ -329,5 +324,7 @@ def _probability_knots() -> Floats:
     too the knots below 1/2 have few bits, and libraries whose exponentials differ agree.
     """
     below = _spread_knots(*LOG_ODDS_REACH)[: 2 ** (KNOT_LEVELS - 1) - 1]
-    lower = probability_scores(truncated(probability_codes(1 / (1 + np.exp(-below))), KNOT_BITS))
+    lower = score_code.probability_scores(
+        score_code.truncated(score_code.probability_codes(1 / (1 + np.exp(-below))), KNOT_BITS)
+    )
     return np.concatenate([lower, [0.5], 1.0 - lower[::-1]])

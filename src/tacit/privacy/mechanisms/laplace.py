@@ -17,15 +17,7 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Shape, single, whole_steps
-from tacit.privacy.sampling import exact, simulated
-from tacit.privacy.sampling.distributions import (
-    discrete_laplace_variance,
-    discrete_staircase_variance,
-    shared_laplace_epsilon,
-    staircase_inner_width,
-    staircase_variance,
-    whole_sensitivity,
-)
+from tacit.privacy.sampling import distributions, exact, simulated
 from tacit.privacy.sampling.exact import (
     OUTER_SLACK,
     Stairs,
@@ -139,7 +131,7 @@ class DiscreteLaplace(_TwoSided):
     @property
     def variance(self) -> Floats:
         """``2b / (1-b)**2`` with ``b = exp(-1/scale)``."""
-        return discrete_laplace_variance(self.scale)
+        return distributions.discrete_laplace_variance(self.scale)
 
     def loss_distribution(self) -> Any:
         """That of a shift by the sensitivity, rounded down to an integer as statistics are."""
@@ -184,7 +176,7 @@ class PolyaShare(_TwoSided):
     @property
     def variance(self) -> Floats:
         """The share's part of the whole noise's variance."""
-        return np.asarray(float(self.share) * discrete_laplace_variance(self.scale))
+        return np.asarray(float(self.share) * distributions.discrete_laplace_variance(self.scale))
 
     def cost(self, adjacency: Adjacency) -> Cost:
         """What this share alone supports, which is less than the whole noise does."""
@@ -200,7 +192,9 @@ class PolyaShare(_TwoSided):
         return np.array(flat).reshape(shifts.shape)
 
     def _loss(self, scale: float, move: float) -> float:
-        return shared_laplace_epsilon(scale, float(self.share), max(whole_steps(move), 1))
+        return distributions.shared_laplace_epsilon(
+            scale, float(self.share), max(whole_steps(move), 1)
+        )
 
     def log_weight(self, values: ArrayLike) -> Floats:
         """``b^z (r)_z / z! 2F1(r, r+z; z+1; b^2)`` with the share r and ``b = exp(-1/scale)``."""
@@ -271,12 +265,12 @@ class Staircase(Mechanism):
     @property
     def variance(self) -> Floats:
         """``discrete_staircase_variance``."""
-        return discrete_staircase_variance(self.sensitivity, self.epsilon)
+        return distributions.discrete_staircase_variance(self.sensitivity, self.epsilon)
 
     @property
     def unit_variance(self) -> Floats:
         """The variance for a large sensitivity, divided by its square."""
-        return staircase_variance(self.epsilon)
+        return distributions.staircase_variance(self.epsilon)
 
     def cost(self, adjacency: Adjacency) -> Cost:
         """The largest epsilon of a number: a record moves one number by its sensitivity."""
@@ -297,7 +291,7 @@ class Staircase(Mechanism):
     def log_weight(self, values: ArrayLike) -> Floats:
         """``-epsilon`` times the number of drops of the probability before ``|z|``."""
         width = np.asarray(self.sensitivity, dtype=np.int64)
-        inner = staircase_inner_width(width, self.epsilon)
+        inner = distributions.staircase_inner_width(width, self.epsilon)
         drops = (np.abs(np.asarray(values, dtype=np.int64)) - inner) // width + 1
         return np.asarray(-np.asarray(self.epsilon) * drops, dtype=np.float64)
 
@@ -313,10 +307,13 @@ class Staircase(Mechanism):
         """
         from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
 
-        width, epsilon = int(whole_sensitivity(self.sensitivity)), float(np.asarray(self.epsilon))
+        width, epsilon = (
+            int(distributions.whole_sensitivity(self.sensitivity)),
+            float(np.asarray(self.epsilon)),
+        )
         if width == 0:
             return privacy_loss_distribution.identity()
-        inner, b = int(staircase_inner_width(width, epsilon)), math.exp(-epsilon)
+        inner, b = int(distributions.staircase_inner_width(width, epsilon)), math.exp(-epsilon)
         half = (inner + b * (width - inner)) / -math.expm1(-epsilon)
         sides = min(inner - 1, width - inner)
         middle = (width - 1 - 2 * sides) * (1.0 if inner - 1 > width - inner else b)

@@ -17,7 +17,7 @@ from tacit.arrays import Floats
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Cost
-from tacit.privacy.sampling.doubles import NoiseMaker, simulated
+from tacit.privacy.sampling import doubles
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
@@ -171,7 +171,7 @@ class AuditTrial:
     name: str
     broken: bool
     protocol: Protocol
-    noise: NoiseMaker = simulated
+    noise: doubles.NoiseMaker = doubles.simulated
     records: int = 4
     low_bits: bool = False
     system: bool = False

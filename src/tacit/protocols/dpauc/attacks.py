@@ -18,7 +18,7 @@ from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, Step
-from tacit.protocol.declarations.audits import AttackSizes, Guesses, synthetic_records
+from tacit.protocol.declarations import audits
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.dpauc.steps import noisy_histograms
 
@@ -26,8 +26,8 @@ THRESHOLDS = 100
 
 
 def guesses_from_lone_counts(
-    protocol: Protocol, sizes: AttackSizes, seed: int
-) -> Iterator[Guesses]:
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
     """The cell of a client's only record, and its label, from the client's noisy counts."""
     clients = lone_records(sizes, seed)
     histogram = DPAUC(protocol.guarantee.epsilon, THRESHOLDS, scale=EVEN)
@@ -37,9 +37,9 @@ def guesses_from_lone_counts(
     yield from guesses_of_lone_records("noisy histograms", histogram, clients, guess, True)
 
 
-def lone_records(sizes: AttackSizes, seed: int) -> Clients:
+def lone_records(sizes: audits.AttackSizes, seed: int) -> Clients:
     """Clients of one record each."""
-    scores, labels = synthetic_records(sizes.records // 10, seed, 0.5)
+    scores, labels = audits.synthetic_records(sizes.records // 10, seed, 0.5)
     return Clients.from_arrays(scores, labels, np.arange(scores.size))
 
 
@@ -49,7 +49,7 @@ def guesses_of_lone_records(
     clients: Clients,
     guess: tuple[NDArray[Any], NDArray[Any]],
     protected: bool,
-) -> Iterator[Guesses]:
+) -> Iterator[audits.Guesses]:
     """How often the cells and labels of lone records were guessed."""
     cells = np.searchsorted(protocol.edges, clients.scores, side="right") - 1
     blind = float(np.bincount(cells).max() / cells.size)
@@ -58,12 +58,12 @@ def guesses_of_lone_records(
         for guessed, true in zip(guess, (cells, clients.labels), strict=True)
     ]
     hides = protected and protocol.adjacency != Adjacency.LABEL.value
-    yield Guesses(
+    yield audits.Guesses(
         "a lone record's cell, from its counts", release, hides, right[0], cells.size, blind
     )
     limit = protocol.guarantee if protected else None
     attack = "a lone record's label, from its counts"
-    yield Guesses(attack, release, protected, right[1], cells.size, 0.5, limit)
+    yield audits.Guesses(attack, release, protected, right[1], cells.size, 0.5, limit)
 
 
 def first_reply(protocol: Protocol, clients: Clients, noise: NoiseSource) -> Reply:

@@ -17,17 +17,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.curves import cell_area, density_correction
 from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
-from tacit.protocol.declarations.audits import (
-    COMPOSITION,
-    COUNTS,
-    AuditCase,
-    AuditTrial,
-    ErrorCase,
-    LabelAttack,
-    LawTraits,
-    SelfTestCases,
-    cases_of,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocols.shared.declared import NOBODY
@@ -89,22 +79,22 @@ class DPAUCDeclarations(Declarations):
     threats = staticmethod(threats_of)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every adjacency of the histogram in one round, and looks with the number."""
         return (
-            *cases_of(
+            *audits.cases_of(
                 cls.name,
                 {"thresholds": 100},
                 {"adjacency": "label"},
                 {"adjacency": "replace", "thresholds": 20},
             ),
-            AuditCase(cls.name, {"thresholds": 8}, tight=False),
-            AuditCase(cls.name, {}, SHOWN_RECORDS, tight=False),
-            AuditCase(cls.name, {"adjacency": "replace"}, SHOWN_RECORDS, tight=False),
+            audits.AuditCase(cls.name, {"thresholds": 8}, tight=False),
+            audits.AuditCase(cls.name, {}, SHOWN_RECORDS, tight=False),
+            audits.AuditCase(cls.name, {"adjacency": "replace"}, SHOWN_RECORDS, tight=False),
         )
 
     @classmethod
-    def self_test_cases(cls) -> SelfTestCases:
+    def self_test_cases(cls) -> audits.SelfTestCases:
         """Histograms and releases of two of them, sound and with a mistake each."""
         from tacit.protocols.dpauc.attacks import SmallSensitivity, TwoReleases
 
@@ -114,20 +104,26 @@ class DPAUCDeclarations(Declarations):
         twice = TwoReleases(1.0, 4, scale=EVEN)
         doubled = TwoReleases(1.0, 4, declared=1.0, scale=EVEN)
         halved, lowered = partial(ScaledNoise, 0.5), partial(ScaledNoise, 0.7)
-        return SelfTestCases(
+        return audits.SelfTestCases(
             (
-                AuditTrial(COUNTS, "noisy histogram", False, histogram),
-                AuditTrial(COUNTS, "its noise halved", True, histogram, halved),
-                AuditTrial(COUNTS, "its noise 30 % too small", True, histogram, lowered),
-                AuditTrial(COUNTS, "its sensitivity too small", True, small),
-                AuditTrial(COMPOSITION, "two releases at twice epsilon", False, twice),
-                AuditTrial(COMPOSITION, "their budget counted twice", True, doubled),
-                AuditTrial(COMPOSITION, "their noise from one seed", True, twice, RepeatedNoise),
+                audits.AuditTrial(audits.COUNTS, "noisy histogram", False, histogram),
+                audits.AuditTrial(audits.COUNTS, "its noise halved", True, histogram, halved),
+                audits.AuditTrial(
+                    audits.COUNTS, "its noise 30 % too small", True, histogram, lowered
+                ),
+                audits.AuditTrial(audits.COUNTS, "its sensitivity too small", True, small),
+                audits.AuditTrial(
+                    audits.COMPOSITION, "two releases at twice epsilon", False, twice
+                ),
+                audits.AuditTrial(audits.COMPOSITION, "their budget counted twice", True, doubled),
+                audits.AuditTrial(
+                    audits.COMPOSITION, "their noise from one seed", True, twice, RepeatedNoise
+                ),
             ),
             (kind(1.0, 100, scale=EVEN),),
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """The counts of clients with one record."""
         from tacit.protocols.dpauc.attacks import guesses_from_lone_counts
 
@@ -174,23 +170,23 @@ class DPAUCDeclarations(Declarations):
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """One round with the papers' number of cells at every adjacency, and looks."""
         kind: Any = cls
         return {
-            "dpauc": ErrorCase(kind(1.0), noticed=True),
-            "dpauc-chosen-replace": ErrorCase(kind(1.0, adjacency="replace")),
-            "dpauc-one-round": ErrorCase(kind(1.0, 100, scale=EVEN)),
-            "dpauc-label": ErrorCase(kind(1.0, 100, adjacency="label", scale=EVEN)),
-            "dpauc-replace": ErrorCase(kind(1.0, 100, adjacency="replace", scale=EVEN)),
+            "dpauc": audits.ErrorCase(kind(1.0), noticed=True),
+            "dpauc-chosen-replace": audits.ErrorCase(kind(1.0, adjacency="replace")),
+            "dpauc-one-round": audits.ErrorCase(kind(1.0, 100, scale=EVEN)),
+            "dpauc-label": audits.ErrorCase(kind(1.0, 100, adjacency="label", scale=EVEN)),
+            "dpauc-replace": audits.ErrorCase(kind(1.0, 100, adjacency="replace", scale=EVEN)),
         }
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """The number cancels errors of the counts to first order."""
         protocol: Any = self
         inexact = "a second round cancels errors to first order only" if protocol.asks_again else ""
-        return LawTraits(inexact=inexact)
+        return audits.LawTraits(inexact=inexact)
 
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the counts in cells, with what cells hide."""

@@ -11,14 +11,8 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.metrics.curves import cell_area, density_correction
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.traffic import (
-    Traffic,
-    dry_run,
-    measured_traffic,
-    traffic_of_rounds,
-)
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.dpauc.choices import expected_way, outlook_of
 from tacit.protocols.dpauc.looks import Counts
@@ -33,7 +27,7 @@ DRY_RUN_RECORDS, DRY_RUN_CLIENTS = 2**17, 2**10
 """Largest numbers of records and of clients of a dry run where the server chooses by the counts."""
 
 
-def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """The variance formulas of noisy histograms, at the expected counts of the shape.
 
     Source: docs, sections 2b to 2d. The bias of one round is what the area of expected counts, with
@@ -53,7 +47,7 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
 
 def _one_round_forecast(
     protocol: DPAUC, levels: Levels, scenario: Scenario, shape: Shape
-) -> Forecast:
+) -> forecast.Forecast:
     edges = np.arange(levels.cells) / levels.cells
     cells = expected_counts(protocol.scale, scenario, shape, edges)
     noise = levels.noise(scenario.clients, protocol.record_distance)
@@ -62,12 +56,12 @@ def _one_round_forecast(
 
 def cells_forecast(
     cells: tuple[Floats, Floats], noise: CellNoise, adjacency: str, scenario: Scenario, shape: Shape
-) -> Forecast:
+) -> forecast.Forecast:
     """The error of the area of expected positives and negatives in cells with this noise."""
     variance_of = independent_variance if adjacency != "label" else exchange_variance
     value = float(cell_area(*cells) + density_correction(*cells))
-    return Forecast(
-        math.sqrt(float(variance_of(*cells, noise)) + placement(cells, corrected=True)),
+    return forecast.Forecast(
+        math.sqrt(float(variance_of(*cells, noise)) + forecast.placement(cells, corrected=True)),
         value - shape.auc,
         min(scenario.positives, scenario.negatives),
         math.sqrt(noise.total),
@@ -90,7 +84,7 @@ def expected_counts(
     return scenario.positives * fractions[:, 0], scenario.negatives * fractions[:, 1]
 
 
-def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """Errors where epsilon is divided as at the expected counts, and what cells hide."""
     clients = scenario.clients
     part, place = protocol.first_look(clients)
@@ -103,7 +97,7 @@ def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> F
     if not choice.number:
         levels = protocol.levels_for(choice.look, protocol.cells_for(clients))
         return _one_round_forecast(protocol, levels, scenario, shape)
-    return Forecast(
+    return forecast.Forecast(
         math.sqrt(ahead.total),
         0.0,
         min(scenario.positives, scenario.negatives),
@@ -111,7 +105,7 @@ def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> F
     )
 
 
-def dpauc_families(scenario: Scenario) -> list[Family]:
+def dpauc_families(scenario: Scenario) -> list[forecast.Family]:
     """Noisy cells at every adjacency."""
     noise = "every client adds noise of its own, so the error grows with the number of clients"
     return [
@@ -121,15 +115,15 @@ def dpauc_families(scenario: Scenario) -> list[Family]:
     ]
 
 
-def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> Family:
+def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> forecast.Family:
     kind = partial(DPAUC, scenario.epsilon, adjacency=adjacency)
     made = [partial(kind, cells) for cells in CELLS]
     if adjacency != "label":
         made.append(kind)
-    return Family(accepted(made), (Trust.EACH,), given_up)
+    return forecast.Family(forecast.accepted(made), (Trust.EACH,), given_up)
 
 
-def dpauc_traffic(protocol: DPAUC, scenario: Scenario) -> Traffic:
+def dpauc_traffic(protocol: DPAUC, scenario: Scenario) -> traffic.Traffic:
     """A dry run; where the server chooses by the counts, in one with the same relative noise.
 
     Choices follow the noise, so a run may have a look more or less.
@@ -140,11 +134,11 @@ def dpauc_traffic(protocol: DPAUC, scenario: Scenario) -> Traffic:
     3
     """
     if not protocol.asks_again:
-        return measured_traffic(protocol, scenario)
+        return traffic.measured_traffic(protocol, scenario)
     few = min(scenario.clients, DRY_RUN_CLIENTS)
     like_noise = scenario.records * math.sqrt(few / scenario.clients)
-    rounds = dry_run(protocol, scenario, min(like_noise, DRY_RUN_RECORDS) / few, few)
-    return traffic_of_rounds(rounds, scenario)
+    rounds = traffic.dry_run(protocol, scenario, min(like_noise, DRY_RUN_RECORDS) / few, few)
+    return traffic.traffic_of_rounds(rounds, scenario)
 
 
-PLANNING = Planning.of_auc(dpauc_families, dpauc_forecast, dpauc_traffic)
+PLANNING = forecast.Planning.of_auc(dpauc_families, dpauc_forecast, dpauc_traffic)

@@ -23,19 +23,8 @@ from tacit.protocol.declarations.trust import Each
 from tacit.protocol.one_count import OneCount
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.dpauc import looks
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
-from tacit.protocols.dpauc.looks import (
-    CLOSING_PARTS,
-    FIRST_LOOKS,
-    LOOK_PARTS,
-    MANY_CELLS,
-    Cells,
-    are_few,
-    fine_place,
-    look_cells,
-    look_levels,
-    split_cells,
-)
 from tacit.protocols.dpauc.server import rounds
 from tacit.protocols.dpauc.steps import noisy_histograms, noisy_influences, noisy_looks
 from tacit.protocols.shared.trees.levels import Levels, best_levels
@@ -102,12 +91,12 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     @property
     def look_menu(self) -> tuple[float, ...]:
         """The parts that a histogram may cost, those that end the run last."""
-        return (*LOOK_PARTS, *CLOSING_PARTS)
+        return (*looks.LOOK_PARTS, *looks.CLOSING_PARTS)
 
     @property
     def cell_menu(self) -> tuple[int, ...]:
         """The numbers of cells that a party counts in, or that published functions may have."""
-        return MANY_CELLS if self.thresholds is None else (self.thresholds,)
+        return looks.MANY_CELLS if self.thresholds is None else (self.thresholds,)
 
     @property
     def cell_count(self) -> int:
@@ -116,30 +105,30 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def cells_for(self, clients: int) -> int:
         """The number of cells of a look at so many clients."""
-        return look_cells(clients, self.epsilon)
+        return looks.look_cells(clients, self.epsilon)
 
     @property
     def places_cells(self) -> bool:
         """Whether the server chooses where cells lie: nothing of them was agreed."""
         return self.asks_again and self.scale != EVEN
 
-    def coarse_place(self, clients: int) -> Cells:
+    def coarse_place(self, clients: int) -> looks.Cells:
         """Equal cells of positions for so many clients."""
-        return Cells(self.cells_for(clients), self.score_scale)
+        return looks.Cells(self.cells_for(clients), self.score_scale)
 
-    def first_look(self, clients: int) -> tuple[float, Cells]:
+    def first_look(self, clients: int) -> tuple[float, looks.Cells]:
         """The first look's part of epsilon, and its cells."""
-        few = are_few(clients, self.epsilon)
+        few = looks.are_few(clients, self.epsilon)
         if few and self.places_cells:
-            return FIRST_LOOKS[few], fine_place(self.scale, fine_scales(self.scale)[0])
-        return FIRST_LOOKS[few], self.coarse_place(clients)
+            return looks.FIRST_LOOKS[few], looks.fine_place(self.scale, fine_scales(self.scale)[0])
+        return looks.FIRST_LOOKS[few], self.coarse_place(clients)
 
     def levels_for(self, part: float, cells: int) -> Levels:
         """How a histogram of these cells divides this part of epsilon."""
         spent = part * self.epsilon
-        if part in CLOSING_PARTS:
+        if part in looks.CLOSING_PARTS:
             return best_levels(cells, spent, self.record_distance)
-        return look_levels(cells, spent)
+        return looks.look_levels(cells, spent)
 
     def cost_of(self, part: float) -> Cost:
         """What a part of epsilon costs."""
@@ -175,7 +164,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         """Numbers a replicate holds: its noisy counts."""
         cells = self.cell_count
         if self.places_cells:
-            cells = split_cells(clients.count, self.epsilon)
+            cells = looks.split_cells(clients.count, self.epsilon)
         return 8 * cells * clients.count
 
     @property

@@ -19,19 +19,10 @@ from tacit.metrics.curves import cell_influences
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import MAX_RECORDS, Conversation, Query, Reply
 from tacit.protocol.releases import Sums, ask
+from tacit.protocols.dpauc import steps
 from tacit.protocols.dpauc.choices import outlook_of
 from tacit.protocols.dpauc.estimate import result_from_looks
 from tacit.protocols.dpauc.looks import Cells, Counts, left_of
-from tacit.protocols.dpauc.steps import (
-    CELLS,
-    PART,
-    BothRounds,
-    both_rounds,
-    noisy_histograms,
-    noisy_influences,
-    noisy_looks,
-    published,
-)
 from tacit.protocols.shared.cells import (
     KNOTS,
     exchange_variance,
@@ -124,7 +115,7 @@ def rounds(protocol: DPAUC, clients: int) -> Conversation:
     """Noisy counts up, in one round or several looks; then, in two rounds, numbers up."""
     if protocol.asks_again:
         return (yield from _two_rounds(protocol, clients))
-    sums = yield from ask(noisy_histograms, protocol, clients)
+    sums = yield from ask(steps.noisy_histograms, protocol, clients)
     return _from_histogram(protocol, sums, protocol.levels, protocol.edge_scores)
 
 
@@ -142,7 +133,7 @@ def _two_rounds(protocol: DPAUC, clients: int) -> Conversation:
         place = counts.place if choice.place is None else choice.place
         counts = counts.with_look((yield from _look(protocol, clients, choice.look, place))[0])
         spent = (*spent, choice.look)
-    fields = published(counts.consistent, counts.place.published)
+    fields = steps.published(counts.consistent, counts.place.published)
     sent = fields | counts.place.fields
     second = yield from _number(protocol, fields, left_of(sum(spent)), sent, records)
     return result_from_looks(counts, second)
@@ -159,8 +150,8 @@ def _closed(protocol: DPAUC, part: float, clients: int) -> Conversation:
 def _asked(
     protocol: DPAUC, clients: int, part: float, place: Cells
 ) -> Generator[Query, Reply, Sums]:
-    broadcast = {PART: part, CELLS: place.count, **place.fields}
-    return (yield from ask(noisy_looks, protocol, clients, broadcast))
+    broadcast = {steps.PART: part, steps.CELLS: place.count, **place.fields}
+    return (yield from ask(steps.noisy_looks, protocol, clients, broadcast))
 
 
 def _look(
@@ -187,12 +178,12 @@ def _number(
     part: float,
     sent: dict[str, Floats],
     records: Floats,
-) -> Generator[Query, Reply, BothRounds]:
+) -> Generator[Query, Reply, steps.BothRounds]:
     """What the sums say, of clients with at most so many records."""
-    reply = yield Query(noisy_influences, protocol, broadcast={PART: part, **sent})
+    reply = yield Query(steps.noisy_influences, protocol, broadcast={steps.PART: part, **sent})
     sums, epsilon = np.asarray(reply["sums"]), protocol.epsilon * part
     check_sums(sums, records, units_for(epsilon), units_for(epsilon) / epsilon)
-    return both_rounds(fields, sums, epsilon, Adjacency(protocol.adjacency), KNOTS in sent)
+    return steps.both_rounds(fields, sums, epsilon, Adjacency(protocol.adjacency), KNOTS in sent)
 
 
 def _from_histogram(protocol: DPAUC, sums: Sums, levels: Levels, edges: Floats) -> ServerResult:

@@ -34,21 +34,15 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.releases import Fields, Released, release
 from tacit.protocols.dpauc.looks import NUMBER_PARTS, number_variance
+from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.cells import KNOTS, placed_on, published_scale, true_cell_counts
-from tacit.protocols.shared.influence_sum import (
-    FIXED_POINT,
-    PUBLISHED,
-    Influences,
-    units_for,
-    whole_units,
-)
 from tacit.protocols.shared.trees.levels import Levels
 
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC
 
 
-POSITIVES, NEGATIVES, SIZES = PUBLISHED
+POSITIVES, NEGATIVES, SIZES = influence_sum.PUBLISHED
 
 PART, CELLS = "part", "cells"
 """Fields of a query: the part of epsilon that its answer costs, and the number of cells."""
@@ -69,7 +63,7 @@ def published(cells: Floats, straight: bool = False) -> dict[str, Floats]:
     }
 
 
-def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influences:
+def influences_of(fields: Mapping[str, Any], straight: bool = False) -> influence_sum.Influences:
     """The influences that follow from the published fields, at the server and at every client.
 
     Parameters
@@ -81,10 +75,10 @@ def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influenc
     cells = fields[POSITIVES].shape[-1] + 1
     inner = np.arange(1, cells) / cells
     positives, negatives = (kind(inner, fields[name], 0.0, 1.0) for name in (POSITIVES, NEGATIVES))
-    return Influences.of(positives, negatives, fields[SIZES])
+    return influence_sum.Influences.of(positives, negatives, fields[SIZES])
 
 
-def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
+def agreed_influences(query: Query, noise: NoiseSource) -> influence_sum.Influences:
     """The influences of a query, as a client accepts them.
 
     Raises
@@ -174,8 +168,8 @@ def noisy_influences(
     cells = query.broadcast[POSITIVES].shape[-1] + 1
     placed = placed_on(published_scale(query, cells), settings, clients)
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis]
-    units = units_for(epsilon)
-    rounded = whole_units(influences.totals(placed), reach, units)
+    units = influence_sum.units_for(epsilon)
+    rounded = influence_sum.whole_units(influences.totals(placed), reach, units)
     return {"sums": rounded + noise.draw(DiscreteLaplace(units, epsilon), (clients.count,))}
 
 
@@ -209,8 +203,8 @@ def both_rounds(
 
     ``straight`` is as for ``influences_of``.
     """
-    influences, units = influences_of(fields, straight), units_for(epsilon)
-    reach = influences.sensitivity(adjacency) / FIXED_POINT
+    influences, units = influences_of(fields, straight), influence_sum.units_for(epsilon)
+    reach = influences.sensitivity(adjacency) / influence_sum.FIXED_POINT
     unit = reach / (units * fields[SIZES].min(axis=-1))
     total = sums.sum(axis=-1, dtype=np.float64)
     variance = number_variance(sums.shape[-1], units, epsilon)

@@ -36,24 +36,13 @@ from dataclasses import replace
 from hashlib import blake2b, sha256
 from typing import Any
 
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import derived
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
+from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.counts import Certain
-from tacit.protocols.encrypted.sessions import (
-    NOTE,
-    ConfirmedAnswer,
-    Seat,
-    as_field,
-    as_parts,
-    bytes_of,
-    check_none_pending,
-    seat_of,
-    single_refusal,
-    tell,
-)
 
 Exchange = Generator[Query, Reply, Reply]
 """Queries and replies, and at the end what the parties say of the answer."""
@@ -87,19 +76,19 @@ def confirm_answer(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     PublicRefusalError : where an answer under the same settings was refused before, or is confirmed
         and not accepted.
     """
-    seat, confirmed = seat_of(state), bytes_of(query, "digest")
+    seat, confirmed = sessions.seat_of(state), sessions.bytes_of(query, "digest")
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
     if seat.confirmed is not None:
         raise HomomorphicError("an answer of this session was confirmed already")
     if len(confirmed) != DIGEST_BYTES:
         raise HomomorphicError(f"a digest has {DIGEST_BYTES} bytes, got {len(confirmed)}")
-    check_none_pending(query, state)
+    sessions.check_none_pending(query, state)
     seat = replace(seat, confirmed=confirmed)
-    state.keep(NOTE, seat)
-    note = ConfirmedAnswer.of(query.protocol, seat)
+    state.keep(sessions.NOTE, seat)
+    note = sessions.ConfirmedAnswer.of(query.protocol, seat)
     state.keep(note.key, note)
-    return {"tag": as_field(_tags(seat, seat.indices))}
+    return {"tag": sessions.as_field(_tags(seat, seat.indices))}
 
 
 def joined(tags: Iterable[bytes]) -> bytes:
@@ -122,7 +111,7 @@ def joined(tags: Iterable[bytes]) -> bytes:
     return (total % 2 ** (8 * TAG_BYTES)).to_bytes(TAG_BYTES, "little")
 
 
-def check_confirmed(seat: Seat, answer: bytes, tags: bytes) -> None:
+def check_confirmed(seat: sessions.Seat, answer: bytes, tags: bytes) -> None:
     """Refuse an answer that not all parties of the session have confirmed.
 
     Parameters
@@ -149,12 +138,12 @@ def tags_of(secret: bytes, session: bytes, parties: Sequence[int], confirmed: by
     parties : their indices.
     confirmed : the digest of the answer that they open.
     """
-    key = derived(secret, session, PURPOSE, 32)
+    key = keys.derived(secret, session, PURPOSE, 32)
     texts = [party.to_bytes(4, "little") + confirmed for party in parties]
     return [blake2b(text, digest_size=TAG_BYTES, key=key).digest() for text in texts]
 
 
-def _tags(seat: Seat, parties: Sequence[int]) -> list[bytes]:
+def _tags(seat: sessions.Seat, parties: Sequence[int]) -> list[bytes]:
     """The tag of each of these parties on the answer that this one confirms."""
     if seat.secret is None or seat.confirmed is None:
         raise HomomorphicError("this party has confirmed no answer")
@@ -171,12 +160,15 @@ def opened(step: Step, protocol: Any, answer: bytes) -> Exchange:
     if not protocol.checked:
         return (yield Query(step, protocol, broadcast={"answer": answer}))
     confirmed = yield Query(confirm_answer, protocol, broadcast={"digest": digest(answer)})
-    tags = joined(as_parts(confirmed["tag"]))
+    tags = joined(sessions.as_parts(confirmed["tag"]))
     return (yield Query(step, protocol, broadcast={"answer": answer, "tags": tags}))
 
 
 def tell_opened(
-    clients: Clients, query: Query, state: ClientState, opened: Callable[[Seat, bytes], Certain]
+    clients: Clients,
+    query: Query,
+    state: ClientState,
+    opened: Callable[[sessions.Seat, bytes], Certain],
 ) -> Reply:
     """Open the aggregator's answer, and tell whom the settings name.
 
@@ -193,13 +185,13 @@ def tell_opened(
     HomomorphicError : where this party is in no session, has sent no counts, or not all parties
         confirmed this answer.
     """
-    seat = seat_of(state)
-    state.take(NOTE)
+    seat = sessions.seat_of(state)
+    state.take(sessions.NOTE)
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
-    with single_refusal(query, state, seat):
-        answer = bytes_of(query, "answer")
+    with sessions.single_refusal(query, state, seat):
+        answer = sessions.bytes_of(query, "answer")
         if query.protocol.checked:
-            check_confirmed(seat, answer, bytes_of(query, "tags"))
+            check_confirmed(seat, answer, sessions.bytes_of(query, "tags"))
         estimate = opened(seat, answer)
-    return tell(estimate, clients, query, state)
+    return sessions.tell(estimate, clients, query, state)

@@ -13,13 +13,7 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.metrics.curves import cell_area
-from tacit.protocol.declarations.audits import (
-    AuditCase,
-    ErrorCase,
-    LabelAttack,
-    LawTraits,
-    cases_of,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocols.encrypted.private.steps import NEGATIVES, POSITIVES, SIZES
@@ -122,9 +116,9 @@ class HiddenDeclarations(Declarations):
     """Number of draws of messages in an audit; each takes milliseconds."""
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """Ciphertexts and masked values are no sums."""
-        return LawTraits(
+        return audits.LawTraits(
             indivisible="only the session of a hidden count opens its answer",
             unmeasured_loss="messages differ by their keys, and not by noise",
             min_clients=2,
@@ -138,22 +132,22 @@ class HiddenDeclarations(Declarations):
         return False
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Clients of one record, as a session takes two clients."""
-        return AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)
+        return audits.AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """A small session."""
         small = {"thresholds": 9, "most_records": 64}
-        return cases_of(cls.name, small, apart=True, one_by_one=cls.draws)
+        return audits.cases_of(cls.name, small, apart=True, one_by_one=cls.draws)
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None: messages are hidden."""
         return ()
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """None: figures have a certain range and no standard error."""
         return {}
 
@@ -184,10 +178,10 @@ class EncryptedDeclarations(HiddenDeclarations):
     threats = staticmethod(threats_of)
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """Masked values are no sums; those with noise are."""
         if self.epsilon is not None:
-            return LawTraits(inexact="a second round cancels errors to first order only")
+            return audits.LawTraits(inexact="a second round cancels errors to first order only")
         return super().law_traits
 
     @classmethod
@@ -196,17 +190,17 @@ class EncryptedDeclarations(HiddenDeclarations):
         return settings.get("epsilon") is not None
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Clients of one record; of noisy sums one client."""
         if cls.takes_epsilon(settings):
-            return AuditCase(cls.name, settings)
+            return audits.AuditCase(cls.name, settings)
         return super().audit_case(settings)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """A small session, and noisy sums."""
         noisy = {"epsilon": 1.0, "adversary": "semi-honest", "most_records": 64}
-        return (*super().audit_cases(), AuditCase(cls.name, noisy))
+        return (*super().audit_cases(), audits.AuditCase(cls.name, noisy))
 
     def hostile_query(self, query: Query) -> Query:
         """Published functions under which a low negative moves the noisy sum most.
@@ -242,11 +236,11 @@ class EncryptedDeclarations(HiddenDeclarations):
         return {"encrypted": kind(9, most_records=64), "encrypted-private": noisy}
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """Noisy sums; without noise the figure has a certain range and no standard error."""
         kind: Any = cls
         noisy = kind(epsilon=1.0, adversary="semi-honest", most_records=2**15)
-        return {"encrypted-private": ErrorCase(noisy, noticed=True)}
+        return {"encrypted-private": audits.ErrorCase(noisy, noticed=True)}
 
 
 class ClassDeclarations(HiddenDeclarations):

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from tacit.crypto.homomorphic.keys import PACKED_BYTES
+from tacit.crypto.homomorphic import keys
 from tacit.metrics.curves import cell_area
+from tacit.protocol import fields
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations import traffic
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.traffic import Traffic, measured_traffic, round_seconds
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.fields import message_size
 from tacit.protocols.encrypted.confirming import TAG_BYTES
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.encrypted.masked.steps import BOX_BYTES
@@ -74,7 +74,7 @@ def hidden_family(make: Callable[..., Protocol], scenario: Scenario) -> list[Fam
     ]
 
 
-def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> Traffic:
+def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> traffic.Traffic:
     """Masked values by their sizes; noisy sums measured.
 
     Examples
@@ -84,18 +84,18 @@ def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> Traffic:
     1952
     """
     if protocol.epsilon is not None:
-        return measured_traffic(protocol, scenario)
+        return traffic.measured_traffic(protocol, scenario)
     rounds = 5 if protocol.checked else 4
     # the first party's boxes for all others, and the two numbers of the last reply
     boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
     sent = (
-        message_size(introduction=PACKED_BYTES)
-        + message_size(boxes=boxes)
-        + message_size(counts=protocol.masked_scheme.upload_bytes)
-        + (message_size(tag=TAG_BYTES) if protocol.checked else 0)
+        fields.message_size(introduction=keys.PACKED_BYTES)
+        + fields.message_size(boxes=boxes)
+        + fields.message_size(counts=protocol.masked_scheme.upload_bytes)
+        + (fields.message_size(tag=TAG_BYTES) if protocol.checked else 0)
         + REPORT_BYTES
     )
-    return Traffic(round(sent), rounds, round_seconds(rounds, scenario))
+    return traffic.Traffic(round(sent), rounds, traffic.round_seconds(rounds, scenario))
 
 
 PLANNING = Planning.of_auc(

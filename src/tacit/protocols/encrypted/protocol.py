@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
@@ -180,9 +180,9 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     title_settings = ("adversary",)
     state_types = (
         Seat,
-        Member,
-        Meeting,
-        Introduction,
+        keys.Member,
+        keys.Meeting,
+        keys.Introduction,
         SeenSession,
         ConfirmedAnswer,
         RefusedAnswer,

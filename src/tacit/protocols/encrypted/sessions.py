@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
@@ -67,14 +67,14 @@ class Seat:
         (``confirming``).
     """
 
-    members: tuple[Member, ...]
-    meeting: Meeting | None = None
+    members: tuple[keys.Member, ...]
+    meeting: keys.Meeting | None = None
     secret: bytes | None = None
     counted: bool = False
     confirmed: bytes | None = None
 
     @property
-    def known_meeting(self) -> Meeting:
+    def known_meeting(self) -> keys.Meeting:
         """All parties.
 
         Raises
@@ -232,7 +232,7 @@ def pin(
     state.keep(PINNED, (tuple(identities), roster, least))
 
 
-def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[Member, ...]:
+def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[keys.Member, ...]:
     """Fresh keys of every client of a batch, under its pinned identity where there is one.
 
     Raises
@@ -248,10 +248,10 @@ def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[Mem
         raise HomomorphicError(
             f"{len(identities)} identities are pinned for {clients.count} clients"
         )
-    return tuple(Member.new(query.protocol.terms, identity) for identity in identities)
+    return tuple(keys.Member.new(query.protocol.terms, identity) for identity in identities)
 
 
-def met(introductions: Sequence[Introduction], query: Query, state: ClientState) -> Seat:
+def met(introductions: Sequence[keys.Introduction], query: Query, state: ClientState) -> Seat:
     """The batch's seat among the parties that were introduced.
 
     Raises
@@ -263,11 +263,11 @@ def met(introductions: Sequence[Introduction], query: Query, state: ClientState)
     if seat.meeting is not None:
         raise HomomorphicError("the parties have met already, and a key seals one message")
     _, *agreed = state.recall(PINNED) or (None,)
-    return replace(seat, meeting=Meeting.of(introductions, query.protocol.terms, *agreed))
+    return replace(seat, meeting=keys.Meeting.of(introductions, query.protocol.terms, *agreed))
 
 
 def with_secret(
-    seat: Seat, boxes: Field, opened: Callable[[Member, Meeting, bytes], bytes]
+    seat: Seat, boxes: Field, opened: Callable[[keys.Member, keys.Meeting, bytes], bytes]
 ) -> Seat:
     """The seat of a batch that is about to send counts: every party has the session's secret.
 
@@ -287,7 +287,7 @@ def with_secret(
     secrets = {
         opened(member, seat.known_meeting, box)
         for member, box, index in zip(seat.members, as_parts(boxes), seat.indices, strict=True)
-        if index != FIRST
+        if index != keys.FIRST
     }
     secrets |= set() if seat.secret is None else {seat.secret}
     if len(secrets) != 1:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import rank_scatter
 from tacit.metrics.errors import ErrorLaw
 from tacit.privacy.local.response import response_variance
 from tacit.protocols.shared.rank_noise import RankNoise
@@ -70,7 +70,7 @@ class RankGeometry:
             doubled_ranks.minimum() / 2,
             doubled_ranks.maximum() / 2,
             doubled_ranks.sum() / (2 * sizes),
-            rank_scatter(doubled_ranks),
+            ranked.rank_scatter(doubled_ranks),
             sizes,
         )
 

@@ -11,17 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tacit.privacy.sampling.doubles import ScaledNoise
-from tacit.protocol.declarations.audits import (
-    SUMS,
-    AuditCase,
-    AuditTrial,
-    ErrorCase,
-    LabelAttack,
-    LawTraits,
-    SelfTestCases,
-    cases_of,
-)
+from tacit.privacy.sampling import doubles
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Local, SecureSum, Trust
@@ -134,27 +125,29 @@ class FedAUCDeclarations(Declarations):
     threats = staticmethod(threats_of)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every trust; of flipped labels two, as all are flipped alike."""
         return (
-            *cases_of(cls.name, {}, {"trust": "mpc"}, {"trust": "secure-sum"}),
-            AuditCase(cls.name, {"trust": "local"}, records=2),
-            AuditCase(cls.name, records=600),
+            *audits.cases_of(cls.name, {}, {"trust": "mpc"}, {"trust": "secure-sum"}),
+            audits.AuditCase(cls.name, {"trust": "local"}, records=2),
+            audits.AuditCase(cls.name, records=600),
         )
 
     @classmethod
-    def self_test_cases(cls) -> SelfTestCases:
+    def self_test_cases(cls) -> audits.SelfTestCases:
         """Flipped labels, sound and with a mistake."""
         kind: Any = cls
-        response, halved = kind(1.0, Local()), partial(ScaledNoise, 0.5)
-        return SelfTestCases(
+        response, halved = kind(1.0, Local()), partial(doubles.ScaledNoise, 0.5)
+        return audits.SelfTestCases(
             (
-                AuditTrial(SUMS, "flipped labels", False, response, records=2),
-                AuditTrial(SUMS, "flipped half as often", True, response, halved, records=2),
+                audits.AuditTrial(audits.SUMS, "flipped labels", False, response, records=2),
+                audits.AuditTrial(
+                    audits.SUMS, "flipped half as often", True, response, halved, records=2
+                ),
             )
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """Labels guessed from the scores that the server receives, if it receives any."""
         from tacit.protocols.shared import declared
 
@@ -175,14 +168,15 @@ class FedAUCDeclarations(Declarations):
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """All of them give errors."""
         return {
-            name: ErrorCase(each, noticed=name in NOTICED) for name, each in cls.law_cases().items()
+            name: audits.ErrorCase(each, noticed=name in NOTICED)
+            for name, each in cls.law_cases().items()
         }
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """Flipped labels are debiased without noise too; clients that rank together keep notes.
 
         Sums are rounded to units before their shares of noise are added.
@@ -190,7 +184,7 @@ class FedAUCDeclarations(Declarations):
         trust = self.trust
         together, summed = isinstance(trust, HiddenRanks), isinstance(trust, SecureSum)
         responds = isinstance(trust, Local)
-        return LawTraits(
+        return audits.LawTraits(
             indivisible="a client alone cannot rank its records" if together else "",
             inexact="flipped labels are debiased all the same" if responds else "",
             keeps_state=together or summed,

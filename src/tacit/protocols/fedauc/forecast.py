@@ -8,15 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.data.batches.ragged import Ragged
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape
-from tacit.protocol.declarations.traffic import (
-    DRY_CLIENTS,
-    Traffic,
-    measured_rounds,
-    measured_traffic,
-    traffic_of_rounds,
-)
 from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust
 from tacit.protocols.fedauc.allocation import (
     PriorEstimate,
@@ -47,7 +40,7 @@ MAX_CLIENTS = 2**9
 """Largest number of clients in a prediction; they represent the others."""
 
 
-def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """The protocol's allocation and variance formulas at the ranks' expected geometry.
 
     Source: docs, sections 1a to 1e. The first round, if one pays, is taken to estimate the true AUC
@@ -93,10 +86,10 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forec
     summed = weight * numerator.sum(axis=-1) + centre_variance * counted
     result = result_from_pairs(records, positives, area, summed, counted)
     smaller = min(scenario.positives, scenario.negatives)
-    return Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
+    return forecast.Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
 
 
-def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """The variance formulas of sums, after a first round that finds the true sizes and AUC."""
     records, positives = scenario.records, np.array(float(scenario.positives))
     area, parts = np.array(shape.auc), divided(records, protocol.epsilon)
@@ -107,25 +100,25 @@ def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Fore
     counted = np.asarray(first.count_variance)
     result = result_from_pairs(records, positives, area, numerator, counted)
     smaller = min(scenario.positives, scenario.negatives)
-    return Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
+    return forecast.Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
 
 
-def fedauc_families(scenario: Scenario) -> list[Family]:
+def fedauc_families(scenario: Scenario) -> list[forecast.Family]:
     """Staircase noise, randomised response, and sums over all clients where they are few."""
-    summed = Family(
+    summed = forecast.Family(
         (FedAUC(scenario.epsilon, SecureSum()),),
         (Trust.SERVER_SEES_SCORES,),
         "every score is shown to the server, every client must stay to the end, and every "
         "further evaluation costs epsilon again",
     )
     return [
-        Family(
+        forecast.Family(
             (FedAUC(scenario.epsilon),),
             (Trust.SERVER_SEES_SCORES,),
             "every score is shown to the server, and every further evaluation costs epsilon again",
             rough=lambda protocol, scenario: _KnownCentre(protocol.epsilon),
         ),
-        Family(
+        forecast.Family(
             (FedAUC(scenario.epsilon, Local()),),
             (Trust.SERVER_SEES_SCORES,),
             "every score is shown to the server, while the flipped labels serve later evaluations "
@@ -139,7 +132,7 @@ class _KnownCentre(FedAUC):
     """The protocol with its influence centre known, so that no first round is chosen."""
 
 
-def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> Traffic:
+def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> traffic.Traffic:
     """A dry run, in which a first round's query and reply are those of the main round again.
 
     Examples
@@ -148,17 +141,17 @@ def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> Traffic:
     3
     """
     if isinstance(protocol.trust, SecureSum):
-        return measured_traffic(protocol, _with_few_clients(scenario))
-    rounds = measured_rounds(protocol, scenario)
+        return traffic.measured_traffic(protocol, _with_few_clients(scenario))
+    rounds = traffic.measured_rounds(protocol, scenario)
     if isinstance(protocol.trust, Each):
         first = rounds[-1:] if planned_first_round(protocol, scenario) > 0 else []
         rounds = [rounds[0], rounds[-1], *first]
-    return traffic_of_rounds(rounds, scenario)
+    return traffic.traffic_of_rounds(rounds, scenario)
 
 
 def _with_few_clients(scenario: Scenario) -> Scenario:
     """As many clients as a dry run has, with as many records each: all of them have to answer."""
-    few = min(scenario.clients, DRY_CLIENTS)
+    few = min(scenario.clients, traffic.DRY_CLIENTS)
     records = max(2, round(few * scenario.records_per_client))
     positives = min(max(1, round(records * scenario.positive_fraction)), records - 1)
     return replace(scenario, records=records, positives=positives, clients=few)
@@ -217,4 +210,4 @@ def _single(prior: PriorEstimate) -> PriorEstimate:
     return PriorEstimate(*(float(np.asarray(value)) for value in fields))
 
 
-PLANNING = Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)
+PLANNING = forecast.Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)

@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.crypto.secure_sum.masking import known_summands, summands_of
+from tacit.crypto.secure_sum import masking
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import doubled_mid_ranks, ordered_codes
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.fields import MessageError, decode, encode
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, Words
 from tacit.protocol.settings.scaled import check_scores_in_unit_interval
 from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
@@ -338,9 +338,9 @@ class RankProgram(MPCProgram):
         codes = rank_codes(clients.scores[clients.ascending])
         sizes = _sizes(peers)
         members = range(min(len(sizes), RANKING))
-        parts = summands_of(rank_keys(codes, peers.index), len(members))
+        parts = masking.summands_of(rank_keys(codes, peers.index), len(members))
         shares = {
-            rank: np.stack([parts[k] for k in known_summands(rank, len(members))])
+            rank: np.stack([parts[k] for k in masking.known_summands(rank, len(members))])
             for rank in members
         }
         for rank in members:
@@ -393,7 +393,7 @@ def _sizes(peers: Peers) -> list[int]:
 
 
 def _encoded(shares: Words) -> bytes:
-    return encode({"shares": np.ascontiguousarray(shares).view(np.int64)})
+    return fields.encode({"shares": np.ascontiguousarray(shares).view(np.int64)})
 
 
 def _received(peers: Peers, place: int, shape: tuple[int, int]) -> Words:
@@ -404,8 +404,8 @@ def _received(peers: Peers, place: int, shape: tuple[int, int]) -> Words:
     MPCError : for anything else.
     """
     try:
-        shares: Any = decode(peers.receive(place)).get("shares")
-    except MessageError as error:
+        shares: Any = fields.decode(peers.receive(place)).get("shares")
+    except fields.MessageError as error:
         raise MPCError(f"party {place} sent what cannot be read: {error}") from None
     if not isinstance(shares, np.ndarray) or shares.dtype != np.int64 or shares.shape != shape:
         raise MPCError(f"party {place} sent no shares of shape {shape}")

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients
 from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics.errors import ErrorLaw
@@ -27,6 +27,7 @@ from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, St
 from tacit.protocol.declarations.trust import Each, Local, SecureSum, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL
+from tacit.protocols.fedauc import hidden_ranks
 from tacit.protocols.fedauc.allocation import (
     Allocation,
     RankGeometry,
@@ -42,13 +43,6 @@ from tacit.protocols.fedauc.allocation import (
 )
 from tacit.protocols.fedauc.declared import FedAUCDeclarations, HiddenRanks
 from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs, totals_of_pairs
-from tacit.protocols.fedauc.hidden_ranks import (
-    hidden_geometry,
-    middle_allocation,
-    noisy_hidden_rank_sums,
-    offer_sizes,
-    rank_together,
-)
 from tacit.protocols.fedauc.secure_sums import (
     keep_ranks,
     rounds_by_sum,
@@ -76,7 +70,7 @@ def ranked_scores(
     sent = (yield Query(share_scores, protocol))["scores"]
     if not isinstance(sent, Ragged):
         raise TypeError("scores must be ragged")
-    ranks, records = doubled_ranks(sent), int(sent.offsets[-1])
+    ranks, records = ranked.doubled_ranks(sent), int(sent.offsets[-1])
     if records < 2:
         raise ValueError(f"an AUC needs at least two records, got {records}")
     return ranks, clients_apart(sent)
@@ -84,14 +78,14 @@ def ranked_scores(
 
 def result_with_hidden_ranks(protocol: Any, alpha: float) -> Conversation:
     """Sizes up, ranks among the clients, noisy pairs up: the server sees no score and no rank."""
-    offer = yield Query(offer_sizes, protocol)
-    geometry = hidden_geometry(np.asarray(offer["records"]))
+    offer = yield Query(hidden_ranks.offer_sizes, protocol)
+    geometry = hidden_ranks.hidden_geometry(np.asarray(offer["records"]))
     if geometry.records < 2:
         raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
-    yield Query(rank_together, protocol, view=View.MPC)
-    noise, allocation = protocol.rank_noise, middle_allocation(geometry, 1.0 - alpha)
+    yield Query(hidden_ranks.rank_together, protocol, view=View.MPC)
+    noise, allocation = protocol.rank_noise, hidden_ranks.middle_allocation(geometry, 1.0 - alpha)
     shared = {"noise": noise, "records": geometry.records, "share": 1.0 - alpha}
-    reply = yield Query(noisy_hidden_rank_sums, protocol, shared)
+    reply = yield Query(hidden_ranks.noisy_hidden_rank_sums, protocol, shared)
     sums = totals_of_pairs(geometry, noise, allocation, reply)
     return result_of_sums(geometry, noise, allocation, sums)
 
@@ -219,7 +213,11 @@ class FedAUC(FedAUCDeclarations, Protocol):
     def steps(self) -> tuple[Step, ...]:
         """Scores are asked for only where the server may know them."""
         if isinstance(self.trust, HiddenRanks):
-            return (offer_sizes, rank_together, noisy_hidden_rank_sums)
+            return (
+                hidden_ranks.offer_sizes,
+                hidden_ranks.rank_together,
+                hidden_ranks.noisy_hidden_rank_sums,
+            )
         if isinstance(self.trust, SecureSum):
             return (share_scores, keep_ranks, summed_rank_pairs, summed_residuals)
         return (share_scores, noisy_rank_sums)

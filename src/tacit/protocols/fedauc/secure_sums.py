@@ -29,16 +29,9 @@ from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Layout, Query, Reply, View, step
 from tacit.protocol.sum_bounds import planned_clients, sum_bound
+from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
-from tacit.protocols.fedauc.steps import (
-    SLACK,
-    check_sums,
-    checked_ranks,
-    count_fraction,
-    pair_of_clients,
-    public_records,
-)
 from tacit.protocols.shared.influence_sum import noise_fraction, units_for, whole_units
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
@@ -58,7 +51,7 @@ def keep_ranks(clients: Clients, query: Query, noise: NoiseSource, state: Client
     ValueError : for ranks that are not one whole number a record, or reach beyond the announced
         number of records, and for so many records that a sum could wrap (``summed_records``).
     """
-    records, ranks = summed_records(clients, query), checked_ranks(clients, query)
+    records, ranks = summed_records(clients, query), steps.checked_ranks(clients, query)
     if int(ranks.maximum().max()) > 2 * (records - 1):
         raise ValueError(f"doubled ranks of {records} records must be at most {2 * (records - 1)}")
     state.keep(RANKS, ranks)
@@ -76,9 +69,9 @@ def summed_records(clients: Clients, query: Query) -> int:
     ------
     ValueError : for no number of records, or so many that a sum of their ranks could wrap.
     """
-    records = public_records(query)
+    records = steps.public_records(query)
     # all records are in one sum, so it must be exact for them all
-    check_sums(np.array([max(records, clients.records)]), np.array([2 * records]))
+    steps.check_sums(np.array([max(records, clients.records)]), np.array([2 * records]))
     return records
 
 
@@ -90,7 +83,7 @@ def agreed_epsilon(query: Query) -> float:
     ValueError : for an epsilon above the agreed one.
     """
     epsilon, agreed = query.broadcast["epsilon"], query.protocol.epsilon
-    if not (isinstance(epsilon, float | int) and 0 < epsilon <= agreed * SLACK):
+    if not (isinstance(epsilon, float | int) and 0 < epsilon <= agreed * steps.SLACK):
         raise ValueError(f"epsilon must be above 0 and at most {agreed}, got {epsilon!r:.40}")
     return float(epsilon)
 
@@ -122,8 +115,8 @@ def _residual_layout(query: Query) -> Layout:
 
 def _pair_bounds(query: Query) -> dict[str, int]:
     """The clients' records are public, and all are ranked: no client has more."""
-    records, planned = public_records(query), planned_clients(query)
-    epsilon, part = agreed_epsilon(query), count_fraction(query, "count_part")
+    records, planned = steps.public_records(query), planned_clients(query)
+    epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
     count_noise = PolyaShare(1, epsilon * part, noise_fraction(1, planned, 0.0))
     return {
         "positives": sum_bound(query, records, count_noise),
@@ -142,7 +135,7 @@ def _residual_bounds(query: Query) -> dict[str, int]:
 def _residual_bound(query: Query, epsilon: float) -> int:
     """Every rank is within the sensitivity of the pivot: a record adds its units at most."""
     noise = residual_noise(epsilon, noise_fraction(1, planned_clients(query), 0.0))
-    return sum_bound(query, public_records(query) * units_for(epsilon), noise)
+    return sum_bound(query, steps.public_records(query) * units_for(epsilon), noise)
 
 
 @step(cost=_sum_cost, sums=_pair_layout, shares=planned_clients, bounds=_pair_bounds)
@@ -159,11 +152,11 @@ def summed_rank_pairs(
 
     The server learns the two noisy sums over all clients, and how many clients answered.
     """
-    epsilon, part = agreed_epsilon(query), count_fraction(query, "count_part")
+    epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
     share = _noise_share(clients, query)
     middle = np.array(summed_records(clients, query) - 1)
     pivot = np.zeros(clients.count, dtype=np.int64)
-    counts, _ = pair_of_clients(clients, _kept_ranks(clients, query, state), pivot)
+    counts, _ = steps.pair_of_clients(clients, _kept_ranks(clients, query, state), pivot)
     drawn = noise.draw(PolyaShare(1, epsilon * part, share), ())
     rest = epsilon * (1 - part)
     return {
@@ -219,9 +212,9 @@ def _noisy_residual(
     epsilon: float,
 ) -> Integers:
     """The residual rank sum of a batch in units, with its share of the noise, shape () or (R,)."""
-    ranks, records = _kept_ranks(clients, query, state), public_records(query)
+    ranks, records = _kept_ranks(clients, query, state), steps.public_records(query)
     pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
-    _, residuals = pair_of_clients(clients, ranks, pivots)
+    _, residuals = steps.pair_of_clients(clients, ranks, pivots)
     reach = sensitivity(records, pivot)[..., np.newaxis]
     rounded = whole_units(residuals, reach, units_for(epsilon)).sum(axis=-1)
     drawn = residual_noise(epsilon, _noise_share(clients, query))
@@ -234,7 +227,7 @@ def _noise_share(clients: Clients, query: Query) -> Fraction:
 
 
 def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np.int64]:
-    ranks, records = state.recall_field(RANKS), public_records(query)
+    ranks, records = state.recall_field(RANKS), steps.public_records(query)
     if not isinstance(ranks, Ragged) or int(ranks.offsets[-1]) != clients.records:
         raise DataError("the client has not received the ranks of these scores")
     if int(ranks.maximum().max()) > 2 * (records - 1):

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged, client_order
-from tacit.data.batches.ranked import StoredRanks
 from tacit.data.clients import Clients, sorted_scores
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource
@@ -40,7 +40,7 @@ def pair_of_clients(
     ------
     ValueError : for stored ranks that are those of other records.
     """
-    if not isinstance(ranks, StoredRanks):
+    if not isinstance(ranks, ranked.StoredRanks):
         return pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
     known = None if clients.ranking is None else clients.ranking.ranked()
     if known is None or ranks.totals is not known.ranks:
@@ -244,7 +244,7 @@ def checked_ranks(clients: Clients, query: Query) -> Ragged[np.int64]:
 
 def _whole_numbers(ranks: Ragged[Any]) -> bool:
     """Whether ranks are one 64-bit integer a record; an engine's are, and no message holds them."""
-    if isinstance(ranks, StoredRanks):
+    if isinstance(ranks, ranked.StoredRanks):
         return True
     return bool(ranks.values.dtype == np.int64 and ranks.values.ndim == 1)
 
@@ -334,7 +334,7 @@ def flipped_pair(
     """``pair_of_sums`` of flipped labels; by passes of an engine where ranks are its own."""
     ranks, pivot, respond = request.ranks, request.pivot, request.respond
     epsilon, ranking = request.mechanism.epsilon, clients.ranking
-    if ranking is None or not isinstance(ranks, StoredRanks):
+    if ranking is None or not isinstance(ranks, ranked.StoredRanks):
         flipped = flipped_labels(clients, epsilon, noise, state, respond)
         return pair_of_sums(ranks, flipped[..., clients.ascending], pivot)
     zeros = np.zeros((*noise.full_shape(()), clients.count), dtype=np.int64)

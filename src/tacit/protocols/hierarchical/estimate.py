@@ -12,23 +12,11 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
-from tacit.metrics.curves import (
-    cell_area,
-    cell_influences,
-    coarse_variance,
-    density_correction,
-    density_correction_variance,
-)
+from tacit.metrics import curves, trees
 from tacit.metrics.ranking import plug_in_variance
-from tacit.metrics.trees import (
-    consistent_leaves,
-    levels_of,
-    observation_weights,
-    subtree_variances,
-)
 from tacit.privacy.local.response import walsh_hadamard
+from tacit.protocol import devices
 from tacit.protocol.conversation import Reply
-from tacit.protocol.devices import counts_in
 from tacit.results.server_result import ServerResult
 
 MIN_CROWDING = 4.0
@@ -59,7 +47,7 @@ def table_of(reply: Reply, height: int) -> Integers:
     [[1, 0], [0, 2]]
     """
     size = 2 ** (height + 3)
-    counts = counts_in(reply)
+    counts = devices.counts_in(reply)
     if counts is not None:
         return counts.reshape(size // 4, 2, 2)
     reports = reply["reports"]
@@ -205,7 +193,7 @@ def privacy_variance(levels: LevelCounts, area: LevelArea, leaves: Floats) -> Fl
     leaves : estimated counts of the lowest level for the records' fraction of each node, shape
         (..., 2, 2**h).
     """
-    fractions = levels_of(leaves / levels.classes[:, np.newaxis])
+    fractions = trees.levels_of(leaves / levels.classes[:, np.newaxis])
     sizes = levels.classes[:, np.newaxis]
     first = np.zeros(area.value.shape)
     total: Floats = np.zeros(1)
@@ -234,19 +222,19 @@ def consistent_counts(levels: LevelCounts) -> Floats:
     The weights are those of the expected numbers of reports, so they are public, and the same for
     both classes; the root is exact.
     """
-    return consistent_leaves(levels.counts, levels.noise.record_variances)
+    return trees.consistent_leaves(levels.counts, levels.noise.record_variances)
 
 
 def consistent_area(levels: LevelCounts, leaves: Floats) -> LevelArea:
     """The area of the leaves, pairs within a leaf counted one half."""
     negatives, positives = leaves[..., 0, :], leaves[..., 1, :]
-    by_positive, by_negative = cell_influences(positives, negatives)
+    by_positive, by_negative = curves.cell_influences(positives, negatives)
     weights = np.stack([by_negative, by_positive], axis=-2)
     variances = levels.noise.record_variances
-    value = cell_area(positives, negatives)
+    value = curves.cell_area(positives, negatives)
     return LevelArea(
         value=value,
-        influences=observation_weights(weights, variances)[1:],
+        influences=trees.observation_weights(weights, variances)[1:],
         product=np.full(value.shape, product_variance(variances) / levels.pairs),
         cell_variance=np.zeros(value.shape),
     )
@@ -261,7 +249,7 @@ def product_variance(variances: Floats) -> float:
     ``2**(a-b) / 4``; all other products have the weight 0. There are ``2**b`` such pairs of nodes,
     with either class above: ``sum_{a<b} 2**(2a-b) D_a D_b / 8``.
     """
-    differences = 2 * subtree_variances(variances)[1:]
+    differences = 2 * trees.subtree_variances(variances)[1:]
     depth = np.arange(differences.size)
     above, below = np.triu_indices(differences.size, 1)
     weights = 2.0 ** (2 * depth[above] - depth[below]) / 8
@@ -279,13 +267,13 @@ def within_leaf_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     bias.
     """
     height = min(levels.noise.height, SMOOTH_HEIGHT)
-    negatives, positives = np.moveaxis(levels_of(leaves)[height], -2, 0)
+    negatives, positives = np.moveaxis(trees.levels_of(leaves)[height], -2, 0)
     noise = levels.classes * leaf_variance(levels.noise.record_variances[: height + 1])
-    error = np.sqrt(density_correction_variance(positives, negatives, noise[1], noise[0]))
-    correction = np.abs(density_correction(positives, negatives)) + CORRECTION_ERRORS * error
+    error = np.sqrt(curves.density_correction_variance(positives, negatives, noise[1], noise[0]))
+    correction = np.abs(curves.density_correction(positives, negatives)) + CORRECTION_ERRORS * error
     scale = 4.0 ** (height - levels.noise.height)
     shares = leaves / levels.classes[:, np.newaxis]
-    crowds = np.maximum(crowded_variance(levels, leaves), coarse_variance(shares))
+    crowds = np.maximum(crowded_variance(levels, leaves), curves.coarse_variance(shares))
     return (scale * correction) ** 2 + crowds
 
 
@@ -305,7 +293,7 @@ def crowded_variance(levels: LevelCounts, leaves: Floats) -> Floats:
 def leaf_variance(variances: Floats) -> float:
     """The variance of a consistent leaf by one record: a difference on level a enters it halved for
     every level from there down, ``sum_a D_a 4**(a-h)``."""
-    differences = 2 * subtree_variances(variances)[1:]
+    differences = 2 * trees.subtree_variances(variances)[1:]
     return float(np.sum(differences * 4.0 ** (np.arange(differences.size) - differences.size)))
 
 
@@ -317,7 +305,7 @@ def planned_variance(noise: ReportNoise, records: int) -> float:
     nodes. The variance of products of errors is added.
     """
     variances = noise.record_variances
-    differences = 2 * subtree_variances(variances)[1:]
+    differences = 2 * trees.subtree_variances(variances)[1:]
     one_class = np.sum(differences * 2.0 ** -(np.arange(differences.size) + 4))
     return float(4 * one_class / records) + 4 * product_variance(variances) / records**2
 

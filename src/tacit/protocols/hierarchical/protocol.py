@@ -22,7 +22,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.trees import levels_of
+from tacit.metrics import trees
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.response import answer_epsilon, hadamard_bits
 from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers
@@ -35,8 +35,8 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
+from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.audits import DELTA, AuditCase, LawTraits, cases_of
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
@@ -44,17 +44,7 @@ from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.hierarchical.estimate import (
-    LevelArea,
-    LevelCounts,
-    ReportNoise,
-    consistent_area,
-    consistent_counts,
-    planned_variance,
-    privacy_variance,
-    result_from_levels,
-    table_of,
-)
+from tacit.protocols.hierarchical import estimate
 from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
 from tacit.protocols.shared.reports.turns import count_records, reporting_records
 from tacit.results.server_result import ServerResult
@@ -229,10 +219,10 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
         """The epsilon of one bit."""
         return answer_epsilon(self.epsilon, self.delta, self.answers(height))
 
-    def report_noise(self, height: int) -> ReportNoise:
+    def report_noise(self, height: int) -> estimate.ReportNoise:
         """How reports of this height are drawn."""
         gain = 1 / math.tanh(self.answer_epsilon(height) / 2)
-        return ReportNoise(height, gain, sampled=isinstance(self.levels, OneLevel))
+        return estimate.ReportNoise(height, gain, sampled=isinstance(self.levels, OneLevel))
 
     def height_for(self, records: int) -> int:
         """The height of the settings, or the one with the least planned error.
@@ -251,7 +241,7 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
 
         def planned(height: int) -> float:
             inside = 1 / (3 * (PLANNED_RANGE * 2**height) ** 2)
-            return planned_variance(self.report_noise(height), records) + inside**2
+            return estimate.planned_variance(self.report_noise(height), records) + inside**2
 
         return min(range(1, PLANNED_HEIGHTS + 1), key=planned)
 
@@ -274,8 +264,8 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
         if height is None:
             height = self.height_for((yield from reporting_records(self, clients)))
         reply = yield Query(hadamard_reports, self, broadcast={"height": height})
-        table = table_of(reply, height)
-        levels = LevelCounts.of(table, self.report_noise(height))
+        table = estimate.table_of(reply, height)
+        levels = estimate.LevelCounts.of(table, self.report_noise(height))
         if not levels.classes.all():
             raise DataError(
                 "the AUC is undefined without both classes, got "
@@ -286,14 +276,14 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
             return replace(server_result, warnings=(WASTED_DELTA, *server_result.warnings))
         return server_result
 
-    def result_of(self, levels: LevelCounts) -> ServerResult:
+    def result_of(self, levels: estimate.LevelCounts) -> ServerResult:
         """The area of noisy counts, with its errors."""
-        leaves = consistent_counts(levels)
-        return result_from_levels(levels, leaves, self.area(levels, leaves))
+        leaves = estimate.consistent_counts(levels)
+        return estimate.result_from_levels(levels, leaves, self.area(levels, leaves))
 
-    def area(self, levels: LevelCounts, leaves: Floats) -> LevelArea:
+    def area(self, levels: estimate.LevelCounts, leaves: Floats) -> estimate.LevelArea:
         """The area of the consistent leaves."""
-        return consistent_area(levels, leaves)
+        return estimate.consistent_area(levels, leaves)
 
     def _delta_wasted(self, height: int) -> bool:
         """Whether answering on one level only, with delta 0, would bring less noise."""
@@ -318,7 +308,9 @@ BIT_HEIGHTS = (3, 4, 5, 6, 7, 8)
 """Heights that a plan compares."""
 
 
-def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def hierarchical_forecast(
+    protocol: HierarchicalAUC, scenario: Scenario, shape: Shape
+) -> forecast.Forecast:
     """The variance of the consistent area at the expected counts (docs, section 4b).
 
     The server takes the noise of its influences out of their squares; expected influences have
@@ -336,22 +328,24 @@ def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: 
     positives, negatives = scenario.counts(shape, 1 << height, protocol.scale)
     classes = np.array([scenario.negatives, scenario.positives], dtype=np.float64)
     reports = np.repeat(classes[:, np.newaxis], height, axis=-1)
-    counts = levels_of(np.stack([negatives, positives]))
-    levels = LevelCounts(classes, counts, reports / (height if noise.sampled else 1), noise)
-    leaves = consistent_counts(levels)
-    area = consistent_area(levels, leaves)
+    counts = trees.levels_of(np.stack([negatives, positives]))
+    levels = estimate.LevelCounts(
+        classes, counts, reports / (height if noise.sampled else 1), noise
+    )
+    leaves = estimate.consistent_counts(levels)
+    area = estimate.consistent_area(levels, leaves)
     alone = replace(area, product=np.zeros_like(area.product))
-    first = float(privacy_variance(levels, alone, leaves))
-    variance = first + float(area.product) + placement((positives, negatives))
-    return Forecast(math.sqrt(variance), float(area.value) - shape.auc)
+    first = float(estimate.privacy_variance(levels, alone, leaves))
+    variance = first + float(area.product) + forecast.placement((positives, negatives))
+    return forecast.Forecast(math.sqrt(variance), float(area.value) - shape.auc)
 
 
-def hierarchical_families(scenario: Scenario) -> list[Family]:
+def hierarchical_families(scenario: Scenario) -> list[forecast.Family]:
     """One family, which compares heights."""
     heights = (partial(HierarchicalAUC, scenario.epsilon, height) for height in BIT_HEIGHTS)
     return [
-        Family(
-            accepted(heights),
+        forecast.Family(
+            forecast.accepted(heights),
             (Trust.LOCAL,),
             "every record's label is shown to the server",
             tuned=True,
@@ -359,4 +353,4 @@ def hierarchical_families(scenario: Scenario) -> list[Family]:
     ]
 
 
-PLANNING = Planning.of_auc(hierarchical_families, hierarchical_forecast)
+PLANNING = forecast.Planning.of_auc(hierarchical_families, hierarchical_forecast)

@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.curves import cell_area
-from tacit.metrics.trees import TreeNoise
-from tacit.protocol.declarations.audits import (
-    AuditCase,
-    ErrorCase,
-    LabelAttack,
-    LawTraits,
-    cases_of,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
@@ -99,29 +93,29 @@ class HistogramDeclarations(Declarations):
         return _trust_in(settings) is not Trust.EXACT_SUM
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Clients of one record where records report by themselves, else one client."""
         apart = _trust_in(settings) is Trust.LOCAL
-        return AuditCase(cls.name, settings, REPORTING if apart else 4, apart, tight=False)
+        return audits.AuditCase(cls.name, settings, REPORTING if apart else 4, apart, tight=False)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every trust model, on small trees."""
         tree, local = {"trust": SECURE_SUM, "height": 2}, {"trust": Local.word, "height": 2}
         return (
-            *cases_of(
+            *audits.cases_of(
                 cls.name,
                 tree,
                 {**tree, "adjacency": "replace"},
                 {**tree, "aim": "all"},
                 {"trust": SECURE_SUM, "aim": "curves"},
             ),
-            AuditCase(cls.name, local, REPORTING, apart=True),
-            AuditCase(cls.name, {**local, "scale": EVEN}, apart=True),
-            AuditCase(cls.name, {"trust": ExactSum.word, "height": 2}),
+            audits.AuditCase(cls.name, local, REPORTING, apart=True),
+            audits.AuditCase(cls.name, {**local, "scale": EVEN}, apart=True),
+            audits.AuditCase(cls.name, {"trust": ExactSum.word, "height": 2}),
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: the attacks on curves concern it."""
         return ()
 
@@ -181,18 +175,18 @@ class HistogramDeclarations(Declarations):
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """The forms with noise in a sum."""
         kind: Any = cls
         return {
-            "histogram": ErrorCase(kind(SECURE_SUM, 1.0, 10), noticed=True),
-            "histogram-replace": ErrorCase(kind(SECURE_SUM, 2.0, 10, adjacency="replace")),
-            "histogram-looks": ErrorCase(kind(SECURE_SUM, 1.0), noticed=True),
-            "histogram-curves": ErrorCase(kind(SECURE_SUM, 1.0, aim="curves")),
+            "histogram": audits.ErrorCase(kind(SECURE_SUM, 1.0, 10), noticed=True),
+            "histogram-replace": audits.ErrorCase(kind(SECURE_SUM, 2.0, 10, adjacency="replace")),
+            "histogram-looks": audits.ErrorCase(kind(SECURE_SUM, 1.0), noticed=True),
+            "histogram-curves": audits.ErrorCase(kind(SECURE_SUM, 1.0, aim="curves")),
         }
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """A second round and debiased bits are not exact."""
         local, inexact, protocol = self.lone_records, "", cast(Any, self)
         if protocol.places_trees:
@@ -204,7 +198,7 @@ class HistogramDeclarations(Declarations):
         elif local:
             inexact = "records that are assigned to levels are not all"
         planned_otherwise = protocol.looks
-        return LawTraits(
+        return audits.LawTraits(
             inexact=inexact,
             unforecast="plans use other settings" if planned_otherwise else "",
             unmeasured_loss="bits without flips are no reports" if local else "",
@@ -221,7 +215,7 @@ class HistogramDeclarations(Declarations):
         leaves = np.bincount(leaves_of(clients, height, protocol), minlength=2 << height).astype(
             float
         )
-        depth, noise = height, TreeNoise(np.zeros(height + 2))
+        depth, noise = height, trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
             noise = tree_noise(tree_fields(protocol, height), height)
             both = leaves.reshape(2, -1)

@@ -10,20 +10,8 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_scale import EvenScale
-from tacit.metrics.curves import (
-    cell_area,
-    cell_influences,
-    cell_sampling_variance,
-    crowding_variance,
-    curvature_error,
-    density_correction,
-    density_influences,
-    lone_crowd_variance,
-    noisy_sampling_variance,
-    placement_variance,
-)
-from tacit.metrics.trees import TreeNoise, node_variances, subtree_variances
 from tacit.privacy.cost import Cost
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
 from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
@@ -59,7 +47,7 @@ class SecondRound:
 
 def result_from_tree(
     leaves: Floats,
-    noise: TreeNoise,
+    noise: trees.TreeNoise,
     buckets: int | None,
     protection: Cost | None = None,
     second: SecondRound | None = None,
@@ -92,9 +80,9 @@ def result_from_tree(
     else:
         value, variance = _by_both_rounds(cells, noise, second)
         cell_variance = second.by_cells
-    sampling = cell_sampling_variance(positives, negatives)
+    sampling = curves.cell_sampling_variance(positives, negatives)
     if not noise.exact:
-        sampling = noisy_sampling_variance(positives, negatives, value)
+        sampling = curves.noisy_sampling_variance(positives, negatives, value)
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
@@ -138,7 +126,7 @@ def crowding(cells: Floats, axis: ScoreAxis) -> float:
     return float(np.clip(inside / pairs, 2.0**-depth, 1.0)) * 2.0**depth
 
 
-def best_depth(cells: Floats, noise: TreeNoise, crowded: float = 1.0) -> int:
+def best_depth(cells: Floats, noise: trees.TreeNoise, crowded: float = 1.0) -> int:
     """The depth at which the area is computed: deeper cells have less bias and more noise.
 
     The least sum of ``_products`` and of the squared bias of cells; the first-order variance grows
@@ -173,15 +161,19 @@ def _at_depth(cells: Floats, depth: int) -> Floats:
 
 def _cell_variance(positives: Floats, negatives: Floats, axis: ScoreAxis) -> Floats:
     """The error of cells: records' positions, crowding, and the curvature of densities."""
-    crowds = crowding_variance if isinstance(axis.scale, EvenScale) else lone_crowd_variance
-    variance = placement_variance(positives, negatives) + crowds(positives, negatives)
-    return variance + curvature_error(positives, negatives) ** 2
+    crowds = (
+        curves.crowding_variance
+        if isinstance(axis.scale, EvenScale)
+        else curves.lone_crowd_variance
+    )
+    variance = curves.placement_variance(positives, negatives) + crowds(positives, negatives)
+    return variance + curves.curvature_error(positives, negatives) ** 2
 
 
-def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
+def _area(cells: Floats, leaves: Floats, noise: trees.TreeNoise) -> tuple[Floats, Floats]:
     """The area of the cells with its variance: that of the influences' sum, and of products."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
-    value = cell_area(positives, negatives) + within_cells(positives, negatives, noise)
+    value = curves.cell_area(positives, negatives) + within_cells(positives, negatives, noise)
     variance = influence_variance(cells, leaves, noise) + _product_variance(cells, noise)
     return value, np.where(np.isfinite(value), variance, np.nan)
 
@@ -189,20 +181,23 @@ def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floa
 def influence_weights(cells: Floats) -> Floats:
     """How the area moves with every count, shape (..., 2B) for cells of shape (..., 2, B)."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
-    plain, bent = cell_influences(positives, negatives), density_influences(positives, negatives)
+    plain, bent = (
+        curves.cell_influences(positives, negatives),
+        curves.density_influences(positives, negatives),
+    )
     return np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
 
 
-def influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
+def influence_variance(cells: Floats, leaves: Floats, noise: trees.TreeNoise) -> Floats:
     """The variance of the area of these cells in first order."""
     weights = influence_weights(cells)
     finer = np.repeat(weights, leaves.shape[-1] // cells.shape[-1], axis=-1)
     return noise.variance_of(finer, leaves.reshape(finer.shape))
 
 
-def within_cells(positives: Floats, negatives: Floats, noise: TreeNoise) -> Floats:
+def within_cells(positives: Floats, negatives: Floats, noise: trees.TreeNoise) -> Floats:
     """The density correction; of exact counts, no more than all pairs inside cells could make."""
-    correction = density_correction(positives, negatives)
+    correction = curves.density_correction(positives, negatives)
     if not noise.exact:
         return correction
     inside = np.sum(positives * negatives, axis=-1) / 2
@@ -210,7 +205,9 @@ def within_cells(positives: Floats, negatives: Floats, noise: TreeNoise) -> Floa
     return np.clip(correction, -reach, reach)
 
 
-def _by_both_rounds(leaves: Floats, noise: TreeNoise, second: SecondRound) -> tuple[Floats, Floats]:
+def _by_both_rounds(
+    leaves: Floats, noise: trees.TreeNoise, second: SecondRound
+) -> tuple[Floats, Floats]:
     """The second round's AUC with its variance; NaN where a class does not show in the first.
 
     The errors of the published functions cancel to first order (docs, section 5b). What remains is
@@ -228,39 +225,41 @@ def _by_both_rounds(leaves: Floats, noise: TreeNoise, second: SecondRound) -> tu
     return np.where(shown, second.area, np.nan), np.where(shown, variance, np.nan)
 
 
-def _products(noise: TreeNoise) -> Floats:
+def _products(noise: trees.TreeNoise) -> Floats:
     """The variance of products of both classes' noises, for an area at every depth, shape (h+1,).
 
     The area is a sum over the tree's nodes of the right child's positives times the left child's
     negatives, and over the cells of half their pairs: a level of n nodes a class adds
     ``n/2 v**2``, the cells ``n/4 v**2``, with v the variance of a node's consistent count.
     """
-    squares = node_variances(noise.weighting)[1:] ** 2 * 2.0 ** np.arange(noise.variances.size - 1)
+    squares = trees.node_variances(noise.weighting)[1:] ** 2 * 2.0 ** np.arange(
+        noise.variances.size - 1
+    )
     inner = np.cumsum(squares / 2) - squares[0] / 2
     return inner + squares / 4
 
 
-def _product_variance(cells: Floats, noise: TreeNoise) -> Floats:
+def _product_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:
     """The variance of those products in the area of these cells."""
     pairs = np.prod(cells.sum(axis=-1), axis=-1)
     products = _products(noise)[cells.shape[-1].bit_length() - 1]
     return products / np.maximum(np.abs(pairs), 1.0) ** 2
 
 
-def _class_variance(cells: Floats, noise: TreeNoise) -> Floats:
+def _class_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:
     """The variance of the number of positives."""
     size = cells.shape[-1]
     weights = np.broadcast_to(np.repeat([1.0, 0.0], size), (*cells.shape[:-2], 2 * size))
     return noise.variance_of(weights, cells.reshape(weights.shape))
 
 
-def _supported(records: float, noise: TreeNoise) -> int:
+def _supported(records: float, noise: trees.TreeNoise) -> int:
     """How many equi-depth buckets hold ``MIN_BUCKET_IN_ERRORS`` standard deviations of their error.
 
     A bucket of n records, a subtree of each class, has the noise variance 2v of both and the
     sampling variance n: ``n = MIN_BUCKET_IN_ERRORS sqrt(2v + n)`` is the least that it may hold.
     """
-    subtrees = subtree_variances(noise.weighting)[1:]
+    subtrees = trees.subtree_variances(noise.weighting)[1:]
     least = (
         MIN_BUCKET_IN_ERRORS**2
         + np.sqrt(MIN_BUCKET_IN_ERRORS**4 + 8 * MIN_BUCKET_IN_ERRORS**2 * subtrees)

@@ -23,11 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.calibration import debiased_ece
+from tacit.metrics import calibration, trees
 from tacit.metrics.cells.binning import Buckets
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
-from tacit.metrics.measures.operating_points import quantiles, separation
-from tacit.metrics.trees import TreeNoise, consistent_leaves
+from tacit.metrics.measures import operating_points
 from tacit.protocol.declarations.forecast import ECE, Forecast, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.histogram.estimate import result_from_tree
@@ -59,7 +58,7 @@ def ece_of(shape: Shape, scenario: Scenario) -> float:
     return float(np.sum(np.abs(positives * (1 - middles) - negatives * middles))) / scenario.records
 
 
-def ece_error(histogram: Histogram, noise: TreeNoise, exact: float) -> tuple[float, float]:
+def ece_error(histogram: Histogram, noise: trees.TreeNoise, exact: float) -> tuple[float, float]:
     """The standard error and the bias of ``Histogram.debiased_ece`` about an exact value.
 
     From imitations, always of one seed: the tree is made consistent from normal noise of the
@@ -82,7 +81,7 @@ def ece_error(histogram: Histogram, noise: TreeNoise, exact: float) -> tuple[flo
     return float(np.std(errors)), float(np.mean(errors)) - exact
 
 
-def imitated_leaves(noise: TreeNoise, rng: np.random.Generator) -> Floats:
+def imitated_leaves(noise: trees.TreeNoise, rng: np.random.Generator) -> Floats:
     """The consistent leaves of trees of noise alone, shape (IMITATIONS, leaves)."""
     variances = noise.weighting
     levels = [
@@ -91,7 +90,7 @@ def imitated_leaves(noise: TreeNoise, rng: np.random.Generator) -> Floats:
         else None
         for level, variance in enumerate(variances)
     ]
-    return consistent_leaves(levels, variances)
+    return trees.consistent_leaves(levels, variances)
 
 
 def _debiased(predicted: Floats, privacy: Floats, counts: Floats) -> float:
@@ -99,7 +98,7 @@ def _debiased(predicted: Floats, privacy: Floats, counts: Floats) -> float:
     positives, negatives = np.maximum(counts, 0.0)
     variance = privacy + positives * negatives / np.maximum(positives + negatives, 1.0)
     buckets = Buckets(predicted, counts[0], counts.sum(axis=0), variance, 2 * variance)
-    return float(debiased_ece(buckets).value)
+    return float(calibration.debiased_ece(buckets).value)
 
 
 DRAWS = 500
@@ -135,7 +134,7 @@ def separation_error(view: CellView, shape: Shape) -> Difference:
     borders = np.arange(view.size + 1, dtype=np.float64)
     totals = view.counts.sum(axis=0)
     shares = np.linspace(0, 1, BORDERS * FINER + 1)[1:-1]
-    between = quantiles(totals, shares)
+    between = operating_points.quantiles(totals, shares)
     places = borders if view.noise.exact else between
     # the population's difference bends between borders of wide cells
     points, at = np.unique(np.concatenate([borders, between]), return_inverse=True)
@@ -200,7 +199,7 @@ def _noise(view: CellView, places: Floats, source: np.random.Generator) -> Float
     """Noise of the differences at these places, shape (R, T)."""
     if view.noise.exact:
         return np.zeros((DRAWS, places.size))
-    covariance = view.noise_covariance(separation(view.counts, places).gradient)
+    covariance = view.noise_covariance(operating_points.separation(view.counts, places).gradient)
     eigenvalues, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
     return np.asarray(source.standard_normal((DRAWS, places.size)) @ root.T)
@@ -216,7 +215,7 @@ def _largest_looked_at(noisy: Floats) -> Floats:
 
 def _taken_off(view: CellView, places: Floats) -> float:
     """By how much a result takes its largest value to be too large, at the expected counts."""
-    largest = float(separation(view.counts, places).value.max())
+    largest = float(operating_points.separation(view.counts, places).value.max())
     return largest - class_separation(view).value
 
 
@@ -229,7 +228,7 @@ POPULATION = 1e9
 
 def figure_forecast(
     leaves: Floats,
-    noise: TreeNoise,
+    noise: trees.TreeNoise,
     axis: ScoreAxis,
     scenario: Scenario,
     shape: Shape,
@@ -274,7 +273,7 @@ def population_measure(shape: Shape, positive_fraction: float, metric: Metric) -
     parts = np.array([positive_fraction, 1 - positive_fraction]) * POPULATION
     fractions = shape.cell_fractions(MEASURED_CELLS, positive_fraction, PROBABILITY)
     fine = np.stack(fractions) * parts[:, np.newaxis]
-    exact = TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
+    exact = trees.TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
     histogram = Histogram(fine, exact, 1, 1, ScoreAxis(named_scale(PROBABILITY)))
     return Measures.of(histogram, metric.decisions).named(metric.name).value
 

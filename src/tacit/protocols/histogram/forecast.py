@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
-from tacit.metrics.trees import TreeNoise
 from tacit.privacy.local.unary import unary_variance
+from tacit.protocol import fields
 from tacit.protocol.conversation import Query, Reply
+from tacit.protocol.declarations import traffic
 from tacit.protocol.declarations.forecast import (
     AUC,
     Family,
@@ -24,9 +26,7 @@ from tacit.protocol.declarations.forecast import (
     placement,
 )
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
-from tacit.protocol.declarations.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
 from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
-from tacit.protocol.fields import bytes_sent, message_size
 from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
@@ -97,7 +97,7 @@ def tree_forecast(
 
 
 def _area_forecast(
-    leaves: Floats, noise: TreeNoise, axis: ScoreAxis, auc: float, smaller: int
+    leaves: Floats, noise: trees.TreeNoise, axis: ScoreAxis, auc: float, smaller: int
 ) -> Forecast:
     """The error of the AUC of expected cells."""
     result = result_from_tree(leaves[np.newaxis], noise, None, axis=axis)
@@ -187,7 +187,7 @@ def _aim(metric: Metric) -> Aim:
     return "auc" if metric == AUC else "curves"
 
 
-def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
+def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> traffic.Traffic:
     """A dry run; the bytes of private reports, whose levels are random, are the expected ones.
 
     Examples
@@ -198,8 +198,8 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     3125
     """
     if protocol.looks:
-        return traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
-    measured = measured_traffic(protocol, scenario)
+        return traffic.traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
+    measured = traffic.measured_traffic(protocol, scenario)
     if not isinstance(protocol.trust, Local):
         return measured
     height, records = protocol.tree_height(scenario.clients), scenario.records_per_client
@@ -208,13 +208,13 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     fractions = np.array(protocol.level_units(height), dtype=np.float64) / CHOICE_UNITS
     late = records * (1 - early)
     bits = late * float(fractions @ report_bytes(levels))
-    sent = message_size(levels=late, bits=bits)
+    sent = fields.message_size(levels=late, bits=bits)
     if protocol.places_cells:
-        sent += message_size(turns=records) + message_size(reports=records * early)
+        sent += fields.message_size(turns=records) + fields.message_size(reports=records * early)
     return replace(measured, bytes_per_client=round(sent))
 
 
-def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round]:
+def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[traffic.Round]:
     """The rounds of a run whose sums are the expected ones: which looks it makes follows from them.
 
     Noise makes a run take a look more or less where two divisions of epsilon are as good.
@@ -225,8 +225,8 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round
     query = next(conversation)
     while True:
         reply = _expected_sum(query, counts, scenario.clients)
-        sent = bytes_sent(reply, query, 1)
-        rounds.append(Round(float(sent[0]), len(encode_query(query))))
+        sent = fields.bytes_sent(reply, query, 1)
+        rounds.append(traffic.Round(float(sent[0]), len(encode_query(query))))
         try:
             query = conversation.send(reply)
         except StopIteration:
@@ -252,7 +252,7 @@ def _early_fraction(protocol: ScoreHistogram, scenario: Scenario) -> float:
     return early_slots(protocol.epsilon, scenario.records) / SLOTS
 
 
-def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> TreeNoise:
+def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> trees.TreeNoise:
     """The errors of the expected tree's observed counts."""
     if isinstance(protocol.trust, Local):
         early = _early_fraction(protocol, scenario)
@@ -266,7 +266,9 @@ def even_division(protocol: ScoreHistogram) -> ScoreHistogram:
     return protocol if isinstance(protocol.trust, Local) else replace(protocol, aim="all")
 
 
-def _local_noise(records: int, epsilon: float, units: tuple[int, ...], early: float) -> TreeNoise:
+def _local_noise(
+    records: int, epsilon: float, units: tuple[int, ...], early: float
+) -> trees.TreeNoise:
     """The errors of unary reports, as many on each level as are expected there.
 
     A part of the records reports something else, early.

@@ -20,14 +20,9 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.metrics import trees
 from tacit.metrics.curves import cell_influences
-from tacit.metrics.trees import observation_weights
-from tacit.privacy.local.unary import (
-    BITS_OF_BYTE,
-    SET_PROBABILITY,
-    BitCounter,
-    simulated_unary_counts,
-)
+from tacit.privacy.local import unary
 from tacit.privacy.mechanisms.response import Bits, flip_probability
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.devices import (
@@ -43,26 +38,7 @@ from tacit.protocol.devices import (
     scale_entry,
     window_entry,
 )
-from tacit.protocols.histogram.local_rounds import (
-    KNOTS,
-    POSITION_CELLS,
-    early_slots,
-    position_cells,
-    position_window,
-    published_scale,
-    report_leaves,
-    report_positions,
-)
-from tacit.protocols.histogram.steps import (
-    FIRST_CELLS,
-    agreed_height,
-    leaves_at,
-    leaves_of,
-    level_start,
-    report_bytes,
-    set_bits,
-    unary_reports,
-)
+from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.histogram.trees import local_tree
 from tacit.protocols.shared.reports.turns import ragged_of
 
@@ -96,10 +72,10 @@ def unary_counts_of(batches: Iterable[Payloads], levels: range) -> Integers:
             heads = _pairs(payloads, 0, ">u2").astype(np.uint16)
             _add_heads(first, heads)
             longs.add(payloads, heads)
-    bits = dict(enumerate(first @ BITS_OF_BYTE)) | longs.counts()
-    counts = np.zeros(level_start(levels.stop), dtype=np.int64)
+    bits = dict(enumerate(first @ unary.BITS_OF_BYTE)) | longs.counts()
+    counts = np.zeros(steps.level_start(levels.stop), dtype=np.int64)
     for level in levels:
-        start, size = level_start(level), 1 << level
+        start, size = steps.level_start(level), 1 << level
         counts[start] = first[level].sum()
         counts[start + 1 : start + 1 + size] = bits[level][:size]
     return counts
@@ -123,7 +99,7 @@ class _LongCounts:
     def __init__(self, stop: int) -> None:
         # of each level and of all below it, the first bits, as many as the level has
         self._reaching = {
-            level: BitCounter(_width(min(level, stop - 1)))
+            level: unary.BitCounter(_width(min(level, stop - 1)))
             for level in range(FIRST_LONG, stop + 1)
             if stop > FIRST_LONG
         }
@@ -151,7 +127,7 @@ class _LongCounts:
 
 def _width(level: int) -> int:
     """The bytes of a level's bits."""
-    return int(report_bytes(np.array([level]))[0])
+    return int(steps.report_bytes(np.array([level]))[0])
 
 
 def _pairs(payloads: Payloads, offset: int, kind: str) -> NDArray[Any]:
@@ -205,26 +181,28 @@ class UnaryDevices(ReportsByInput):
             raise ValueError(
                 f"height must be at most {MAX_DEVICE_HEIGHT} for reports of devices, got {height}"
             )
-        self.steps = (unary_reports,)
+        self.steps = (steps.unary_reports,)
         if protocol.places_cells:
-            self.steps = (report_positions, report_leaves)
-            self.first_turns = early_slots(protocol.epsilon, devices)
+            self.steps = (local_rounds.report_positions, local_rounds.report_leaves)
+            self.first_turns = local_rounds.early_slots(protocol.epsilon, devices)
 
     def instructions(self, query: Query) -> Instructions:
         """A window over cells of the scale, or unary bits of class and cell."""
         protocol = self._protocol
-        if query.step is report_positions:
+        if query.step is local_rounds.report_positions:
             return {
                 "kind": "window",
                 "scale": scale_entry(protocol.scale),
-                "cells": POSITION_CELLS,
+                "cells": local_rounds.POSITION_CELLS,
                 "positives_from": 0,
-                **window_entry(position_window(protocol.epsilon)),
+                **window_entry(local_rounds.position_window(protocol.epsilon)),
             }
-        height = agreed_height(query)
+        height = steps.agreed_height(query)
         scale = scale_entry(protocol.scale)
-        if KNOTS in query.broadcast:
-            placed = published_scale(protocol, query.broadcast[KNOTS], height)
+        if local_rounds.KNOTS in query.broadcast:
+            placed = local_rounds.published_scale(
+                protocol, query.broadcast[local_rounds.KNOTS], height
+            )
             scale = scale_entry(protocol.scale, placed)
         return {
             "kind": "unary",
@@ -236,13 +214,13 @@ class UnaryDevices(ReportsByInput):
 
     def payload_bytes(self, query: Query) -> int:
         """A window's output; or a level, and as many bytes as the lowest level needs."""
-        if query.step is report_positions:
+        if query.step is local_rounds.report_positions:
             return POSITION_BYTES
-        return 1 + int(report_bytes(np.array([agreed_height(query) + 1]))[0])
+        return 1 + int(steps.report_bytes(np.array([steps.agreed_height(query) + 1]))[0])
 
     def payloads(self, query: Query, reply: Reply) -> Payloads:
         """The reports of records, one a client."""
-        if query.step is report_positions:
+        if query.step is local_rounds.report_positions:
             return as_bytes(ragged_of(reply["reports"]).values, POSITION_BYTES)
         levels, bits = ragged_of(reply["levels"]).values, ragged_of(reply["bits"]).values
         sent = np.zeros((levels.size, self.payload_bytes(query)), dtype=np.uint8)
@@ -252,65 +230,70 @@ class UnaryDevices(ReportsByInput):
 
     def counts(self, query: Query, payloads: Payloads) -> Integers:
         """How often each position came; or of each level its reports, then its set bits."""
-        if query.step is report_positions:
-            outputs = position_window(self._protocol.epsilon).outputs
+        if query.step is local_rounds.report_positions:
+            outputs = local_rounds.position_window(self._protocol.epsilon).outputs
             return output_counts(from_bytes(payloads), outputs)
         return self.counts_of_batches(query, [payloads])
 
     def counts_of_batches(self, query: Query, batches: Iterable[Payloads]) -> Integers:
         """``counts`` of all of them; unary bits are added up over batches before they are read."""
-        if query.step is report_positions:
+        if query.step is local_rounds.report_positions:
             return super().counts_of_batches(query, batches)
-        levels = range(FIRST_CELLS, agreed_height(query) + FIRST_CELLS)
+        levels = range(steps.FIRST_CELLS, steps.agreed_height(query) + steps.FIRST_CELLS)
         return unary_counts_of(batches, levels)
 
     def reported(self, query: Query, counts: Integers) -> int:
         """The reports of all levels, or about positions."""
-        if query.step is report_positions:
+        if query.step is local_rounds.report_positions:
             return int(counts.sum())
-        levels = range(FIRST_CELLS, agreed_height(query) + FIRST_CELLS)
-        return int(counts[[level_start(level) for level in levels]].sum())
+        levels = range(steps.FIRST_CELLS, steps.agreed_height(query) + steps.FIRST_CELLS)
+        return int(counts[[steps.level_start(level) for level in levels]].sum())
 
     def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each position, or each class and cell."""
-        if query.step is report_positions:
-            return np.bincount(position_cells(clients, self._protocol), minlength=POSITION_CELLS)
-        height = agreed_height(query)
-        if KNOTS in query.broadcast:
+        if query.step is local_rounds.report_positions:
+            return np.bincount(
+                local_rounds.position_cells(clients, self._protocol),
+                minlength=local_rounds.POSITION_CELLS,
+            )
+        height = steps.agreed_height(query)
+        if local_rounds.KNOTS in query.broadcast:
             self._protocol.check_range(clients)
-            scale = published_scale(self._protocol, query.broadcast[KNOTS], height)
-            leaves = leaves_at(scale.positions(clients.scores), clients.labels, height)
+            scale = local_rounds.published_scale(
+                self._protocol, query.broadcast[local_rounds.KNOTS], height
+            )
+            leaves = steps.leaves_at(scale.positions(clients.scores), clients.labels, height)
         else:
-            leaves = leaves_of(clients, height, self._protocol)
+            leaves = steps.leaves_of(clients, height, self._protocol)
         return np.bincount(leaves, minlength=2 << height)
 
     def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
         """By ``SlidingWindow``; or each record on a level, and by unary bits of its node there."""
         epsilon = self._protocol.epsilon
-        if query.step is report_positions:
-            return position_window(epsilon).simulated_counts(held, rng)
-        height = agreed_height(query)
+        if query.step is local_rounds.report_positions:
+            return local_rounds.position_window(epsilon).simulated_counts(held, rng)
+        height = steps.agreed_height(query)
         units = np.array(self._protocol.level_units(height), dtype=np.float64)
         on_level = rng.multinomial(held, units / units.sum())
         parts = list[Integers]()
-        for level, leaves in enumerate(on_level.T, FIRST_CELLS):
+        for level, leaves in enumerate(on_level.T, steps.FIRST_CELLS):
             nodes = leaves.reshape(1 << level, -1).sum(axis=-1)
-            bits = simulated_unary_counts(nodes, epsilon, rng)
+            bits = unary.simulated_unary_counts(nodes, epsilon, rng)
             parts += [np.array([nodes.sum()]), bits]
         return np.concatenate(parts)
 
     def refused(self, query: Query, payloads: Payloads) -> Booleans:
         """Outputs that there are not; levels, padding, and numbers of set bits of nobody."""
-        if query.step is report_positions:
-            outputs = position_window(self._protocol.epsilon).outputs
+        if query.step is local_rounds.report_positions:
+            outputs = local_rounds.position_window(self._protocol.epsilon).outputs
             return np.asarray(from_bytes(payloads) >= outputs)
-        levels, height = payloads[:, 0].astype(np.int64), agreed_height(query)
-        wrong = (levels < FIRST_CELLS) | (levels > height + 1)
-        inside = np.clip(levels, FIRST_CELLS, height + 1)
+        levels, height = payloads[:, 0].astype(np.int64), steps.agreed_height(query)
+        wrong = (levels < steps.FIRST_CELLS) | (levels > height + 1)
+        inside = np.clip(levels, steps.FIRST_CELLS, height + 1)
         bits = np.unpackbits(payloads[:, 1:], axis=-1)
         padding = np.arange(bits.shape[-1]) >= (1 << inside)[:, np.newaxis]
         counts = bits.sum(axis=-1, dtype=np.int64)
-        limits = [self._set_limits(level) for level in range(height + FIRST_CELLS)]
+        limits = [self._set_limits(level) for level in range(height + steps.FIRST_CELLS)]
         least, most = np.array(limits)[inside].T
         return wrong | (bits & padding).any(axis=-1) | (counts < least) | (counts > most)
 
@@ -322,16 +305,16 @@ class UnaryDevices(ReportsByInput):
         records (``observation_weights`` of the cells' influences). The worst reports set the bits
         of largest or least weight, as many as are not refused.
         """
-        if query.step is report_positions:
+        if query.step is local_rounds.report_positions:
             return 0.0, 0.0
-        reply, height = CountedReports(counts[-1]), agreed_height(query)
+        reply, height = CountedReports(counts[-1]), steps.agreed_height(query)
         leaves, noise = local_tree(self._protocol.known_epsilon, reply, height)
         cells = leaves.reshape(2, -1)
         area_weights = np.nan_to_num(np.concatenate(cell_influences(*cells)))
-        by_level = observation_weights(area_weights, noise.weighting)
+        by_level = trees.observation_weights(area_weights, noise.weighting)
         total, changes = self.reported(query, counts[-1]), [0.0]
-        for level in range(FIRST_CELLS, len(by_level)):
-            bits, reports = set_bits(reply, level)
+        for level in range(steps.FIRST_CELLS, len(by_level)):
+            bits, reports = steps.set_bits(reply, level)
             if reports:
                 mean = float(by_level[level] @ bits) / reports
                 ends = self._extremes(level, by_level[level])
@@ -359,11 +342,11 @@ class UnaryDevices(ReportsByInput):
 
     @property
     def _gap(self) -> float:
-        return SET_PROBABILITY - flip_probability(self._protocol.epsilon)
+        return unary.SET_PROBABILITY - flip_probability(self._protocol.epsilon)
 
     def _within(self, payloads: Payloads) -> Booleans:
         """Which bytes after the level belong to its bits, shape (M, bytes - 1)."""
         size = payloads.shape[-1] - 1
         # a level is refused before; a byte's levels keep the table small
-        widths = np.minimum(report_bytes(np.arange(2**5)), size)
+        widths = np.minimum(steps.report_bytes(np.arange(2**5)), size)
         return np.asarray(np.arange(size) < widths[payloads[:, 0]][:, np.newaxis])

@@ -20,21 +20,11 @@ from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.local.bounded import SlidingWindow
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.devices import counts_in
 from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
-from tacit.protocols.shared.reports.turns import (
-    SLOTS,
-    drawn_turns,
-    early,
-    early_cost,
-    late,
-    late_cost,
-    ragged_of,
-    reports_of,
-    take_turn,
-)
+from tacit.protocols.shared.reports import turns
 from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
 
 POSITION_CELLS = 64
@@ -48,7 +38,7 @@ WEIGHT_OF_PLACING = 10.0
 """Relative excess of the AUC's standard error by badly placed cells, over the variance of a
 report divided by the number of reports in the first round; a rough measure."""
 
-MAX_EARLY = SLOTS // 4
+MAX_EARLY = turns.SLOTS // 4
 """Largest number of slots of the first round."""
 
 KNOTS = "knots"
@@ -70,10 +60,10 @@ def draw_report_turns(
     DataError : for a score outside [0, 1] where scores are probabilities.
     """
     query.protocol.check_range(clients)
-    return {"turns": drawn_turns(clients, noise, state)}
+    return {"turns": turns.drawn_turns(clients, noise, state)}
 
 
-@step(cost=early_cost, participates=early)
+@step(cost=turns.early_cost, participates=turns.early)
 def report_positions(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -88,14 +78,14 @@ def report_positions(
     DataError : when the turns are not those that the client drew for this conversation, or the
         records or their order changed since.
     """
-    take_turn(clients, query, state, rounds=0)
-    reporting, protocol = early(clients, query), query.protocol
+    turns.take_turn(clients, query, state, rounds=0)
+    reporting, protocol = turns.early(clients, query), query.protocol
     cells = position_cells(clients, protocol)[reporting]
     reports = position_window(protocol.epsilon).answers(cells, noise)
-    return {"reports": reports_of(clients, reporting, reports)}
+    return {"reports": turns.reports_of(clients, reporting, reports)}
 
 
-@step(cost=late_cost, participates=late, shares=planned_clients)
+@step(cost=turns.late_cost, participates=turns.late, shares=planned_clients)
 def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send class and cell as unary bits of the records whose turn is late, one report a record.
 
@@ -109,8 +99,8 @@ def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: Cli
         records or their order changed since.
     ValueError : for knots that are not one fewer than the cells, finite and ascending.
     """
-    take_turn(clients, query, state, rounds=1)
-    reporting, protocol, height = late(clients, query), query.protocol, agreed_height(query)
+    turns.take_turn(clients, query, state, rounds=1)
+    reporting, protocol, height = turns.late(clients, query), query.protocol, agreed_height(query)
     protocol.check_range(clients)
     before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
     offsets, labels = before[clients.offsets], clients.labels[reporting]
@@ -178,15 +168,15 @@ def early_slots(epsilon: float, records: int) -> int:
     """
     variance = unary_variance(epsilon) + 0.25
     fraction = math.sqrt(2 * WEIGHT_OF_PLACING * variance / max(records, 1))
-    return min(max(round(SLOTS * fraction), 1), MAX_EARLY)
+    return min(max(round(turns.SLOTS * fraction), 1), MAX_EARLY)
 
 
 def report_counts(reply: Reply, epsilon: float) -> Integers:
     """How often each report about a position came, shape (R, outputs), R at least 1."""
-    counts = counts_in(reply)
+    counts = devices.counts_in(reply)
     if counts is not None:
         return counts[np.newaxis]
-    values = np.atleast_2d(ragged_of(reply["reports"]).values).astype(np.int64)
+    values = np.atleast_2d(turns.ragged_of(reply["reports"]).values).astype(np.int64)
     outputs = position_window(epsilon).outputs
     if values.size and values.max() >= outputs:
         raise ValueError(f"reports must be below {outputs}, got {values.max()}")

@@ -29,6 +29,7 @@ from tacit.protocol.one_count import OneCount
 from tacit.protocol.releases import ask, total_protection
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.histogram import trees
 from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.local_rounds import (
@@ -53,22 +54,9 @@ from tacit.protocols.histogram.looking.looks import (
 from tacit.protocols.histogram.looking.rounds import looked
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import summed_trees, unary_reports
-from tacit.protocols.histogram.trees import (
-    PLACING_FRACTION,
-    knots_of,
-    local_tree,
-    placing_counts,
-    summed_tree,
-)
 from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.reports.turns import Turns, each_turn, has_replicates, records_of
-from tacit.protocols.shared.trees.tree_budget import (
-    Aim,
-    curve_height,
-    epsilon_by_level,
-    local_height,
-    record_units,
-)
+from tacit.protocols.shared.trees import tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
 
 
@@ -91,7 +79,7 @@ def reported_tree(
     """Unary reports up."""
     height = protocol.tree_height(clients)
     reply = yield Query(unary_reports, protocol, broadcast={"clients": clients, "height": height})
-    leaves, noise = local_tree(protocol.known_epsilon, reply, height)
+    leaves, noise = trees.local_tree(protocol.known_epsilon, reply, height)
     return result_from_tree(leaves, noise, buckets, axis=protocol.score_axis)
 
 
@@ -99,7 +87,7 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
     """Summed trees up."""
     height = protocol.tree_height(clients)
     sums = yield from ask(summed_trees, protocol, clients, {"height": height})
-    leaves, noise = summed_tree(sums, height)
+    leaves, noise = trees.summed_tree(sums, height)
     return result_from_tree(
         leaves, noise, buckets, total_protection((sums,)), axis=protocol.score_axis
     )
@@ -108,13 +96,13 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
 def _placed_sums(protocol: ScoreHistogram, clients: int) -> Conversation:
     """Counts up, cells down, and trees of these cells up."""
     height = protocol.tree_height(clients)
-    first = yield from ask(placing_counts, protocol, clients)
+    first = yield from ask(trees.placing_counts, protocol, clients)
     counts, noises = first["cells"], float(first.noises)
-    rows = [knots_of(protocol, row, height, noises) for row in np.atleast_2d(counts)]
+    rows = [trees.knots_of(protocol, row, height, noises) for row in np.atleast_2d(counts)]
     knots = np.stack(rows) if counts.ndim > 1 else rows[0]
     second = yield from ask(summed_trees, protocol, clients, {"height": height, KNOTS: knots})
     check_the_same_number(first.answered, second.answered)
-    leaves, noise = summed_tree(second, height)
+    leaves, noise = trees.summed_tree(second, height)
     base = protocol.score_scale
     axis = ScoreAxis(ScoreScale(rows[0], base.low, base.high), protocol.unit)
     return result_from_tree(leaves, noise, None, total_protection((second, first)), axis=axis)
@@ -130,7 +118,7 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
     knots = _knots(protocol, reply, height)
     published_knots = knots if has_replicates(reply) else knots[0]
     reply = yield Query(report_leaves, protocol, {**shared, KNOTS: published_knots}, each)
-    leaves, noise = local_tree(epsilon, reply, height, records)
+    leaves, noise = trees.local_tree(epsilon, reply, height, records)
     axis = ScoreAxis(published_scale(protocol, knots[0], height), protocol.unit)
     return result_from_tree(leaves, noise, None, axis=axis)
 
@@ -186,7 +174,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     adjacency: Literal["record", "replace"] | None = setting(
         default=None, help="what epsilon hides; record by default where it applies"
     )
-    aim: Aim = setting(default="auc", help="what epsilon serves best; auc by default")
+    aim: tree_budget.Aim = setting(default="auc", help="what epsilon serves best; auc by default")
     scale: str = scale_setting()
 
     name = "score-histogram"
@@ -244,7 +232,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         asked = self.height is not None or self.scale == EVEN
         if not isinstance(self.trust, SecureSum) or self.aim != "curves" or asked:
             return False
-        return self.distance / (self.known_epsilon * PLACING_FRACTION) <= MAX_SHARED_SCALE
+        return self.distance / (self.known_epsilon * trees.PLACING_FRACTION) <= MAX_SHARED_SCALE
 
     @property
     def look_heights(self) -> tuple[int, ...]:
@@ -259,7 +247,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             return LOCAL_ROUNDS if self.places_cells else (unary_reports,)
         if self.looks:
             return (*LOOKS, summed_influences)
-        return (placing_counts, summed_trees) if self.places_trees else (summed_trees,)
+        return (trees.placing_counts, summed_trees) if self.places_trees else (summed_trees,)
 
     def min_clients(self, clients: int) -> int:
         """With fewer than the clients that are planned to stay, the noise would not suffice."""
@@ -282,11 +270,11 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         if self.height is not None:
             return self.height
         if isinstance(self.trust, Local):
-            return local_height(clients, self.known_epsilon)
+            return tree_budget.local_height(clients, self.known_epsilon)
         if isinstance(self.trust, ExactSum):
             return EXACT_HEIGHT
         curves = self.aim == "curves" and self.scale != EVEN
-        return curve_height(self.known_epsilon) if curves else SUM_HEIGHT
+        return tree_budget.curve_height(self.known_epsilon) if curves else SUM_HEIGHT
 
     @property
     def one_count(self) -> OneCount | None:
@@ -305,7 +293,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     def level_units(self, height: int) -> tuple[int, ...]:
         """In how many of ``CHOICE_UNITS`` cases a record reports on each level of cells."""
-        return record_units(height, self.aim)
+        return tree_budget.record_units(height, self.aim)
 
     def level_parts(self, height: int) -> dict[int, float]:
         """The levels of the tree that are asked for, with what each costs a record.
@@ -314,8 +302,10 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """
         if self.epsilon is None:
             return {height + 1: math.inf}
-        budget = self.epsilon * (1 - PLACING_FRACTION if self.places_trees else 1)
-        divided = epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
+        budget = self.epsilon * (1 - trees.PLACING_FRACTION if self.places_trees else 1)
+        divided = tree_budget.epsilon_by_level(
+            height, budget, self.distance, self.aim, known_total=False
+        )
         parts = {level: part for level, part in enumerate(divided) if part > 0}
         largest = max(parts, key=lambda level: parts[level])
         while math.fsum(parts.values()) > budget:  # by the last digit

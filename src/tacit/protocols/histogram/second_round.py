@@ -25,26 +25,14 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
-from tacit.protocols.histogram.looking.looks import (
-    listed_parts,
-    look_height,
-    part_cost,
-    pay,
-    placed,
-)
+from tacit.protocols.histogram.looking import looks
+from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.influence_sum import (
-    FIXED_POINT,
-    PUBLISHED,
-    Influences,
-    units_for,
-    whole_units,
-)
 
-POSITIVES, NEGATIVES, SIZES = PUBLISHED
+POSITIVES, NEGATIVES, SIZES = influence_sum.PUBLISHED
 
 
-def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influences:
+def influences_of(fields: Mapping[str, Any], straight: bool = False) -> influence_sum.Influences:
     """The influences that follow from the published fields, at the server and at every client.
 
     Parameters
@@ -54,7 +42,7 @@ def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influenc
     """
     kind = StraightDistribution if straight else ScoreDistribution
     positives, negatives = (_on_equal_cells(kind, fields[name]) for name in (POSITIVES, NEGATIVES))
-    return Influences.of(positives, negatives, fields[SIZES])
+    return influence_sum.Influences.of(positives, negatives, fields[SIZES])
 
 
 def _on_equal_cells(kind: type[ScoreDistribution], values: Floats) -> ScoreDistribution:
@@ -63,7 +51,7 @@ def _on_equal_cells(kind: type[ScoreDistribution], values: Floats) -> ScoreDistr
     return kind(np.arange(1, cells) / cells, values, 0.0, 1.0)
 
 
-def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
+def agreed_influences(query: Query, noise: NoiseSource) -> influence_sum.Influences:
     """The influences of a query, as a client accepts them.
 
     Raises
@@ -74,7 +62,7 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     """
     fields = query.broadcast
     cells = np.shape(fields[POSITIVES])[-1:]
-    depths = [(1 << depth) - 1 for depth in range(1, look_height(query) + 1)]
+    depths = [(1 << depth) - 1 for depth in range(1, looks.look_height(query) + 1)]
     if not cells or cells[0] not in depths:
         raise ValueError(f"functions must have a number of inner edges in {depths}, got {cells}")
     for name, shape in ((POSITIVES, cells), (NEGATIVES, cells), (SIZES, (2,))):
@@ -100,7 +88,7 @@ def _check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
 def _cost_of(query: Query) -> Cost:
     """Of the part that the query names after its looks."""
     settings = query.protocol
-    return part_cost(settings.epsilon, listed_parts(query)[-1], settings.adjacency)
+    return looks.part_cost(settings.epsilon, looks.listed_parts(query)[-1], settings.adjacency)
 
 
 def _influence_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -113,7 +101,7 @@ def _influence_layout(query: Query) -> Layout:
 
 def _influence_bounds(query: Query) -> dict[str, int]:
     planned, epsilon = planned_clients(query), _cost_of(query).epsilon
-    units = units_for(epsilon)
+    units = influence_sum.units_for(epsilon)
     noise = PolyaShare(units, epsilon, query.protocol.trust.share(1, planned))
     return {"sum": clipped_sum_bound(query, noise, units), "clients": planned}
 
@@ -146,22 +134,24 @@ def summed_influences(
     ValueError : for published functions or sizes that could not come from a first round.
     """
     settings, influences = query.protocol, agreed_influences(query, noise)
-    pay(query, noise, state)
-    on_scale, epsilon = placed(clients, query), _cost_of(query).epsilon
+    looks.pay(query, noise, state)
+    on_scale, epsilon = looks.placed(clients, query), _cost_of(query).epsilon
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis]
-    units = units_for(epsilon)
-    rounded = whole_units(_totals(influences, query, on_scale), reach, units).sum(axis=-1)
+    units = influence_sum.units_for(epsilon)
+    rounded = influence_sum.whole_units(_totals(influences, query, on_scale), reach, units).sum(
+        axis=-1
+    )
     share = settings.trust.share(clients.count, planned_clients(query))
     drawn = noise.draw(PolyaShare(units, epsilon, share), ())
     total = clipped(rounded, query, units) + drawn
     return {"sum": total, "clients": np.asarray(clients.count, dtype=np.int64)}
 
 
-def _totals(influences: Influences, query: Query, clients: Clients) -> Integers:
+def _totals(influences: influence_sum.Influences, query: Query, clients: Clients) -> Integers:
     """The sums of every client; of replicates with the same functions only once."""
     if np.ndim(query.broadcast[SIZES]) == 1:
         return influences.totals(clients)
-    fields = {name: query.broadcast[name] for name in PUBLISHED}
+    fields = {name: query.broadcast[name] for name in influence_sum.PUBLISHED}
     together = np.concatenate(list(fields.values()), axis=-1)
     _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
     shown = {name: field[first] for name, field in fields.items()}
@@ -188,9 +178,9 @@ def both_rounds(
     straight : as for ``influences_of``.
     """
     influences = influences_of(fields, straight)
-    units = units_for(epsilon)
+    units = influence_sum.units_for(epsilon)
     smaller = fields[SIZES].min(axis=-1)
-    reach = influences.sensitivity(adjacency) / FIXED_POINT
+    reach = influences.sensitivity(adjacency) / influence_sum.FIXED_POINT
     unit = reach / (units * smaller)
     variance = inflation * float(discrete_laplace_variance(units / epsilon))
     return influences.area + sums * unit, variance * unit**2

@@ -14,8 +14,8 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.devices import counts_in
 from tacit.protocol.releases import Released, release
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocol.sum_bounds import planned_clients
@@ -200,7 +200,7 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
     ------
     ValueError : for reports whose bytes do not fit their levels.
     """
-    counts = counts_in(reply)
+    counts = devices.counts_in(reply)
     if counts is not None:
         start = level_start(level)
         return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])

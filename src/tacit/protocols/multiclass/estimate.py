@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.units import PROBABILITY
-from tacit.metrics.calibration import debiased_ece
+from tacit.metrics import calibration
 from tacit.metrics.cells.binning import Buckets, bucket_means
 from tacit.protocols.shared.trees.forests import Areas, Forest, area_variance
 from tacit.results.curves.score_axis import ScoreAxis
@@ -265,7 +265,7 @@ def _expected_error(
         variance + np.maximum(bucket_positives, 0.0),
         both + np.maximum(totals, 0.0),
     )
-    noisy, whole = debiased_ece(buckets), debiased_ece(sampled)
+    noisy, whole = calibration.debiased_ece(buckets), calibration.debiased_ece(sampled)
     hidden = _hidden_mean(positives + negatives, axis)
     sampling = math.sqrt(max(whole.standard_error**2 - noisy.standard_error**2, 0.0))
     return Estimate(noisy.value, noisy.standard_error, sampling, hidden, limits=UNIT)

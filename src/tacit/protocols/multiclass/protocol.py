@@ -48,22 +48,15 @@ from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Step
-from tacit.protocol.declarations.forecast import Family, Forecast, Metric, Planning, accepted
+from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Local, SecureSum, Trust
 from tacit.protocol.releases import ask
 from tacit.protocol.settings.declaring import setting
+from tacit.protocols.multiclass import second_round
 from tacit.protocols.multiclass.both_rounds import refined
 from tacit.protocols.multiclass.declared import MulticlassDeclarations
 from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
-from tacit.protocols.multiclass.second_round import (
-    ClassInfluences,
-    FirstRound,
-    number_units,
-    published,
-    rounded_sums,
-    summed_class_influences,
-)
 from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
@@ -130,7 +123,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
             )
         super().__post_init__()
         if self.number_part:
-            number_units(self.number_cost.epsilon, len(self.classes))
+            second_round.number_units(self.number_cost.epsilon, len(self.classes))
 
     @property
     def number_part(self) -> float:
@@ -145,7 +138,10 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of this trust model."""
-        return (*super().steps, *((summed_class_influences,) if self.number_part else ()))
+        return (
+            *super().steps,
+            *((second_round.summed_class_influences,) if self.number_part else ()),
+        )
 
     def blocks(self) -> tuple[Block, ...]:
         """Own trees, other trees, and hits."""
@@ -186,14 +182,14 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
             return (yield from super().conversation(clients))
         first = yield from ask(count_forest, self, clients)
         forests = self.forests_of(first)
-        fields = published(self._first_round(forests))
-        second = yield from ask(summed_class_influences, self, clients, fields)
+        fields = second_round.published(self._first_round(forests))
+        second = yield from ask(second_round.summed_class_influences, self, clients, fields)
         check_the_same_number(first.answered, second.answered)
         return self._refined(forests, fields, second["sums"], float(second.noises))
 
-    def _first_round(self, forests: Forests) -> FirstRound:
+    def _first_round(self, forests: Forests) -> second_round.FirstRound:
         positives, negatives = forests[OWN], forests[OTHER]
-        return FirstRound(
+        return second_round.FirstRound(
             positives, negatives, *class_sizes(positives, forests[HITS]), self.is_even
         )
 
@@ -220,7 +216,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         """What is concluded of expected counts, where the second round's noise is 0."""
         if not self.number_part:
             return self.conclusion(forests)
-        fields = published(self._first_round(forests))
+        fields = second_round.published(self._first_round(forests))
         return self._refined(forests, fields, np.zeros(len(self.classes)), 1.0)
 
     def noiseless_value(self, clients: Clients) -> float:
@@ -228,8 +224,10 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         if not self.number_part:
             return super().noiseless_value(clients)
         forests = self.exact_forests(clients)
-        fields = published(self._first_round(forests))
-        sums = rounded_sums(self, clients, ClassInfluences.of(fields)).sum(axis=-1)
+        fields = second_round.published(self._first_round(forests))
+        sums = second_round.rounded_sums(
+            self, clients, second_round.ClassInfluences.of(fields)
+        ).sum(axis=-1)
         return float(self._refined(forests, fields, sums.astype(np.float64), 1.0).value)
 
     def exact(self, clients: Clients) -> float:
@@ -244,7 +242,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
 
 def classes_forecast(
     protocol: MulticlassHistogram, scenario: Scenario, shape: Shape
-) -> Forecast | None:
+) -> forecast.Forecast | None:
     """What the server would conclude from the expected forest; nothing for private reports.
 
     Noise adds the same to every class, independently. What cells hide is bounded by the mean of the
@@ -264,9 +262,9 @@ def classes_forecast(
     forests = expected_forests(protocol, scenario, shape)
     result = protocol.expected_result(forests)
     if result.silence:
-        return Forecast(math.inf)
+        return forecast.Forecast(math.inf)
     _, variances = class_sizes(forests[OWN], forests[HITS])
-    return Forecast(
+    return forecast.Forecast(
         math.hypot(float(result.privacy_error), float(result.approximation_error)),
         0.0 if protocol.number_part else float(result.value) - shape.auc,
         min(scenario.positives, scenario.negatives),
@@ -287,25 +285,27 @@ def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: S
     return {name: Forest(each, noise[name]) for name, each in counts.items()}
 
 
-def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:
+def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
     """Noisy sums in two rounds and in one, every client's own counts, and exact sums."""
-    if metric != Metric.of_figure(MulticlassHistogram.figure):
+    if metric != forecast.Metric.of_figure(MulticlassHistogram.figure):
         return []
     named = partial(MulticlassHistogram, classes=scenario.class_names)
     noisy = partial(named, epsilon=scenario.epsilon)
     sums, each, exact = Trust.SECURE_SUM, Trust.EACH, Trust.EXACT_SUM
     weaker = "clients that vanish weaken the guarantee unless dropouts is set"
     return [
-        Family(accepted([noisy]), (sums,), f"there is no curve, and {weaker}", metric),
-        Family(
-            accepted([partial(noisy, adjacency="replace")]),
+        forecast.Family(
+            forecast.accepted([noisy]), (sums,), f"there is no curve, and {weaker}", metric
+        ),
+        forecast.Family(
+            forecast.accepted([partial(noisy, adjacency="replace")]),
             (sums,),
             f"the number of records is public, and {weaker}",
             metric,
         ),
-        Family(accepted([partial(noisy, trust=each.value)]), (each,), "", metric),
-        Family(
-            accepted([partial(named, trust=exact.value)]),
+        forecast.Family(forecast.accepted([partial(noisy, trust=each.value)]), (each,), "", metric),
+        forecast.Family(
+            forecast.accepted([partial(named, trust=exact.value)]),
             (exact,),
             "there is no differential privacy: the sum is exact, and epsilon is not kept",
             metric,
@@ -313,11 +313,11 @@ def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:
     ]
 
 
-PLANNING = Planning(
+PLANNING = forecast.Planning(
     classes_families,
     lambda protocol, scenario, shape, metric: (
         classes_forecast(protocol, scenario, shape)
-        if metric == Metric.of_figure(protocol.figure)
+        if metric == forecast.Metric.of_figure(protocol.figure)
         else None
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.declarations.audits import AuditCase, LawTraits, cases_of
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocols.paired.noise import SHARED
 from tacit.protocols.shared.declared import ReportDeclarations
@@ -53,23 +53,23 @@ class PairedDeclarations(ReportDeclarations):
     trials_divisor = 8
     audit_records = 2
     threats = staticmethod(threats_of)
-    law_traits = LawTraits(
+    law_traits = audits.LawTraits(
         unordered="the pairs of the matchings are drawn by place",
         inexact="the matched pairs are not all pairs",
     )
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every noise; that of both clients is more private than declared against the server."""
         return (
-            *cases_of(
+            *audits.cases_of(
                 cls.name,
                 {"kernel": "auc"},
                 {"kernel": "gini", "noise": "shared"},
                 records=2,
                 apart=True,
             ),
-            AuditCase(cls.name, {"kernel": "gini"}, records=2, apart=True, tight=False),
+            audits.AuditCase(cls.name, {"kernel": "gini"}, records=2, apart=True, tight=False),
         )
 
     @classmethod

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import ordered_codes
-from tacit.protocol.mpc import Function
+from tacit.protocol import mpc
 from tacit.protocol.settings.choices import Choice
 
 GRIDS: dict[str, int] = {"auc": 1, "collision": 1, "kendall": 1, "gini": 2**12}
@@ -265,7 +265,7 @@ COLUMNS = {"auc": 2, "collision": 1, "kendall": 2, "gini": 1}
 """How many numbers of a record each kernel reads."""
 
 
-def noisy_kernel(kernel: str, arrays: Any) -> Function:
+def noisy_kernel(kernel: str, arrays: Any) -> mpc.Function:
     """The kernel plus one noise term of either client; inputs of shape (columns + 1, n) each.
 
     ``arrays`` is the module of array functions (``SharedRun.arrays``).
@@ -277,7 +277,7 @@ def noisy_kernel(kernel: str, arrays: Any) -> Function:
     return function
 
 
-def responding_kernel(kernel: str, threshold: int, arrays: Any) -> Function:
+def responding_kernel(kernel: str, threshold: int, arrays: Any) -> mpc.Function:
     """A 0/1 kernel whose value is flipped by a coin that neither party knows.
 
     Each party inputs a uniform number below ``2**30`` in its last row. Their sum modulo ``2**30``

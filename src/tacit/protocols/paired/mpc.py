@@ -24,13 +24,7 @@ from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, SharedRun, Words
-from tacit.protocols.paired.kernels import (
-    COIN_MODULUS,
-    kernel_codes,
-    noisy_kernel,
-    paired_values,
-    responding_kernel,
-)
+from tacit.protocols.paired import kernels
 from tacit.protocols.paired.noise import RESPONSE, PairNoise
 
 SEED_BOUND = 2**62
@@ -188,8 +182,8 @@ class Terms:
         """A joint coin flips a value when it falls below this, of ``2**30``."""
         if isinstance(self.source, NoNoise):
             return 0
-        threshold = math.ceil(self.pair_noise.flip * COIN_MODULUS * COIN_SLACK)
-        return min(threshold, COIN_MODULUS // 2)
+        threshold = math.ceil(self.pair_noise.flip * kernels.COIN_MODULUS * COIN_SLACK)
+        return min(threshold, kernels.COIN_MODULUS // 2)
 
 
 class PairWork:
@@ -233,7 +227,7 @@ class PairWork:
         for start in range(0, indices.size, chunk):
             part = slice(start, start + chunk)
             records = self._rows[:, indices[part]]
-            codes = kernel_codes(agreed.kernel, records, leading[part])
+            codes = kernels.kernel_codes(agreed.kernel, records, leading[part])
             inputs = np.vstack([codes, self._noise(records.shape[1])])
             yield run.shares(name, function, inputs, [inputs.shape] * 2)
 
@@ -243,7 +237,7 @@ class PairWork:
             raise ValueError(f"{first.size} first records and {second.size} second ones")
         self._admit(np.concatenate([first, second]))
         agreed = self._terms
-        values = paired_values(agreed.kernel, self._rows[:, first], self._rows[:, second])
+        values = kernels.paired_values(agreed.kernel, self._rows[:, first], self._rows[:, second])
         inside = np.zeros((1, values.size), dtype=np.bool_)
         noisy = agreed.pair_noise.applied(values[np.newaxis], inside, agreed.source)
         return np.asarray(noisy[0], dtype=np.int64)
@@ -263,14 +257,14 @@ class PairWork:
     def _function(self, arrays: Any) -> Function:
         agreed = self._terms
         if agreed.pair_noise.kind == RESPONSE:
-            return responding_kernel(agreed.kernel, agreed.threshold, arrays)
-        return noisy_kernel(agreed.kernel, arrays)
+            return kernels.responding_kernel(agreed.kernel, agreed.threshold, arrays)
+        return kernels.noisy_kernel(agreed.kernel, arrays)
 
     def _noise(self, pairs: int) -> Integers:
         """This party's random row: half of a coin, or a draw or half a draw of noise."""
         agreed, source = self._terms, self._terms.source
         if agreed.pair_noise.kind == RESPONSE:
-            return source.draw(UniformIntegers(COIN_MODULUS), (pairs,))
+            return source.draw(UniformIntegers(kernels.COIN_MODULUS), (pairs,))
         return source.draw(agreed.pair_noise.part, (pairs,))
 
 

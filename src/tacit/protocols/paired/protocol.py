@@ -23,6 +23,7 @@ from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import mpc
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -33,7 +34,6 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.mpc import MPCProgram
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.paired.declared import PairedDeclarations
@@ -103,7 +103,7 @@ def count_positives(
     return {"positives": noisy_counts(counts, clients.sizes, epsilon, noise)}
 
 
-def _pairs_program() -> MPCProgram:
+def _pairs_program() -> mpc.MPCProgram:
     from tacit.protocols.paired.mpc import PairsProgram
 
     return PairsProgram()

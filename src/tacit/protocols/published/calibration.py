@@ -22,19 +22,13 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.privacy.cost import Cost
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, step
-from tacit.protocol.declarations.audits import (
-    SAMPLED_DRAWS,
-    AuditCase,
-    ErrorCase,
-    LawTraits,
-    cases_of,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, trust_setting
 from tacit.protocol.releases import (
     Fields,
@@ -122,7 +116,9 @@ def sampled_trees(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     return noisy_sums(_fields(query), counts, query, clients.count, noise)
 
 
-def sampled_tree(protocol: ScoreHistogram, sums: Sums, height: int) -> tuple[Floats, TreeNoise]:
+def sampled_tree(
+    protocol: ScoreHistogram, sums: Sums, height: int
+) -> tuple[Floats, trees.TreeNoise]:
     """The consistent leaves of a tree on whose levels records were dealt out, and their noise."""
     levels = range(FIRST_CELLS, height + FIRST_CELLS)
     variances = tree_noise(sums.fields, height, float(sums.noises)).variances.copy()
@@ -133,7 +129,7 @@ def sampled_tree(protocol: ScoreHistogram, sums: Sums, height: int) -> tuple[Flo
     records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
     noise = sampled_noise(variances, factors, records, centred=False)
     known = [scaled.get(level) for level in range(height + 2)]
-    return consistent_leaves(known, noise.weighting), noise
+    return trees.consistent_leaves(known, noise.weighting), noise
 
 
 @dataclass(frozen=True)
@@ -218,21 +214,21 @@ class PublishedHistogram(ScoreHistogram):
         return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Sampled levels are drawn one reply at a time."""
         case = super().audit_case(settings)
         sampled = SAMPLE in str(settings.get("trust", ""))
-        return replace(case, one_by_one=SAMPLED_DRAWS) if sampled else case
+        return replace(case, one_by_one=audits.SAMPLED_DRAWS) if sampled else case
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Both budgets, private reports and exact sums, on small trees."""
         tree, sampled = {"trust": LevelSum.word, "height": 2}, str(LevelSum(budget=SAMPLE))
         return (
-            *cases_of(cls.name, tree, {**tree, "adjacency": "replace"}),
-            AuditCase(cls.name, {**tree, "trust": sampled}, one_by_one=SAMPLED_DRAWS),
-            AuditCase(cls.name, {**tree, "trust": Local.word}, apart=True),
-            AuditCase(cls.name, {**tree, "trust": ExactSum.word}),
+            *audits.cases_of(cls.name, tree, {**tree, "adjacency": "replace"}),
+            audits.AuditCase(cls.name, {**tree, "trust": sampled}, one_by_one=audits.SAMPLED_DRAWS),
+            audits.AuditCase(cls.name, {**tree, "trust": Local.word}, apart=True),
+            audits.AuditCase(cls.name, {**tree, "trust": ExactSum.word}),
         )
 
     @classmethod
@@ -249,14 +245,14 @@ class PublishedHistogram(ScoreHistogram):
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """Split budgets; records that are dealt out take too long."""
         kind: Any = cls
-        return {"histogram-even": ErrorCase(kind(LevelSum(), 1.0), noticed=True)}
+        return {"histogram-even": audits.ErrorCase(kind(LevelSum(), 1.0), noticed=True)}
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """Sampled records are not all, and debiased bits are not exact."""
         if self.is_sampled:
-            return LawTraits(inexact="records that are assigned to levels are not all")
+            return audits.LawTraits(inexact="records that are assigned to levels are not all")
         return super().law_traits

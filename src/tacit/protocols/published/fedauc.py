@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.sampling.doubles import GridNoise, ScaledNoise
+from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.protocol.conversation import Conversation, Protocol
 from tacit.protocol.declarations.audits import (
@@ -36,6 +36,7 @@ from tacit.protocol.declarations.audits import (
 )
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocols.fedauc import protocol
 from tacit.protocols.fedauc.allocation import (
     FIRST_ROUND_FRACTIONS,
     RankGeometry,
@@ -49,12 +50,6 @@ from tacit.protocols.fedauc.declared import (
     FLIPPED_LABELS,
     NOISY_SUMS,
     check_fraction,
-)
-from tacit.protocols.fedauc.protocol import (
-    divided_by_influence,
-    noisy_sums,
-    ranked_scores,
-    result_of_sums,
 )
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
 from tacit.protocols.shared.rank_noise import PAIR, RESPONSE, STAIRCASE, RankNoise
@@ -233,11 +228,11 @@ class PublishedFedAUC(Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round for ``Influence``."""
-        ranks, scales = yield from ranked_scores(self)
+        ranks, scales = yield from protocol.ranked_scores(self)
         geometry, noise = RankGeometry.of(ranks), self.rank_noise
         largest, chosen = 0, self.allocation
         if isinstance(chosen, Influence):
-            noise, allocation = yield from divided_by_influence(self, ranks, geometry)
+            noise, allocation = yield from protocol.divided_by_influence(self, ranks, geometry)
         elif isinstance(chosen, Fixed):
             allocation = fixed_allocation(geometry, 1.0 - chosen.alpha)
             if chosen.sensitivity == "global":
@@ -248,8 +243,8 @@ class PublishedFedAUC(Protocol):
             allocation = orthogonal_allocation(geometry, chosen.beta)
         else:
             allocation = adaptive_allocation(geometry, noise)
-        sums = yield from noisy_sums(self, ranks, geometry, noise, allocation, largest)
-        return replace(result_of_sums(geometry, noise, allocation, sums), scales=scales)
+        sums = yield from protocol.noisy_sums(self, ranks, geometry, noise, allocation, largest)
+        return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -265,13 +260,15 @@ class PublishedFedAUC(Protocol):
     def self_test_cases(cls) -> SelfTestCases:
         """Rank sums and low bits, sound and with a mistake each."""
         sums, laplace = cls(1.0, Staircase()), cls(1.0, Laplace(), Fixed())
-        halved = partial(ScaledNoise, 0.5)
+        halved = partial(doubles.ScaledNoise, 0.5)
         grid, bare = "Laplace noise on a grid, low bits", "floating-point noise, low bits"
         return SelfTestCases(
             (
                 AuditTrial(SUMS, "noisy rank sums", False, sums),
                 AuditTrial(SUMS, "their noise halved", True, sums, halved),
-                AuditTrial(LOW_BITS, grid, False, laplace, GridNoise, low_bits=True, system=True),
+                AuditTrial(
+                    LOW_BITS, grid, False, laplace, doubles.GridNoise, low_bits=True, system=True
+                ),
                 AuditTrial(LOW_BITS, bare, True, laplace, low_bits=True),
             ),
             (cls(1.0, DiscreteLaplace()),),
@@ -365,11 +362,11 @@ class PublishedResponseAUC(Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, sums over flipped labels up."""
-        ranks, scales = yield from ranked_scores(self)
+        ranks, scales = yield from protocol.ranked_scores(self)
         geometry = RankGeometry.of(ranks)
         noise, allocation = self.rank_noise, all_respond(geometry)
-        sums = yield from noisy_sums(self, ranks, geometry, noise, allocation)
-        return replace(result_of_sums(geometry, noise, allocation, sums), scales=scales)
+        sums = yield from protocol.noisy_sums(self, ranks, geometry, noise, allocation)
+        return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

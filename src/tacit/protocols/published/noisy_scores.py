@@ -19,7 +19,7 @@ from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.grids import power_of_two_grid
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations.audits import AuditCase, ErrorCase, LabelAttack
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL
@@ -118,11 +118,11 @@ class NoisyScores(Protocol):
         return _noisy_result(scores, reply, warning)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Two records."""
-        return (AuditCase(cls.name, records=2),)
+        return (audits.AuditCase(cls.name, records=2),)
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """Labels guessed from the noisy scores that the server receives."""
         from tacit.protocols.shared.declared import guesses_from_noisy_scores
 
@@ -134,7 +134,7 @@ class NoisyScores(Protocol):
         return {"noisy-scores": cls(1.0)}
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """None: the bias is unknown, so that no error is given."""
         return {}
 

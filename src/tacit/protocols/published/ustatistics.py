@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN, SCALES
-from tacit.metrics.trees import pair_sums
-from tacit.protocol.declarations.audits import DELTA, AuditCase, cases_of
+from tacit.protocol.declarations import audits
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.hierarchical.estimate import LevelArea, LevelCounts
 from tacit.protocols.hierarchical.protocol import EveryLevel, HierarchicalAUC
@@ -129,7 +129,7 @@ def traversal_area(levels: LevelCounts) -> LevelArea:
         influences.append(influence)
         value = value + np.sum(influence[..., 1, :] * children[..., 1, :], axis=-1)
         product = product + levels.variances[..., level].prod(axis=-1) * forms.norm() / pairs**2
-        squares = pair_sums(children) ** 2 - 2 * levels.variances[..., level, np.newaxis]
+        squares = trees.pair_sums(children) ** 2 - 2 * levels.variances[..., level, np.newaxis]
         cell_variance = cell_variance + np.sum(
             np.where(stopped, squares.prod(axis=-2), 0.0), axis=-1
         )
@@ -186,9 +186,9 @@ class PublishedUStatistic(UStatistic):
         return replace(super().tables(space), means=self.pair_kernel.plain(space))
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Bins that suit the number of records, and a few that are given."""
-        return cases_of(
+        return audits.cases_of(
             cls.name, {"kernel": "gini"}, {"kernel": "gini(domain=range(bins=4))"}, apart=True
         )
 
@@ -235,9 +235,11 @@ class PublishedHierarchicalAUC(HierarchicalAUC):
         return traversal_area(levels)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """One answer a record, and one on every level."""
-        return cases_of(cls.name, {}, {"height": 2, "levels": str(EveryLevel(DELTA))}, apart=True)
+        return audits.cases_of(
+            cls.name, {}, {"height": 2, "levels": str(EveryLevel(audits.DELTA))}, apart=True
+        )
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

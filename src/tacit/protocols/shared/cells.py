@@ -19,18 +19,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
-from tacit.metrics.curves import (
-    cell_area,
-    cell_influences,
-    counts_from_thresholds,
-    crowding_variance,
-    curvature_error,
-    density_correction,
-    lone_crowd_variance,
-    noisy_sampling_variance,
-    placement_variance,
-)
 from tacit.protocol.conversation import Query
 from tacit.protocol.settings.scaled import ScaledScores, check_scores_in_unit_interval
 from tacit.protocols.shared.trees.levels import CellNoise
@@ -50,7 +40,7 @@ def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise)
     negative cell's noise add half the product of the totals' variances over ``(P N)^2``: half of
     all pairs of cells count fully.
     """
-    by_positive, by_negative = cell_influences(positives, negatives)
+    by_positive, by_negative = curves.cell_influences(positives, negatives)
     variance = noise.variance_of(by_positive) + noise.variance_of(by_negative)
     pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
     return variance + noise.total**2 / 2 / np.maximum(np.abs(pairs), 1.0) ** 2
@@ -58,7 +48,7 @@ def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise)
 
 def exchange_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
     """The AUC's variance when noise moves records from one class to the other within a cell."""
-    by_positive, by_negative = cell_influences(positives, negatives)
+    by_positive, by_negative = curves.cell_influences(positives, negatives)
     return noise.variance_of(by_positive - by_negative)
 
 
@@ -83,9 +73,9 @@ def result_from_cells(
     even : whether scores are their own positions, so that most cells are filled: then a crowd is
         compared with the mean of all cells, else with its neighbours.
     """
-    value = cell_area(*cells) + density_correction(*cells)
-    crowds = crowding_variance(*cells) if even else lone_crowd_variance(*cells)
-    cell_variance = placement_variance(*cells) + curvature_error(*cells) ** 2 + crowds
+    value = curves.cell_area(*cells) + curves.density_correction(*cells)
+    crowds = curves.crowding_variance(*cells) if even else curves.lone_crowd_variance(*cells)
+    cell_variance = curves.placement_variance(*cells) + curves.curvature_error(*cells) ** 2 + crowds
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
     warnings = signal_warnings(value, classes, math.sqrt(noise.total)) if single else ()
@@ -94,7 +84,7 @@ def result_from_cells(
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
-        sampling_error=np.sqrt(noisy_sampling_variance(*cells, value)),
+        sampling_error=np.sqrt(curves.noisy_sampling_variance(*cells, value)),
         positives=classes[0],
         negatives=classes[1],
         positives_error=math.sqrt(noise.total),
@@ -109,7 +99,7 @@ def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: CellNois
     rates = []
     for counts in cells:
         total = max(float(counts.sum()), 1.0)
-        rate = counts_from_thresholds(counts) / total
+        rate = curves.counts_from_thresholds(counts) / total
         rates.append((falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
     (up, up_error), (across, across_error) = rates
     return Curve(edges, across, up, across_error, up_error)

@@ -19,15 +19,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocol.declarations.audits import (
-    POSITIVE_FRACTION,
-    AttackSizes,
-    AuditCase,
-    ErrorCase,
-    Guesses,
-    LabelAttack,
-    synthetic_records,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
@@ -44,16 +36,16 @@ class ReportDeclarations(Declarations):
     lone_records = True
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Clients of one record."""
-        return AuditCase(cls.name, settings, cls.audit_records, apart=True, tight=False)
+        return audits.AuditCase(cls.name, settings, cls.audit_records, apart=True, tight=False)
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None: what the server receives is public, or randomised."""
         return ()
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """None: tests of the estimate compare its errors."""
         return {}
 
@@ -124,14 +116,14 @@ CLIENT_SIZES = ((1, "one record"), (100, "100 records"))
 
 
 def guesses_from_ascending_scores(
-    protocol: Protocol, sizes: AttackSizes, seed: int
-) -> Iterator[Guesses]:
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
     """Call the highest-scored hundredth positive, from scores sent in ascending order.
 
     The server does not know which record of a client has which score, unless a client has one
     record only.
     """
-    scores, labels = synthetic_records(sizes.records, seed, POSITIVE_FRACTION)
+    scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
     yield _guesses("scores beside their records", False, scores, labels)
     for size, text in CLIENT_SIZES:
         clients = Clients.from_arrays(scores, labels, np.arange(scores.size) // size)
@@ -140,22 +132,26 @@ def guesses_from_ascending_scores(
 
 
 def guesses_from_plain_scores(
-    protocol: Protocol, sizes: AttackSizes, seed: int
-) -> Iterator[Guesses]:
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
     """Call the highest-scored hundredth positive, from the records' scores themselves.
 
     A protocol that shows no scores prevents this attack.
     """
-    scores, labels = synthetic_records(sizes.records, seed, POSITIVE_FRACTION)
+    scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
     yield _guesses("scores beside their records", False, scores, labels)
 
 
-def _guesses(release: str, protected: bool, received: Floats, labels: NDArray[np.int8]) -> Guesses:
+def _guesses(
+    release: str, protected: bool, received: Floats, labels: NDArray[np.int8]
+) -> audits.Guesses:
     """Right guesses of the highest-scored hundredth (Sun et al. 2022a, Table 8; Sun et al. 2022b,
     Table 2)."""
     size = labels.size // 100
     hits = int(top_hits(received, labels, np.array([size]))[0])
-    return Guesses("labels, from scores", release, protected, hits, size, float(labels.mean()))
+    return audits.Guesses(
+        "labels, from scores", release, protected, hits, size, float(labels.mean())
+    )
 
 
 def received_scores(protocol: Protocol, clients: Clients, noise: NoiseSource) -> Floats:
@@ -168,10 +164,10 @@ def received_scores(protocol: Protocol, clients: Clients, noise: NoiseSource) ->
 
 
 def guesses_from_noisy_scores(
-    protocol: Protocol, sizes: AttackSizes, seed: int
-) -> Iterator[Guesses]:
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
     """Call the highest-scored hundredth positive, from scores with noise."""
-    scores, labels = synthetic_records(sizes.records, seed, POSITIVE_FRACTION)
+    scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
     yield _guesses("scores beside their records", False, scores, labels)
     received = received_scores(protocol, Clients.from_arrays(scores, labels), SimulatedNoise(seed))
     yield _guesses("scores with noise", True, received, labels)

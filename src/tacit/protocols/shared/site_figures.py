@@ -11,7 +11,7 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.data.units import LOG_ODDS, PROBABILITY
-from tacit.metrics.logistic import Fitted, calibration_line
+from tacit.metrics import logistic
 from tacit.metrics.sites import LEAST_SITES
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
@@ -94,7 +94,7 @@ def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> li
     middles = axis.middles(cells.positives.shape[-1])
     odds = scipy.special.logit(middles) if axis.unit == PROBABILITY else middles
     lines = [
-        None if reason else calibration_line(odds, positives, negatives, cells.variance)
+        None if reason else logistic.calibration_line(odds, positives, negatives, cells.variance)
         for reason, positives, negatives in zip(
             reasons, cells.positives, cells.negatives, strict=True
         )
@@ -111,5 +111,5 @@ def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> li
     ]
 
 
-def _estimate(fitted: Fitted) -> Estimate:
+def _estimate(fitted: logistic.Fitted) -> Estimate:
     return Estimate(fitted.value, fitted.privacy_error, fitted.sampling_error)

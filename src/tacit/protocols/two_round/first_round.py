@@ -28,8 +28,8 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.local.bounded import PointMasses, SlidingWindow, tailored_report
+from tacit.protocol import devices
 from tacit.protocol.conversation import Field, Reply
-from tacit.protocol.devices import counts_in
 from tacit.protocols.shared.reports.turns import SLOTS, Bits, ragged_of
 from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses, normalised
 
@@ -341,7 +341,7 @@ class CountedRounds(RoundAssignment):
 
     def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:
         """How often each report came, shape (1, 1, outputs)."""
-        counts, records = counts_in(reply), int(self.by_round[0 if first else 1])
+        counts, records = devices.counts_in(reply), int(self.by_round[0 if first else 1])
         if counts is None or counts.size != outputs:
             raise ValueError(f"the reply must hold counts of {outputs} reports")
         if counts.sum() != records:
@@ -362,7 +362,7 @@ def assigned_rounds(reply: Reply, first: int, private_labels: bool) -> RoundAssi
     ------
     DataError : for public labels of one class.
     """
-    counts = counts_in(reply)
+    counts = devices.counts_in(reply)
     if counts is not None:
         return CountedRounds(counts)
     turns = ragged_of(reply["turns"])

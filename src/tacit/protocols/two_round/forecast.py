@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.privacy.local.bounded import GridReport
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.shared.reports.turns import SLOTS
@@ -84,7 +84,7 @@ class Setting:
 
 def two_round_forecast(
     protocol: TwoRoundAUC, scenario: Scenario, shape: Shape, central: Shape | None = None
-) -> Forecast:
+) -> forecast.Forecast:
     """The second round's variance, and the second-order error of the first (docs, section 4d).
 
     The second-order error comes, as on the server, from simulated first rounds; those and the
@@ -110,18 +110,18 @@ def two_round_forecast(
     variance += chosen.first_round_error**2
     smaller = min(scenario.positives, scenario.negatives)
     bias = straightness(shape, scenario.positive_fraction, protocol.scale)
-    return Forecast(math.sqrt(variance), bias, smaller, chosen.class_error)
+    return forecast.Forecast(math.sqrt(variance), bias, smaller, chosen.class_error)
 
 
-def two_round_families(scenario: Scenario) -> list[Family]:
+def two_round_families(scenario: Scenario) -> list[forecast.Family]:
     """Private and public labels."""
     return [
-        Family(
+        forecast.Family(
             (TwoRoundAUC(scenario.epsilon),),
             (Trust.LOCAL, Trust.EACH),
             "there is no curve, only the AUC, and every record must be reachable in three rounds",
         ),
-        Family(
+        forecast.Family(
             (TwoRoundAUC(scenario.epsilon, "public"),),
             (Trust.LOCAL,),
             "every record's label is shown to the server",
@@ -223,4 +223,4 @@ def _inputs(setting: Setting) -> Integers:
     return np.concatenate([cells, cells + setting.first_round.window.inputs - CELLS])
 
 
-PLANNING = Planning.of_auc(two_round_families, two_round_forecast)
+PLANNING = forecast.Planning.of_auc(two_round_families, two_round_forecast)

@@ -33,7 +33,7 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.declarations.audits import AuditCase, LawTraits, cases_of
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.declaring import EPSILON, setting
@@ -52,18 +52,12 @@ from tacit.protocols.shared.reports.turns import (
     reports_of,
     take_turn,
 )
+from tacit.protocols.two_round import second_round
 from tacit.protocols.two_round.first_round import (
     FirstRound,
     RoundAssignment,
     assigned_rounds,
     first_round_slots,
-)
-from tacit.protocols.two_round.second_round import (
-    Influence,
-    Result,
-    reported_numbers,
-    result_of,
-    several_result,
 )
 
 ONE_REPLICATE = 2**26
@@ -159,7 +153,7 @@ def report_influences(
 
     def answers(knots: Floats, grid: Floats, width: int) -> Integers:
         report = GridReport(query.protocol.epsilon, grid, width)
-        return report.answers(reported_numbers(positions, labels, knots), noise)
+        return report.answers(second_round.reported_numbers(positions, labels, knots), noise)
 
     published = [query.broadcast[name] for name in ("knots", "grid", "width")]
     if noise.replicates is None:
@@ -210,7 +204,9 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
     trials_divisor = 8
     audit_records = RECORDS
     threats = staticmethod(lambda settings: BY_LABELS[settings.get("labels", "private")])
-    law_traits = LawTraits(inexact="reports are debiased all the same", unmeasured_loss=NO_REPORTS)
+    law_traits = audits.LawTraits(
+        inexact="reports are debiased all the same", unmeasured_loss=NO_REPORTS
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -254,22 +250,22 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
         outputs = max(plan.report.window.outputs for plan in plans)
         answered = assignment.counted(reply, False, outputs)
         results = [
-            Result.of(self.first_round, plan, *rounds)
+            second_round.Result.of(self.first_round, plan, *rounds)
             for plan, *rounds in zip(plans, counts, answered, strict=True)
         ]
         if single:
-            return result_of(results[0], assignment.records)
-        return several_result(results, assignment.records)
+            return second_round.result_of(results[0], assignment.records)
+        return second_round.several_result(results, assignment.records)
 
-    def _influence(self, assignment: RoundAssignment, counts: Integers) -> Influence:
+    def _influence(self, assignment: RoundAssignment, counts: Integers) -> second_round.Influence:
         model = self.first_round.model(counts, assignment.positive_fraction)
         private, bits = self.labels == "private", self.mechanism == "bit"
-        return Influence(model, self.epsilon, private, bits, assignment.sizes)
+        return second_round.Influence(model, self.epsilon, private, bits, assignment.sizes)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Private and public labels."""
-        return cases_of(cls.name, {}, {"labels": "public"}, records=RECORDS, apart=True)
+        return audits.cases_of(cls.name, {}, {"labels": "public"}, records=RECORDS, apart=True)
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
@@ -284,7 +280,7 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
         }
 
 
-def _published(plans: list[Influence], single: bool) -> dict[str, Any]:
+def _published(plans: list[second_round.Influence], single: bool) -> dict[str, Any]:
     """What the second round's reports are made with; a leading axis holds replicates."""
     published = {
         "knots": np.stack([plan.knots for plan in plans]),

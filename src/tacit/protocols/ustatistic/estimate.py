@@ -14,8 +14,8 @@ from tacit.arrays import Floats
 from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
 from tacit.privacy.local.response import SymbolResponse
+from tacit.protocol import devices
 from tacit.protocol.conversation import Reply
-from tacit.protocol.devices import counts_in
 from tacit.protocols.shared.reports.pair_kernels import PairTables
 from tacit.results.server_result import ServerResult
 
@@ -152,7 +152,7 @@ class PairEstimator:
 
 def symbol_counts(reply: Reply, size: int) -> tuple[int, NDArray[np.int64]]:
     """How many records reported, and how often every symbol, shape (..., size)."""
-    counts = counts_in(reply)
+    counts = devices.counts_in(reply)
     if counts is not None:
         _check_pairs(int(counts.sum()))
         return int(counts.sum()), counts

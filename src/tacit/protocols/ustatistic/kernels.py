@@ -18,13 +18,7 @@ from numpy.typing import ArrayLike
 
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
 from tacit.protocol.settings.choices import Choice
-from tacit.protocols.shared.reports.pair_kernels import (
-    KERNELS,
-    Axis,
-    Column,
-    PairKernel,
-    user_kernel,
-)
+from tacit.protocols.shared.reports import pair_kernels
 from tacit.results.curves.curve import UNIT
 
 MIN_BINS = 2
@@ -93,9 +87,9 @@ class Range(Choice):
             )
         _check_bins(self.bins)
 
-    def axis(self, column: Column) -> Axis:
+    def axis(self, column: pair_kernels.Column) -> pair_kernels.Axis:
         """How a column is cut."""
-        return Axis(column, low=self.low, high=self.high, bins=self.bins)
+        return pair_kernels.Axis(column, low=self.low, high=self.high, bins=self.bins)
 
     def scaled(self, scale: str) -> Range | Scaled:
         """The whole range from 0 to 1 on a scale instead; another range stays."""
@@ -122,9 +116,9 @@ class Scaled(Choice):
             raise ValueError(f"scale must be one of {SCALES}, got {self.scale!r}")
         _check_bins(self.bins)
 
-    def axis(self, column: Column) -> Axis:
+    def axis(self, column: pair_kernels.Column) -> pair_kernels.Axis:
         """How a column is cut."""
-        return Axis(column, bins=self.bins, scale=self.scale)
+        return pair_kernels.Axis(column, bins=self.bins, scale=self.scale)
 
     def scaled(self, scale: str) -> Scaled:
         """As many bins on another scale."""
@@ -147,9 +141,9 @@ class Listed(Choice):
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _ascending(self.values))
 
-    def axis(self, column: Column) -> Axis:
+    def axis(self, column: pair_kernels.Column) -> pair_kernels.Axis:
         """The values as the cells of a column."""
-        return Axis(column, grid=tuple(self.values))
+        return pair_kernels.Axis(column, grid=tuple(self.values))
 
     def scaled(self, scale: str) -> Listed:
         """The same: nothing is cut."""
@@ -167,13 +161,13 @@ class Kernel(Choice):
     """A symmetric function of two records, with the public domain of what it reads."""
 
     @property
-    def pair(self) -> PairKernel:
+    def pair(self) -> pair_kernels.PairKernel:
         """The function."""
-        return KERNELS[self.word]
+        return pair_kernels.KERNELS[self.word]
 
     @property
     @abstractmethod
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
         """How the columns that it reads are cut; an axis without bins takes those that suit."""
 
     def scaled(self, scale: str) -> Kernel:
@@ -195,7 +189,7 @@ class Gini(Kernel):
     word = "gini"
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
         """Of the values."""
         return (self.domain.axis("values"),)
 
@@ -217,9 +211,9 @@ class Collision(Kernel):
         object.__setattr__(self, "values", _ascending(self.values))
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
         """Of the values."""
-        return (Axis("values", grid=tuple(self.values)),)
+        return (pair_kernels.Axis("values", grid=tuple(self.values)),)
 
 
 @dataclass(frozen=True)
@@ -238,7 +232,7 @@ class Kendall(Kernel):
     word = "kendall"
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
         """Of the values, and of the second values."""
         first = self.domain.axis("values")
         if isinstance(self.second, Same):
@@ -264,9 +258,9 @@ class Area(Kernel):
     word = "auc"
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
         """Of the classes, and of the scores."""
-        return Axis("labels", grid=UNIT), self.domain.axis("values")
+        return pair_kernels.Axis("labels", grid=UNIT), self.domain.axis("values")
 
     def scaled(self, scale: str) -> Kernel:
         """The same on a scale of scores."""
@@ -303,11 +297,11 @@ class Own(Kernel):
         return self.pair.called
 
     @cached_property
-    def pair(self) -> PairKernel:
+    def pair(self) -> pair_kernels.PairKernel:
         """The function, as a table."""
-        return user_kernel(self.function, tuple(self.values))
+        return pair_kernels.user_kernel(self.function, tuple(self.values))
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
         """Of the values."""
-        return (Axis("values", grid=tuple(self.values)),)
+        return (pair_kernels.Axis("values", grid=tuple(self.values)),)

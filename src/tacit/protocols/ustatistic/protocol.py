@@ -27,8 +27,7 @@ from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations.audits import AuditCase, LawTraits, cases_of
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations import audits, forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
@@ -36,13 +35,7 @@ from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_OF
 from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
-from tacit.protocols.shared.reports.pair_kernels import (
-    Axis,
-    PairKernel,
-    PairTables,
-    SymbolSpace,
-    opposite_classes,
-)
+from tacit.protocols.shared.reports import pair_kernels
 from tacit.protocols.shared.reports.turns import count_records, reporting_records
 from tacit.protocols.ustatistic.estimate import area_result, mean_result, symbol_counts
 from tacit.protocols.ustatistic.kernels import (
@@ -174,7 +167,9 @@ class UStatistic(ReportDeclarations, Protocol):
     steps = (count_records, random_symbols)
     trials_divisor = 8
     threats = staticmethod(lambda settings: ONE_SYMBOL)
-    law_traits = LawTraits(inexact="symbols are debiased all the same", unmeasured_loss=NO_REPORTS)
+    law_traits = audits.LawTraits(
+        inexact="symbols are debiased all the same", unmeasured_loss=NO_REPORTS
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,17 +185,17 @@ class UStatistic(ReportDeclarations, Protocol):
         return cast(Kernel, self.kernel)
 
     @property
-    def pair_kernel(self) -> PairKernel:
+    def pair_kernel(self) -> pair_kernels.PairKernel:
         """The kernel, with the columns that it reads and the figure that it measures."""
         return self.function.pair
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
         """How the columns that the kernel reads are cut."""
         return self.function.axes
 
     @property
-    def values_axis(self) -> Axis:
+    def values_axis(self) -> pair_kernels.Axis:
         """How the values are cut."""
         return next(axis for axis in self.axes if axis.column == "values")
 
@@ -271,9 +266,9 @@ class UStatistic(ReportDeclarations, Protocol):
         suited = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
         return min(max(round(suited), MIN_BINS), max_bins)
 
-    def space(self, bins: int) -> SymbolSpace:
+    def space(self, bins: int) -> pair_kernels.SymbolSpace:
         """The symbols, where what the kernel leaves open is cut into so many bins."""
-        return SymbolSpace(
+        return pair_kernels.SymbolSpace(
             tuple(axis if axis.cells else replace(axis, bins=bins) for axis in self.axes)
         )
 
@@ -300,13 +295,13 @@ class UStatistic(ReportDeclarations, Protocol):
         response = SymbolResponse(space.symbols, self.epsilon)
         tables = self.tables(space)
         if isinstance(self.kernel, Area):
-            return area_result(tables, opposite_classes(space), response, counts)
+            return area_result(tables, pair_kernels.opposite_classes(space), response, counts)
         records = round(float(counts.sum(axis=-1).flat[0]))
         return mean_result(tables, response, counts, self.pair_kernel.limits(space, records))
 
-    def tables(self, space: SymbolSpace) -> PairTables:
+    def tables(self, space: pair_kernels.SymbolSpace) -> pair_kernels.PairTables:
         """The kernel's values for every pair of symbols."""
-        return PairTables.of(self.pair_kernel, space)
+        return pair_kernels.PairTables.of(self.pair_kernel, space)
 
     def _warned(self, result: ServerResult, bins: int) -> ServerResult:
         """The result of a single run, with a warning about few bins."""
@@ -320,9 +315,9 @@ class UStatistic(ReportDeclarations, Protocol):
         return replace(result, warnings=tuple(warnings))
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """With classes, and without."""
-        return cases_of(
+        return audits.cases_of(
             cls.name, {"kernel": "auc"}, {"kernel": "gini(domain=range(bins=4))"}, apart=True
         )
 
@@ -347,7 +342,7 @@ ROUNDING_SLACK = 1 + 1e-12
 """Factor on expected counts: their sum is not below a whole number after rounding."""
 
 
-def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> Forecast:
+def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """The variance of the AUC as a quotient of U-statistics of randomised symbols (section 4a).
 
     With S the covariance of the debiased counts h and A the kernel of the quotient, ``4 h' A S A h
@@ -384,20 +379,20 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
     gradient = kernel @ expected
     variance = 4 * gradient @ covariance @ gradient + 2 * float(np.sum(applied * applied.T))
     smaller = min(scenario.positives, scenario.negatives)
-    return Forecast(
-        math.sqrt(max(variance, 0.0) / pairs**2 + placement((positives, negatives))),
+    return forecast.Forecast(
+        math.sqrt(max(variance, 0.0) / pairs**2 + forecast.placement((positives, negatives))),
         float(result.value) - shape.auc,
         smaller,
         float(result.positives_error),
     )
 
 
-def symbols_families(scenario: Scenario) -> list[Family]:
+def symbols_families(scenario: Scenario) -> list[forecast.Family]:
     """One family, which compares numbers of bins."""
     symbols = (partial(UStatistic, Area(Range(bins=bins)), scenario.epsilon) for bins in BINS)
     return [
-        Family(
-            accepted(symbols),
+        forecast.Family(
+            forecast.accepted(symbols),
             (Trust.LOCAL, Trust.EACH),
             "there is no curve, only the AUC",
             tuned=True,
@@ -406,10 +401,10 @@ def symbols_families(scenario: Scenario) -> list[Family]:
 
 
 @lru_cache(maxsize=64)
-def _tables(bins: int) -> tuple[PairTables, Floats]:
+def _tables(bins: int) -> tuple[pair_kernels.PairTables, Floats]:
     """The kernel's values for pairs of symbols, and which pairs are of both classes."""
     space = UStatistic("auc", 1.0).space(bins)
-    return PairTables.of(Area().pair, space), opposite_classes(space)
+    return pair_kernels.PairTables.of(Area().pair, space), pair_kernels.opposite_classes(space)
 
 
 def _pair_mean(table: Floats, record_counts: Floats) -> float:
@@ -418,4 +413,4 @@ def _pair_mean(table: Floats, record_counts: Floats) -> float:
     return float(record_counts @ table @ record_counts / (total * (total - 1)))
 
 
-PLANNING = Planning.of_auc(symbols_families, symbols_forecast)
+PLANNING = forecast.Planning.of_auc(symbols_families, symbols_forecast)

@@ -24,12 +24,7 @@ from tacit.metrics.calibration import (
     histogram_binning,
     isotonic,
 )
-from tacit.metrics.cells.binning import (
-    Counts,
-    ScoreCells,
-    checked_numbers,
-    checked_scores,
-)
+from tacit.metrics.cells import binning
 from tacit.metrics.logistic import platt
 from tacit.results.curves.calibration_maps import Curve, Lines, Logistic, Steps
 from tacit.results.curves.score_axis import in_unit_interval
@@ -37,7 +32,7 @@ from tacit.results.curves.score_axis import in_unit_interval
 SCHEMA = "tacit.calibrator/1"
 
 
-Fit = Callable[[ScoreCells, int | None], tuple[Any, Any]]
+Fit = Callable[[binning.ScoreCells, int | None], tuple[Any, Any]]
 
 METHODS: Mapping[str, tuple[type[Steps] | type[Lines] | type[Logistic], Fit]] = {
     "bbq": (Steps, lambda cells, buckets: bayesian_binning(cells)),
@@ -88,7 +83,7 @@ class CalibrationMap:
     @classmethod
     def of(
         cls,
-        cells: ScoreCells,
+        cells: binning.ScoreCells,
         method: str,
         buckets: int | None = None,
         unit: str = PROBABILITY,
@@ -139,8 +134,8 @@ class CalibrationMap:
             outside 0 and 1.
         """
         if self.unit == PROBABILITY:
-            return self.curve(checked_scores(scores))
-        return self.curve(in_unit_interval(checked_numbers(scores), self.unit))
+            return self.curve(binning.checked_scores(scores))
+        return self.curve(in_unit_interval(binning.checked_numbers(scores), self.unit))
 
     def to_json(self) -> str:
         """The map as JSON; numbers are written so that they read back bit for bit.
@@ -218,9 +213,9 @@ class Calibrator:
     @classmethod
     def from_counts(
         cls,
-        edges: Counts,
-        positives: Counts,
-        negatives: Counts,
+        edges: binning.Counts,
+        positives: binning.Counts,
+        negatives: binning.Counts,
         method: str = "bbq",
         noise_variance: Floats | float | None = None,
         buckets: int | None = None,
@@ -240,13 +235,13 @@ class Calibrator:
         ValueError : as ``ScoreCells`` and ``CalibrationMap.of`` do.
         """
         return cls.from_cells(
-            ScoreCells(edges, positives, negatives, noise_variance), method, buckets
+            binning.ScoreCells(edges, positives, negatives, noise_variance), method, buckets
         )
 
     @classmethod
     def from_cells(
         cls,
-        cells: ScoreCells,
+        cells: binning.ScoreCells,
         method: str = "bbq",
         buckets: int | None = None,
         unit: str = PROBABILITY,
@@ -274,7 +269,7 @@ class Calibrator:
         ValueError : for scores or labels that are not of this form, no record, an unknown method,
             and ``buckets`` with a method that takes none.
         """
-        cells = ScoreCells.from_records(checked_scores(X).ravel(), y)
+        cells = binning.ScoreCells.from_records(binning.checked_scores(X).ravel(), y)
         fitted = self._with(CalibrationMap.of(cells, self.method, self.buckets))
         names = getattr(X, "columns", None)
         if names is not None and all(isinstance(name, str) for name in names):

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics import logistic
 from tacit.metrics.logistic import calibration_ratio, line_fit
-from tacit.metrics.measures import decisions
+from tacit.metrics.measures import decisions, operating_points
 from tacit.metrics.measures.decisions import (
     brier,
     log_loss,
@@ -28,13 +28,6 @@ from tacit.metrics.measures.decisions import (
     treat_all,
 )
 from tacit.metrics.measures.functional import Functional, prevalence
-from tacit.metrics.measures.operating_points import (
-    fewer_side,
-    quantiles,
-    rate_at_rate,
-    reaching_places,
-    share_above,
-)
 from tacit.results.estimate import Interval
 from tacit.results.measures.figures import (
     BENEFIT,
@@ -182,7 +175,9 @@ def traffic_measures(view: CellView) -> Named:
 
 def gain_at(shares: Floats, view: CellView) -> Functional:
     """The part of all positives among these parts of the records, from the highest score down."""
-    return rate_at_rate(view.counts, ALL, POSITIVES, shares, share_errors(view, ALL, shares))
+    return operating_points.rate_at_rate(
+        view.counts, ALL, POSITIVES, shares, share_errors(view, ALL, shares)
+    )
 
 
 def lift_at(shares: Floats, view: CellView) -> Functional:
@@ -195,14 +190,20 @@ def lift_at(shares: Floats, view: CellView) -> Functional:
 
 def share_errors(view: CellView, weights: Floats, shares: Floats) -> Floats:
     """The standard deviation of the parts of some records above their quantiles, by noise."""
-    places = quantiles(weights @ view.counts, shares)
-    return view.privacy_error(share_above(view.counts, weights, reaching_places(places, view.size)))
+    places = operating_points.quantiles(weights @ view.counts, shares)
+    return view.privacy_error(
+        operating_points.share_above(
+            view.counts, weights, operating_points.reaching_places(places, view.size)
+        )
+    )
 
 
 def _decile_ratios(view: CellView) -> Functional:
     """Calibration ratios of ten groups of equally many records, the lowest scores first."""
-    borders = quantiles(view.counts.sum(axis=0), 1 - np.arange(DECILES + 1) / DECILES)
-    reached = reaching_places(borders, view.size)
+    borders = operating_points.quantiles(
+        view.counts.sum(axis=0), 1 - np.arange(DECILES + 1) / DECILES
+    )
+    reached = operating_points.reaching_places(borders, view.size)
     # the first and the last group hold every record below and above
     reached[0], reached[-1] = 1.0, 0.0
     low, high = np.append(0.0, borders[1:-1]), np.append(borders[1:-1], view.size)
@@ -267,10 +268,10 @@ def threshold_of_share(view: CellView, weights: Floats, share: float) -> Measure
     The part that reaches a fixed score is an ordinary share with a known error. The scores that
     parts within 1.96 of its errors reach are the interval, whatever the score's scale is.
     """
-    place = quantiles(weights @ view.counts, np.array([share]))
-    above = reaching_places(place, view.size)
-    figure = share_above(view.counts, weights, above)
-    counted = replace(figure, base=fewer_side(weights, above, np.array([share])))
+    place = operating_points.quantiles(weights @ view.counts, np.array([share]))
+    above = operating_points.reaching_places(place, view.size)
+    figure = operating_points.share_above(view.counts, weights, above)
+    counted = replace(figure, base=operating_points.fewer_side(weights, above, np.array([share])))
     if not stands_out(view, counted)[0]:
         return absent(LOST_IN_NOISE)
     errors = [
@@ -309,7 +310,7 @@ def _added(widths: Floats) -> Floats:
 def _scores_within(view: CellView, weights: Floats, share: float, error: float) -> Interval:
     """The scores of all parts within the interval of one."""
     reached = np.clip(share + REACH * error * np.array([1.0, -1.0]), 0.0, 1.0)
-    low, high = view.scores_of(quantiles(weights @ view.counts, reached))
+    low, high = view.scores_of(operating_points.quantiles(weights @ view.counts, reached))
     return Interval(float(low), float(high))
 
 
@@ -323,10 +324,10 @@ def _thresholds(
 def _sensitivity_at(specificities: Floats, view: CellView) -> Functional:
     shares = 1 - specificities
     errors = share_errors(view, NEGATIVES, shares)
-    return rate_at_rate(view.counts, NEGATIVES, POSITIVES, shares, errors)
+    return operating_points.rate_at_rate(view.counts, NEGATIVES, POSITIVES, shares, errors)
 
 
 def _specificity_at(sensitivities: Floats, view: CellView) -> Functional:
     errors = share_errors(view, POSITIVES, sensitivities)
-    false = rate_at_rate(view.counts, POSITIVES, NEGATIVES, sensitivities, errors)
+    false = operating_points.rate_at_rate(view.counts, POSITIVES, NEGATIVES, sensitivities, errors)
     return replace(false, value=1 - false.value, gradient=-false.gradient)

@@ -16,24 +16,13 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.data.units import PROBABILITY
+from tacit.metrics.measures import operating_points
 from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
-from tacit.metrics.measures.operating_points import quantiles
 from tacit.metrics.measures.smooth_calibration import smooth_calibration
 from tacit.results.curves.curve import Numbers, numbers
 from tacit.results.curves.histogram import Histogram
-from tacit.results.measures import applied, smooth
+from tacit.results.measures import applied, figures, smooth
 from tacit.results.measures.applied import benefit_at, benefit_of_all, gain_at
-from tacit.results.measures.figures import (
-    BENEFIT,
-    NO_PROBABILITIES,
-    RATE,
-    SMOOTH,
-    Kind,
-    Make,
-    cell_error,
-    stands_out,
-    too_few_records,
-)
 from tacit.results.measures.measure import (
     ESSENTIAL,
     REACH,
@@ -61,7 +50,7 @@ def decision_curve(view: CellView) -> dict[str, Numbers]:
     A net benefit is at most the prevalence, that of treating just the positives. Where a band is
     wider than that, it says nothing, and its points are absent.
     """
-    benefit = _banded(view, "net_benefit", partial(benefit_at, BENEFIT_POINTS), BENEFIT)
+    benefit = _banded(view, "net_benefit", partial(benefit_at, BENEFIT_POINTS), figures.BENEFIT)
     low, high = (np.array(benefit[f"net_benefit_{end}"], dtype=float) for end in ("low", "high"))
     share = np.asarray(prevalence(view.counts).value).item()
     shown = high - low <= share
@@ -71,7 +60,7 @@ def decision_curve(view: CellView) -> dict[str, Numbers]:
             name: numbers(np.where(shown, np.minimum(np.array(curve, dtype=float), share), np.nan))
             for name, curve in benefit.items()
         },
-        **_banded(view, "treat_all", partial(benefit_of_all, BENEFIT_POINTS), BENEFIT),
+        **_banded(view, "treat_all", partial(benefit_of_all, BENEFIT_POINTS), figures.BENEFIT),
     }
 
 
@@ -81,12 +70,14 @@ def calibration_curve(view: CellView) -> dict[str, Numbers] | None:
     The band is that of the log-odds, which are linear in the coefficients, as probabilities: a
     probability's own error would shrink wherever noise brings it near 0.
     """
-    ends = quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
+    ends = operating_points.quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
     low, high = np.interp(ends - 0.5, np.arange(view.size), view.log_odds)
     log_odds = np.linspace(low, high, CURVE_POINTS)
     if not view.ends_known or smooth_calibration(view.counts, view.log_odds) is None:
         return None
-    observed = _banded(view, "observed", partial(_smooth, log_odds), SMOOTH, scipy.special.expit)
+    observed = _banded(
+        view, "observed", partial(_smooth, log_odds), figures.SMOOTH, scipy.special.expit
+    )
     return {"predicted": numbers(scipy.special.expit(log_odds)), **observed}
 
 
@@ -97,7 +88,7 @@ def score_distribution(view: CellView) -> dict[str, Numbers]:
     edges = np.concatenate([ends[:1], inner, ends[1:]])
     made = {"low": numbers(edges[:-1]), "high": numbers(edges[1:])}
     for name, row in (("positives", 0), ("negatives", 1)):
-        made |= _banded(view, name, partial(_class_parts, inner, row), RATE)
+        made |= _banded(view, name, partial(_class_parts, inner, row), figures.RATE)
     return made
 
 
@@ -105,7 +96,7 @@ def _inner_borders(view: CellView) -> Floats:
     """Scores that part the groups: equal widths of probabilities, else of positions."""
     if view.axis.unit == PROBABILITY:
         return np.linspace(0.0, 1.0, BINS + 1)[1:-1]
-    ends = quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
+    ends = operating_points.quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
     return view.scores_of(np.linspace(ends[0], ends[1], BINS - 1))
 
 
@@ -113,7 +104,7 @@ def gain_curve(view: CellView) -> dict[str, Numbers]:
     """The part of the positives among parts of the records, from the highest score down."""
     return {
         "shares": numbers(GAIN_POINTS),
-        **_banded(view, "gain", partial(gain_at, GAIN_POINTS), RATE),
+        **_banded(view, "gain", partial(gain_at, GAIN_POINTS), figures.RATE),
     }
 
 
@@ -135,8 +126,8 @@ def _class_parts(borders: Floats, row: int, view: CellView) -> Functional:
 def _banded(
     view: CellView,
     name: str,
-    make: Make,
-    kind: Kind,
+    make: figures.Make,
+    kind: figures.Kind,
     shown: Callable[[Floats], Floats] = np.asarray,
 ) -> dict[str, Numbers]:
     """A curve's values with pointwise 95 % bands about the population, absent numbers null.
@@ -150,10 +141,10 @@ def _banded(
         raise ValueError("a curve is drawn where it could be fitted")
     error = np.sqrt(
         view.privacy_error(figure) ** 2
-        + cell_error(view, figure, make, kind) ** 2
+        + figures.cell_error(view, figure, make, kind) ** 2
         + figure.sampling_error(view.counts) ** 2
     )
-    value = np.where(stands_out(view, figure), figure.value, np.nan)
+    value = np.where(figures.stands_out(view, figure), figure.value, np.nan)
     low, high = kind.limits
     return {
         f"{name}{end}": numbers(shown(np.clip(value + steps * REACH * error, low, high)))
@@ -198,11 +189,14 @@ class Measures:
     @cached_property
     def by_name(self) -> Mapping[str, Measure]:
         """Every figure by its name, absent ones with the reason."""
-        reason = too_few_records(self.view)
+        reason = figures.too_few_records(self.view)
         if reason is not None:
             return {name: absent(reason) for name in names(self.thresholds)}
         made = dict(self._all_measures())
-        return {name: made.get(name) or absent(NO_PROBABILITIES) for name in names(self.thresholds)}
+        return {
+            name: made.get(name) or absent(figures.NO_PROBABILITIES)
+            for name in names(self.thresholds)
+        }
 
     def named(self, name: str) -> Measure:
         """One figure by its name, without the time that others take.
@@ -213,17 +207,17 @@ class Measures:
         """
         if name not in names(self.thresholds):
             raise KeyError(name)
-        reason = too_few_records(self.view)
+        reason = figures.too_few_records(self.view)
         if reason is not None:
             return absent(reason)
         slow = name in smooth.NAMES.values()
         groups = [smooth.distance_measures] if slow else self._quick_groups()
         if slow and not self.view.states_probabilities:
-            return absent(NO_PROBABILITIES)
+            return absent(figures.NO_PROBABILITIES)
         matches = (
             measure for group in groups for called, measure in group(self.view) if called == name
         )
-        return next(matches, absent(NO_PROBABILITIES))
+        return next(matches, absent(figures.NO_PROBABILITIES))
 
     def _quick_groups(self) -> list[Callable[[CellView], Iterator[tuple[str, Measure]]]]:
         """The groups of figures without a simulation."""
@@ -256,7 +250,7 @@ class Measures:
     @cached_property
     def curves(self) -> Mapping[str, Mapping[str, Numbers]]:
         """Curves with their bands by name; without those that do not exist."""
-        if too_few_records(self.view) is not None:
+        if figures.too_few_records(self.view) is not None:
             return {}
         view = self.view.merged(CURVE_CELLS)
         made: dict[str, Mapping[str, Numbers] | None] = {
@@ -271,7 +265,7 @@ class Measures:
     def to_rows(self) -> list[tuple[str, str]]:
         """The essential figures as labelled lines for a person."""
         measures = self.by_name
-        shown = [name for name in ESSENTIAL if measures[name].reason != NO_PROBABILITIES]
+        shown = [name for name in ESSENTIAL if measures[name].reason != figures.NO_PROBABILITIES]
         if not shown:
             return []
         shown += [f"net_benefit_at_{threshold:g}" for threshold in self._shown_thresholds()]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.measures import operating_points
 from tacit.metrics.measures.drift import Drift, Parts, largest_shift, population_stability
 from tacit.metrics.measures.functional import both, ratio
-from tacit.metrics.measures.operating_points import quantiles, reaching_places
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Interval
 from tacit.results.measures.figures import MOST_RELATIVE_NOISE, too_few_records
@@ -56,8 +56,10 @@ def drift_between(first: Histogram, second: Histogram) -> ReleaseDrift:
         reason = too_few_records(view)
         if reason is not None:
             raise ValueError(f"no drift: a release has {reason}")
-    borders = np.round(quantiles(one.counts.sum(axis=0), np.arange(GROUPS - 1, 0, -1) / GROUPS))
-    reached = reaching_places(np.unique(np.concatenate([[0.0], borders])), size)
+    borders = np.round(
+        operating_points.quantiles(one.counts.sum(axis=0), np.arange(GROUPS - 1, 0, -1) / GROUPS)
+    )
+    reached = operating_points.reaching_places(np.unique(np.concatenate([[0.0], borders])), size)
     members = reached - np.vstack([reached[1:], np.zeros(size)])
     parts = _parts(one, members), _parts(two, members)
     reason = _lost_group(*parts)

@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
+from tacit.metrics.measures import operating_points
 from tacit.metrics.measures.functional import both
-from tacit.metrics.measures.operating_points import quantiles
 from tacit.metrics.measures.smooth_calibration import (
     Accepted,
     Distances,
@@ -188,5 +188,7 @@ def _distances(
     if view.noise.exact and not even:
         return distances(several, fitted.design, view.clipped, totals / totals.sum())
     ranks = (np.arange(PLACES) + 0.5) / PLACES
-    log_odds = np.interp(quantiles(totals, ranks) - 0.5, np.arange(view.size), view.log_odds)
+    log_odds = np.interp(
+        operating_points.quantiles(totals, ranks) - 0.5, np.arange(view.size), view.log_odds
+    )
     return even_distances(several, spline(log_odds, fitted.knots), scipy.special.expit(log_odds))

@@ -11,9 +11,9 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.data.units import LOG_ODDS, PROBABILITY, converted
+from tacit.metrics import trees
+from tacit.metrics.measures import operating_points
 from tacit.metrics.measures.functional import Functional
-from tacit.metrics.measures.operating_points import quantiles
-from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 
@@ -45,7 +45,7 @@ class CellView:
     """
 
     counts: Floats
-    noise: TreeNoise
+    noise: trees.TreeNoise
     leaves: Floats
     axis: ScoreAxis
 
@@ -105,7 +105,9 @@ class CellView:
         if part == 0:
             return stated
         ends = part * np.array([1 / 2, 1.0, INNER])
-        places = quantiles(self.counts.sum(axis=0), np.concatenate([1 - ends, ends]))
+        places = operating_points.quantiles(
+            self.counts.sum(axis=0), np.concatenate([1 - ends, ends])
+        )
         cuts = np.interp(places - 0.5, np.arange(self.size), stated).reshape(2, 3)
         made = stated
         for direction, (outer, cut, inner) in zip((-1, 1), cuts, strict=True):

@@ -22,16 +22,8 @@ from tacit.running.deployment.keys import (
     stored_identity,
 )
 from tacit.running.deployment.server import PORT, Coordinator
+from tacit.running.joining import letters
 from tacit.running.joining.invitations import INVITATIONS, ROSTER_FILE, Record
-from tacit.running.joining.letters import (
-    ADDRESS,
-    Answer,
-    Invitation,
-    LetterError,
-    NumberedPlan,
-    read_roster,
-    roster_of,
-)
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 
@@ -162,17 +154,17 @@ def prepare(plan: Path, server: str | None) -> tuple[Coordinator, str]:
     PlanError : for a plan that names another coordinator's key.
     """
     coordinator, files = Coordinator.of(plan), Coordinator.of(plan).certificates
-    if server is not None and not ADDRESS.fullmatch(server):
-        raise LetterError(f"--server must be HOST:PORT, got {server!r}")
+    if server is not None and not letters.ADDRESS.fullmatch(server):
+        raise letters.LetterError(f"--server must be HOST:PORT, got {server!r}")
     Plan.read(plan)
     if not files.exist:
         if server is None:
-            raise LetterError("the server has no certificate yet: give --server HOST:PORT")
+            raise letters.LetterError("the server has no certificate yet: give --server HOST:PORT")
         make_certificates(files, [host_of(server)])
     known = hosts_of(files.certificate)
     address = server or f"{known[0]}:{PORT}"
     if host_of(address) not in known:
-        raise LetterError(
+        raise letters.LetterError(
             f"the server has a certificate for {', '.join(known)}, not for {host_of(address)}; "
             f"remove {files.authority} to make another, and invite all sites again"
         )
@@ -185,7 +177,9 @@ def host_of(address: str) -> str:
     return address.rpartition(":")[0].strip("[]")
 
 
-def invite(plan: Path, site: str, coordinator: Coordinator, server: str, again: bool) -> Invitation:
+def invite(
+    plan: Path, site: str, coordinator: Coordinator, server: str, again: bool
+) -> letters.Invitation:
     """Make an invitation for a site, and note it as open; an earlier one is no longer valid.
 
     Parameters
@@ -201,20 +195,22 @@ def invite(plan: Path, site: str, coordinator: Coordinator, server: str, again: 
     """
     keys = {party.name: party.key for party in Plan.read(plan).parties}
     if keys.get(site) is not None and not again:
-        raise LetterError(f"{site} has its key in the plan already; --again replaces its keys")
-    invitation = Invitation(
+        raise letters.LetterError(
+            f"{site} has its key in the plan already; --again replaces its keys"
+        )
+    invitation = letters.Invitation(
         site,
         server,
         coordinator.certificates.authority.read_text(encoding="ascii"),
         stored_identity(coordinator.identity).public,
         plan.read_text(encoding="utf-8"),
-        Invitation.new_secret(),
+        letters.Invitation.new_secret(),
     )
     Record(invitation).write(_record_path(coordinator, site))
     return invitation
 
 
-def open_record(coordinator: Coordinator, answer: Answer) -> Record:
+def open_record(coordinator: Coordinator, answer: letters.Answer) -> Record:
     """The record of the invitation that an answer is to.
 
     Raises
@@ -224,18 +220,18 @@ def open_record(coordinator: Coordinator, answer: Answer) -> Record:
     """
     path = _record_path(coordinator, answer.site)
     if not path.exists():
-        raise LetterError(f"nobody invited {answer.site!r} to this plan")
+        raise letters.LetterError(f"nobody invited {answer.site!r} to this plan")
     record = Record.read(path)
     answer.check(record.invitation)
     if record.admitted not in (None, answer):
-        raise LetterError(
+        raise letters.LetterError(
             f"{answer.site} was admitted with other keys by this invitation, which serves once; "
             "if the site lost its keys: tacit invite --again"
         )
     return record
 
 
-def admit(plan: Path, coordinator: Coordinator, answer: Answer) -> None:
+def admit(plan: Path, coordinator: Coordinator, answer: letters.Answer) -> None:
     """Write a site's keys into the plan and the folder of node keys; its invitation is used up.
 
     Raises
@@ -277,16 +273,16 @@ def publish_roster(
     last = _published(path, identity)
     if last.plan != text:
         number = max(last.number + 1, int(clock() * 1e6))
-        write_private(path, roster_of(NumberedPlan(number, text), identity))
+        write_private(path, letters.roster_of(letters.NumberedPlan(number, text), identity))
     return True
 
 
-def _published(path: Path, identity: Identity) -> NumberedPlan:
+def _published(path: Path, identity: Identity) -> letters.NumberedPlan:
     """The last roster; one without a plan where there is none, or one of an earlier version."""
     try:
-        return read_roster(path.read_bytes(), identity.public)
-    except (FileNotFoundError, LetterError):
-        return NumberedPlan(0, "")
+        return letters.read_roster(path.read_bytes(), identity.public)
+    except (FileNotFoundError, letters.LetterError):
+        return letters.NumberedPlan(0, "")
 
 
 def _name_coordinator(plan: Path, coordinator: Coordinator) -> None:

@@ -10,19 +10,13 @@ from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.terms import new_session
 from tacit.privacy.composition import of_person, restated
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, cost_line, worst_case
+from tacit.protocol import fields
 from tacit.protocol.conversation import Conversation, Query, View
-from tacit.protocol.fields import MessageError
 from tacit.protocol.releases import conducted
 from tacit.protocol.values import named_values
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.transport import Session
-from tacit.running.session.exchanges import (
-    EachExchange,
-    Exchange,
-    Messages,
-    MPCExchange,
-    SumExchange,
-)
+from tacit.running.session import exchanges
 from tacit.running.session.messages import (
     COORDINATOR,
     Agreement,
@@ -134,7 +128,7 @@ class Coordinator:
         self._round = -1
         self._has_asked_for_cost = False
         self._waiting: set[int] = set()
-        self._exchange: Exchange | None = None
+        self._exchange: exchanges.Exchange | None = None
 
     @property
     def round(self) -> int:
@@ -199,7 +193,7 @@ class Coordinator:
 
         Where too few come nothing is spent then, and no answer depends on another one.
         """
-        return self.begins_again and isinstance(self._exchange, EachExchange)
+        return self.begins_again and isinstance(self._exchange, exchanges.EachExchange)
 
     @property
     def waiting(self) -> tuple[int, ...]:
@@ -246,7 +240,7 @@ class Coordinator:
                 self.spent[sender] = self.before[sender] + cost
         except ReplayError as error:
             raise StaleMessageError(str(error)) from error
-        except (MessageError, SumError) as error:
+        except (fields.MessageError, SumError) as error:
             raise MalformedMessageError(printable(str(error))) from error
         self._waiting.discard(sender)
 
@@ -263,13 +257,13 @@ class Coordinator:
             raise RunError("no round is open")
         try:
             messages = exchange.close()
-        except (SumError, MessageError) as error:
+        except (SumError, fields.MessageError) as error:
             raise RunError(f"{self._declines()}{error}") from error
         if messages:
             return self._signed(messages)
         return self._conclude(exchange)
 
-    def _conclude(self, exchange: Exchange) -> dict[int, bytes]:
+    def _conclude(self, exchange: exchanges.Exchange) -> dict[int, bytes]:
         """Take in the reply of a query, and go on with the next one."""
         self.declined |= exchange.refused
         if exchange.attempt:
@@ -280,10 +274,10 @@ class Coordinator:
                 f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
                 f"and {len(exchange.members)} answered"
             )
-        depending = isinstance(exchange, EachExchange) and self.queries > 1
-        if lost and (depending or isinstance(exchange, MPCExchange)):
+        depending = isinstance(exchange, exchanges.EachExchange) and self.queries > 1
+        if lost and (depending or isinstance(exchange, exchanges.MPCExchange)):
             raise LostPartyError(lost, self._names)
-        if isinstance(exchange, MPCExchange):
+        if isinstance(exchange, exchanges.MPCExchange):
             self.computations += exchange.sessions
             for party, sent in exchange.sent.items():
                 self.sent_to_others[party] = self.sent_to_others.get(party, 0) + sent
@@ -304,20 +298,20 @@ class Coordinator:
             self._exchange = self._computed_together(query)
         elif query.view is View.SUM:
             attempts = SUM_ATTEMPTS if self._restarts else 1
-            self._exchange = SumExchange(
+            self._exchange = exchanges.SumExchange(
                 query, self.active, self._agreement, self.session, attempts
             )
         else:
-            self._exchange = EachExchange(query, self.active)
+            self._exchange = exchanges.EachExchange(query, self.active)
         return self._signed(self._exchange.open())
 
-    def _computed_together(self, query: Query) -> MPCExchange:
+    def _computed_together(self, query: Query) -> exchanges.MPCExchange:
         if query.step.computes is None or len(self.active) < 2:
             reason = "declares no program" if query.step.computes is None else "needs two parties"
             raise RunError(f"step {query.step.name} is computed between parties, and {reason}")
-        return MPCExchange(query, self.active, self._agreement, self.session)
+        return exchanges.MPCExchange(query, self.active, self._agreement, self.session)
 
-    def _signed(self, messages: Messages) -> dict[int, bytes]:
+    def _signed(self, messages: exchanges.Messages) -> dict[int, bytes]:
         self._round += 1
         self._waiting = set(messages)
         return {
@@ -351,7 +345,7 @@ def _stated(values: dict[str, Any], guarantee: Cost) -> Cost:
     try:
         return restated(cost, guarantee.adjacency)
     except ValueError as error:
-        raise MessageError(str(error)) from None
+        raise fields.MessageError(str(error)) from None
 
 
 def _reason(body: bytes) -> str:
@@ -365,4 +359,4 @@ def _reason(body: bytes) -> str:
     try:
         return checked_reason(reason)
     except ValueError as error:
-        raise MessageError(str(error)) from None
+        raise fields.MessageError(str(error)) from None

@@ -14,8 +14,8 @@ from tacit.crypto.errors import RefusedError, TooFewError
 from tacit.crypto.secure_sum.restart import SumRestart
 from tacit.crypto.secure_sum.server import SumServer
 from tacit.data.batches.ragged import Ragged
+from tacit.protocol import fields
 from tacit.protocol.conversation import Query, Reply, stack
-from tacit.protocol.fields import MessageError, as_reply, decode, layout_of
 from tacit.protocol.values import encode_query, encode_values, named_values
 from tacit.running.mpc.transport import Session
 from tacit.running.session.messages import Agreement, Announced, Kind, query_name, read_announcement
@@ -87,11 +87,11 @@ class EachExchange(Exchange):
 
     def take(self, party: int, content: bytes) -> None:
         """Keep a reply; refuse numbers that are not finite."""
-        reply = as_reply(decode(content))
+        reply = fields.as_reply(fields.decode(content))
         for name, value in reply.items():
             numbers = value.values if isinstance(value, Ragged) else value
             if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-                raise MessageError(f"field {name!r} holds a number that is not finite")
+                raise fields.MessageError(f"field {name!r} holds a number that is not finite")
         self._came[party] = reply
 
     def close(self) -> Messages:
@@ -100,7 +100,7 @@ class EachExchange(Exchange):
         if forms:
             common, times = Counter(forms.values()).most_common(1)[0]
             if 2 * times <= len(forms):
-                raise MessageError(
+                raise fields.MessageError(
                     "the parties' replies differ in form, and no form is that of more than half"
                 )
             self.members = tuple(party for party, form in forms.items() if form == common)
@@ -134,7 +134,7 @@ class SumExchange(Exchange):
         attempts: int = 1,
     ) -> None:
         super().__init__(active)
-        self._query, self._layout = encode_query(query), layout_of(query)
+        self._query, self._layout = encode_query(query), fields.layout_of(query)
         self._step, self._attempts = query.step.name, attempts
         self._counts_clients = (
             query.step.shares is not None and self._layout.get(COUNTED, None) == ()
@@ -239,7 +239,7 @@ class MPCExchange(Exchange):
             return
         values = named_values(content, reply=bytes, sent=int, sessions=list)
         sessions = [_session(each, len(self.active)) for each in values["sessions"]]
-        reply, sent = decode(values["reply"]), _count(values["sent"])
+        reply, sent = fields.decode(values["reply"]), _count(values["sent"])
         self._sessions += sessions
         self._replies[party], self.sent[party] = reply, sent
 
@@ -258,7 +258,7 @@ class MPCExchange(Exchange):
         try:
             self.reply = self._program.combined(self._query, replies)
         except (ValueError, TypeError, LookupError) as error:
-            raise MessageError(f"what the parties computed does not fit: {error}") from error
+            raise fields.MessageError(f"what the parties computed does not fit: {error}") from error
         return {}
 
     @property
@@ -287,11 +287,13 @@ def _session(values: object, parties: int) -> Session:
     """
     kinds = [type(value) for value in values] if isinstance(values, tuple) else []
     if kinds != [tuple, int, float, int]:
-        raise MessageError("a computation is reported by its parties, items, seconds and bytes")
+        raise fields.MessageError(
+            "a computation is reported by its parties, items, seconds and bytes"
+        )
     session = Session(*values)  # type: ignore[misc]
     known = all(type(index) is int and 0 <= index < parties for index in session.parties)
     if not known or not (math.isfinite(session.seconds) and session.seconds >= 0):
-        raise MessageError("a computation names its parties by index, and its seconds")
+        raise fields.MessageError("a computation names its parties by index, and its seconds")
     return Session(
         session.parties, _count(session.items), session.seconds, _count(session.bytes_sent)
     )
@@ -300,7 +302,7 @@ def _session(values: object, parties: int) -> Session:
 def _count(number: int) -> int:
     """A number of bytes or values from another machine, checked."""
     if type(number) is not int or not 0 <= number < MAX_COUNT:
-        raise MessageError(
+        raise fields.MessageError(
             f"a number of bytes or values must be from 0 to 2**53, got {number!r:.30}"
         )
     return number

@@ -22,19 +22,11 @@ from tacit.data.clients import Clients
 from tacit.metrics.curves import cell_area
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Cost
+from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
-from tacit.protocol.declarations.forecast import (
-    Family,
-    Forecast,
-    Metric,
-    Planning,
-    accepted,
-    placement,
-)
+from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.traffic import Traffic, round_seconds
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.fields import message_size
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
@@ -223,7 +215,9 @@ FIGURES_BYTES, FIGURE_BYTES = 25, 16
 """Of a client's last reply: its fields, and an AUC with its half-range."""
 
 
-def classes_forecast(protocol: EncryptedClassAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def classes_forecast(
+    protocol: EncryptedClassAUC, scenario: Scenario, shape: Shape
+) -> forecast.Forecast:
     """No noise: straight lines between thresholds, and unknown positions of records between them.
 
     Positions of records in the scores of different classes are taken to be independent, so that the
@@ -233,20 +227,20 @@ def classes_forecast(protocol: EncryptedClassAUC, scenario: Scenario, shape: Sha
     A class has no AUC where ``P (M - P)`` is too small beside the bound of records squared.
     """
     if not protocol.masked_scheme.accepts(scenario.positives * scenario.negatives):
-        return Forecast(math.inf)
+        return forecast.Forecast(math.inf)
     cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
-    error = math.sqrt(placement(cells) / scenario.classes)
-    return Forecast(error, float(cell_area(*cells)) - shape.auc)
+    error = math.sqrt(forecast.placement(cells) / scenario.classes)
+    return forecast.Forecast(error, float(cell_area(*cells)) - shape.auc)
 
 
-def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:
+def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
     """One: an aggregator that follows the protocol."""
-    if metric != Metric.of_figure(EncryptedClassAUC.figure):
+    if metric != forecast.Metric.of_figure(EncryptedClassAUC.figure):
         return []
     sized = partial(EncryptedClassAUC, classes=scenario.class_names, most_records=scenario.records)
     return [
-        Family(
-            accepted([sized]),
+        forecast.Family(
+            forecast.accepted([sized]),
             (Trust.ENCRYPTED,),
             "there is no differential privacy: the AUCs of all classes are released as they are, "
             "epsilon is not kept, and an aggregator that colludes with a client learns everything",
@@ -256,7 +250,7 @@ def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:
     ]
 
 
-def classes_traffic(protocol: EncryptedClassAUC, scenario: Scenario) -> Traffic:
+def classes_traffic(protocol: EncryptedClassAUC, scenario: Scenario) -> traffic.Traffic:
     """Masked values of all classes, by their sizes.
 
     Examples
@@ -269,20 +263,20 @@ def classes_traffic(protocol: EncryptedClassAUC, scenario: Scenario) -> Traffic:
     # the first party's boxes for all others
     boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
     sent = (
-        message_size(introduction=PACKED_BYTES)
-        + message_size(boxes=boxes)
-        + message_size(counts=classes * protocol.masked_scheme.upload_bytes)
+        fields.message_size(introduction=PACKED_BYTES)
+        + fields.message_size(boxes=boxes)
+        + fields.message_size(counts=classes * protocol.masked_scheme.upload_bytes)
         + FIGURES_BYTES
         + FIGURE_BYTES * classes
     )
-    return Traffic(round(sent), ROUNDS, round_seconds(ROUNDS, scenario))
+    return traffic.Traffic(round(sent), ROUNDS, traffic.round_seconds(ROUNDS, scenario))
 
 
-PLANNING = Planning(
+PLANNING = forecast.Planning(
     classes_families,
     lambda protocol, scenario, shape, metric: (
         classes_forecast(protocol, scenario, shape)
-        if metric == Metric.of_figure(protocol.figure)
+        if metric == forecast.Metric.of_figure(protocol.figure)
         else None
     ),
     classes_traffic,

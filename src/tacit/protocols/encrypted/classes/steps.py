@@ -14,35 +14,21 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.crypto import masking
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import derived
-from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.revealed import REVEALED, Revealed
+from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.confirming import Exchange
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
 from tacit.protocols.encrypted.hidden import certain_result
+from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.sides import MaskedParty
-from tacit.protocols.encrypted.masked.steps import (
-    counting_seat,
-    masked_uploads,
-    meet,
-    party_of,
-    seal_secret,
-)
-from tacit.protocols.encrypted.sessions import (
-    DIGITS,
-    NOTE,
-    PARTIES,
-    RANGE_DIGITS,
-    as_field,
-    bytes_of,
-    seat_of,
-)
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.results.estimate import Estimate
 from tacit.results.parts.breakdown import Breakdown, Part
@@ -154,14 +140,14 @@ def send_masked_classes(
     """
     settings = query.protocol
     scores, classes = settings.classified(clients)
-    seat = counting_seat(clients, query, state)
-    party = party_of(settings, seat)
+    seat = steps.counting_seat(clients, query, state)
+    party = steps.party_of(settings, seat)
     uploads = [b""] * clients.count
     for number, each in enumerate(one_against_rest(clients, scores, classes)):
         counts = cumulative_counts(each, settings.threshold_scores)
         sent = class_party(party, number).uploads(counts, seat.indices)
         uploads = [before + message for before, (message,) in zip(uploads, sent, strict=True)]
-    return {"counts": as_field(uploads)}
+    return {"counts": sessions.as_field(uploads)}
 
 
 @step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
@@ -183,19 +169,19 @@ def open_masked_classes(
     MaskedValueError : for bytes or numbers that no honest aggregator answers.
     HomomorphicError : where this party is in no session.
     """
-    settings, seat = query.protocol, seat_of(state)
-    state.take(NOTE)
+    settings, seat = query.protocol, sessions.seat_of(state)
+    state.take(sessions.NOTE)
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
-    party = party_of(settings, seat)
-    answers = pieces(bytes_of(query, "answer"), len(settings.classes))
+    party = steps.party_of(settings, seat)
+    answers = pieces(sessions.bytes_of(query, "answer"), len(settings.classes))
     figures = [
         _opened(class_party(party, number), answer, settings.perturbed)
         for number, answer in enumerate(answers)
     ]
     areas = np.array([each.value for each in figures])
     half_ranges = np.array([each.half_range for each in figures])
-    if settings.reveal == PARTIES:
+    if settings.reveal == sessions.PARTIES:
         state.keep(REVEALED, ClassesRevealed.of(areas, half_ranges))
         return {"opened": np.ones(clients.count, dtype=np.int8)}
     shape = (clients.count, len(figures))
@@ -211,7 +197,7 @@ def _opened(party: MaskedParty, answer: bytes, perturbed: Any) -> Certain:
         estimate = party.decrypted([answer])
     except DataError:
         return UNKNOWN
-    return estimate.rounded(DIGITS, RANGE_DIGITS) if perturbed else estimate
+    return estimate.rounded(sessions.DIGITS, sessions.RANGE_DIGITS) if perturbed else estimate
 
 
 def class_key(key: bytes, session: bytes, number: int) -> bytes:
@@ -225,7 +211,7 @@ def class_key(key: bytes, session: bytes, number: int) -> bytes:
     >>> len(keys)
     200
     """
-    return derived(key, session, CLASS + number.to_bytes(4, "little"), 32)
+    return keys.derived(key, session, CLASS + number.to_bytes(4, "little"), 32)
 
 
 def class_party(party: MaskedParty, number: int) -> MaskedParty:
@@ -253,10 +239,10 @@ def pieces(message: bytes, count: int) -> list[bytes]:
     MaskedValueError : for no bytes, or such as cannot be divided so.
     """
     if not isinstance(message, bytes):
-        raise MaskedValueError(f"masked values travel as bytes, got {message!r:.40}")
+        raise masking.MaskedValueError(f"masked values travel as bytes, got {message!r:.40}")
     size, rest = divmod(len(message), count)
     if rest or not size:
-        raise MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
+        raise masking.MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
     return [message[start : start + size] for start in range(0, len(message), size)]
 
 
@@ -268,11 +254,11 @@ def on_masked_classes(protocol: Any) -> Exchange:
     HomomorphicError : for introductions that are not signed.
     MaskedValueError : for bytes that are no masked values of this session.
     """
-    uploads, aggregator = yield from masked_uploads(protocol, send_masked_classes)
+    uploads, aggregator = yield from steps.masked_uploads(protocol, send_masked_classes)
     count = len(protocol.classes)
     by_class = zip(*(pieces(message, count) for message in uploads), strict=True)
     answers = [aggregator.answers([[each] for each in sent])[0] for sent in by_class]
     return (yield Query(open_masked_classes, protocol, broadcast={"answer": b"".join(answers)}))
 
 
-STEPS = (meet, seal_secret, send_masked_classes, open_masked_classes)
+STEPS = (steps.meet, steps.seal_secret, send_masked_classes, open_masked_classes)

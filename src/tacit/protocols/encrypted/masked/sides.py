@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tacit.crypto.homomorphic.keys import derived
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.masking import (
     Elements,
     Field,
@@ -110,7 +110,7 @@ class MaskedParty:
             words = words + self._masks.joined
         sent, seed = [field.elements(words)], b""
         if scheme.checked:
-            seed = derived(alone, self.session, LATER, SEED_BYTES)
+            seed = keys.derived(alone, self.session, LATER, SEED_BYTES)
             later = later_masks([seed], field)
             codes = authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
             sent.append(codes + self._verifier.joined if party == 0 else codes)
@@ -164,13 +164,13 @@ class MaskedParty:
     @cached_property
     def _masks(self) -> Words:
         """The masks of all sums: a and b, g and h; the sum of the r_i has none."""
-        key, count = derived(self.secret, self.session, TOTALS, 32), self.scheme.thresholds
+        key, count = keys.derived(self.secret, self.session, TOTALS, 32), self.scheme.thresholds
         drawn = total_mask(key, 2 * count + 2 * FORMS, self._field)
         return Words.of(np.append(drawn, 0), count)
 
     @cached_property
     def _verifier(self) -> VerifierKeys:
-        key, count = derived(self.secret, self.session, VERIFIER, 32), self.scheme.words
+        key, count = keys.derived(self.secret, self.session, VERIFIER, 32), self.scheme.words
         return VerifierKeys.of(total_mask(key, 1 + count + FORMS, self._field))
 
     @cached_property

@@ -7,27 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from tacit.crypto import masking
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting, Member
-from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
+from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
-from tacit.protocols.encrypted.sessions import (
-    NOTE,
-    Seat,
-    as_field,
-    as_parts,
-    check_records,
-    met,
-    new_members,
-    seat_of,
-    with_secret,
-)
 
 SECRET_BYTES = 16
 """The session's secret, of 128 bits."""
@@ -62,9 +52,9 @@ def meet(clients: Clients, query: Query, noise: NoiseSource, state: ClientState)
     The session is a hash of the terms and of what all parties send here: where one party of it is
     honest, it is a new one, and so are all keys, also after an older state was restored.
     """
-    members = new_members(clients, query, state)
-    state.keep(NOTE, Seat(members))
-    return {"introduction": as_field([member.introduction.packed for member in members])}
+    members = sessions.new_members(clients, query, state)
+    state.keep(sessions.NOTE, sessions.Seat(members))
+    return {"introduction": sessions.as_field([member.introduction.packed for member in members])}
 
 
 @step()
@@ -79,17 +69,17 @@ def seal_secret(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     HomomorphicError : for introductions that are not signed by the parties agreed on, and for a
         second meeting of one session.
     """
-    introductions = [Introduction.unpacked(each) for each in query.broadcast["introductions"]]
-    seat = met(introductions, query, state)
+    introductions = [keys.Introduction.unpacked(each) for each in query.broadcast["introductions"]]
+    seat = sessions.met(introductions, query, state)
     boxes = [b""] * clients.count
-    if FIRST in seat.indices:
-        index = seat.indices.index(FIRST)
+    if keys.FIRST in seat.indices:
+        index = seat.indices.index(keys.FIRST)
         first, meeting = seat.members[index], seat.known_meeting
         secret = first.party_key(meeting, b"secret")[:SECRET_BYTES]
         seat = replace(seat, secret=secret)
         boxes[index] = b"".join(first.sealed(meeting, secret))
-    state.keep(NOTE, seat)
-    return {"boxes": as_field(boxes)}
+    state.keep(sessions.NOTE, seat)
+    return {"boxes": sessions.as_field(boxes)}
 
 
 @step(once=True)
@@ -115,7 +105,7 @@ def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     seat = counting_seat(clients, query, state)
     counts = cumulative_counts(clients, query.protocol.threshold_scores)
     uploads = party_of(query.protocol, seat).uploads(counts, seat.indices)
-    return {"counts": as_field([message for (message,) in uploads])}
+    return {"counts": sessions.as_field([message for (message,) in uploads])}
 
 
 @step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
@@ -144,7 +134,7 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     )
 
 
-def counting_seat(clients: Clients, query: Query, state: ClientState) -> Seat:
+def counting_seat(clients: Clients, query: Query, state: ClientState) -> sessions.Seat:
     """The seat of a batch that is about to send masked values, with the session's secret.
 
     It is noted before anything is sent, and so is the session's name.
@@ -155,18 +145,18 @@ def counting_seat(clients: Clients, query: Query, state: ClientState) -> Seat:
     HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
         time in one session.
     """
-    check_records(clients, query.protocol.most_records)
-    seat = seat_of(state)
+    sessions.check_records(clients, query.protocol.most_records)
+    seat = sessions.seat_of(state)
     seen = SeenSession(seat.known_meeting.session)
     if state.recall(seen.key) is not None:
         raise HomomorphicError("the counts of this session were sent already")
-    seat = with_secret(seat, query.per_client["box"], Member.unsealed)
-    state.keep(NOTE, seat)
+    seat = sessions.with_secret(seat, query.per_client["box"], keys.Member.unsealed)
+    state.keep(sessions.NOTE, seat)
     state.keep(seen.key, seen)
     return seat
 
 
-def party_of(settings: Any, seat: Seat) -> MaskedParty:
+def party_of(settings: Any, seat: sessions.Seat) -> MaskedParty:
     """The scheme with which the batch's parties compute.
 
     Raises
@@ -178,7 +168,7 @@ def party_of(settings: Any, seat: Seat) -> MaskedParty:
     return MaskedParty(settings.masked_scheme, secret, meeting.session, parties, pairing)
 
 
-def pairing_of(seat: Seat, meeting: Meeting) -> Any:
+def pairing_of(seat: sessions.Seat, meeting: keys.Meeting) -> Any:
     """The keys that the batch's parties share with others, and each one's own, derived once."""
     members = dict(zip(seat.indices, seat.members, strict=True))
 
@@ -201,7 +191,7 @@ def boxes_of(message: bytes, parties: int) -> list[bytes]:
     """
     size = BOX_BYTES
     if len(message) != size * (parties - 1):
-        raise MaskedValueError(
+        raise masking.MaskedValueError(
             f"{parties - 1} boxes have {size * (parties - 1)} bytes, got {len(message)}"
         )
     return [b"", *(message[start : start + size] for start in range(0, len(message), size))]
@@ -216,13 +206,13 @@ def masked_uploads(
     ------
     HomomorphicError : for introductions that are not signed.
     """
-    introductions = as_parts((yield Query(meet, protocol))["introduction"])
-    known = [Introduction.unpacked(each) for each in introductions]
-    session = Meeting.of(known, protocol.terms).session
+    introductions = sessions.as_parts((yield Query(meet, protocol))["introduction"])
+    known = [keys.Introduction.unpacked(each) for each in introductions]
+    session = keys.Meeting.of(known, protocol.terms).session
     sent = yield Query(seal_secret, protocol, broadcast={"introductions": introductions})
-    boxes = boxes_of(as_parts(sent["boxes"])[FIRST], len(known))
-    counted = yield Query(send, protocol, per_client={"box": as_field(boxes)})
-    return as_parts(counted["counts"]), MaskedAggregator(protocol.masked_scheme, session)
+    boxes = boxes_of(sessions.as_parts(sent["boxes"])[keys.FIRST], len(known))
+    counted = yield Query(send, protocol, per_client={"box": sessions.as_field(boxes)})
+    return sessions.as_parts(counted["counts"]), MaskedAggregator(protocol.masked_scheme, session)
 
 
 def on_masked_values(protocol: Any) -> Exchange:

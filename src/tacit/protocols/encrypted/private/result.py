@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.curves import cell_influences, lone_crowd_variance, noisy_sampling_variance
-from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.conversation import Conversation, Query, Reply, View
@@ -76,7 +76,7 @@ def collusion_warnings(sums: PrivateSums, parties: int) -> tuple[str, ...]:
     return (NOBODY_COLLUDES.format(part=sums.colluding, parties=parties, needed=needed),)
 
 
-def counts_of(reply: Reply, sums: PrivateSums, inflation: float) -> tuple[Floats, TreeNoise]:
+def counts_of(reply: Reply, sums: PrivateSums, inflation: float) -> tuple[Floats, trees.TreeNoise]:
     """Both classes' counts in every cell, made to fit their totals, shape (..., 2, B); their noise.
 
     Parameters
@@ -93,8 +93,8 @@ def counts_of(reply: Reply, sums: PrivateSums, inflation: float) -> tuple[Floats
     levels[1], levels[-1] = (
         np.asarray(reply[name], dtype=np.float64) for name in ("classes", "cells")
     )
-    leaves = consistent_leaves(levels, variances)
-    return leaves.reshape(*leaves.shape[:-1], 2, -1), TreeNoise(variances)
+    leaves = trees.consistent_leaves(levels, variances)
+    return leaves.reshape(*leaves.shape[:-1], 2, -1), trees.TreeNoise(variances)
 
 
 def published(cells: Floats) -> dict[str, Floats]:
@@ -114,7 +114,7 @@ def published(cells: Floats) -> dict[str, Floats]:
 
 def result_of(
     cells: Floats,
-    noise: TreeNoise,
+    noise: trees.TreeNoise,
     fields: dict[str, Floats],
     summed: Floats,
     sums: PrivateSums,
@@ -161,7 +161,7 @@ def result_of(
     )
 
 
-def _first_round_variances(cells: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
+def _first_round_variances(cells: Floats, noise: trees.TreeNoise) -> tuple[Floats, Floats]:
     """The noise variance of a class's total, and that of the first round's AUC, shape (...)."""
     flat = (*cells.shape[:-2], 2 * cells.shape[-1])
     ones = np.broadcast_to(np.repeat([1.0, 0.0], cells.shape[-1]), flat)

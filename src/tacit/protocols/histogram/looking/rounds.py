@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.trees import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.histogram.estimate import SecondRound, influence_variance, result_from_tree
@@ -64,7 +64,7 @@ OFF_EDGE = 1 / 3
 
 
 def division_warning(
-    protocol: Any, counts: Floats, noise: TreeNoise, looks: int, auc_error: float
+    protocol: Any, counts: Floats, noise: trees.TreeNoise, looks: int, auc_error: float
 ) -> tuple[str, ...]:
     """The errors of rates and of the AUC beside those of aim ``"all"``; nothing where alike.
 
@@ -90,7 +90,7 @@ def division_warning(
     )
 
 
-def rate_error(counts: Floats, noise: TreeNoise) -> float:
+def rate_error(counts: Floats, noise: trees.TreeNoise) -> float:
     """About the largest standard error of the smaller class's part above a threshold.
 
     A part of one half errs most. Its variance is that of ``(above - 1/2) / size`` summed over the
@@ -104,7 +104,7 @@ def rate_error(counts: Floats, noise: TreeNoise) -> float:
     return math.sqrt(float(noise.variance_of(weights.ravel(), leaves.ravel())))
 
 
-def _finer(counts: Floats, noise: TreeNoise) -> Floats:
+def _finer(counts: Floats, noise: trees.TreeNoise) -> Floats:
     """The counts spread evenly over the cells of a tree that has as many or more."""
     times = (1 << noise.variances.size - 2) // counts.shape[-1]
     return np.repeat(counts, times, axis=-1) / times

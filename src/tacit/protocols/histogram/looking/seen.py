@@ -13,19 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.curves import HIDDEN_TIES
-from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.protocols.histogram.estimate import influence_weights
 from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
-from tacit.protocols.shared.zoomed_cells import (
-    crowded_cells,
-    hidden_in_cells,
-    lines_variance,
-    lone_crowds,
-    shares_of,
-)
+from tacit.protocols.shared import zoomed_cells
 
 FILLED_ERRORS = 3.0
 """Standard errors of its noise that a count of either class exceeds in a cell that is not empty."""
@@ -68,7 +62,7 @@ class Seen:
 
     def crowded(self, auc_error: Floats) -> NDArray[np.bool_]:
         """Which cells hide too much beside this error, and hold more than one double, (R, B)."""
-        crowded = crowded_cells(self.counts, self.cell_error, auc_error, self.straight)
+        crowded = zoomed_cells.crowded_cells(self.counts, self.cell_error, auc_error, self.straight)
         return crowded & ~self.scale.single_doubles if self.straight else crowded
 
     @cached_property
@@ -81,7 +75,7 @@ class Seen:
         """
         if not self.straight:
             return np.zeros(self.cells.shape[0])
-        lone = lone_crowds(self.counts, self.cell_error)
+        lone = zoomed_cells.lone_crowds(self.counts, self.cell_error)
         lone = np.where(self.scale.single_doubles, 0.0, lone)
         pairs = np.prod(self.sizes, axis=-1)
         return np.asarray(np.sum(lone**2, axis=(-2, -1)) / 12 / pairs**2)
@@ -92,18 +86,18 @@ class Seen:
         return int(self.cells.shape[-1]).bit_length() - 2
 
     @property
-    def noise(self) -> TreeNoise:
+    def noise(self) -> trees.TreeNoise:
         """Their errors, as those of a tree with two levels."""
         variances = np.full(self.height + 2, np.inf)
         variances[1], variances[-1] = (1 / precision for precision in self.precisions)
-        return TreeNoise(variances)
+        return trees.TreeNoise(variances)
 
     @cached_property
     def leaves(self) -> Floats:
         """The consistent cells, shape (R, 2B)."""
         levels: list[Floats | None] = [None] * (self.height + 2)
         levels[1], levels[-1] = self.classes, self.cells
-        return consistent_leaves(levels, self.noise.variances)
+        return trees.consistent_leaves(levels, self.noise.variances)
 
     @cached_property
     def counts(self) -> Floats:
@@ -207,11 +201,11 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
     """
     crowded = seen.crowded(auc_error)
     if seen.straight:
-        return lines_variance(seen.counts, crowded, seen.scale.single_doubles)
-    shares = np.prod(shares_of(seen.counts), axis=-2)
+        return zoomed_cells.lines_variance(seen.counts, crowded, seen.scale.single_doubles)
+    shares = np.prod(zoomed_cells.shares_of(seen.counts), axis=-2)
     pairs = np.prod(seen.sizes, axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    smooth = np.sum(np.where(crowded, 0.0, hidden_in_cells(seen.counts)), axis=-1)
+    smooth = np.sum(np.where(crowded, 0.0, zoomed_cells.hidden_in_cells(seen.counts)), axis=-1)
     in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
     return placed + HIDDEN_TIES**2 + smooth**2 + in_crowds
 

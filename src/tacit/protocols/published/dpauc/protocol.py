@@ -41,8 +41,7 @@ from tacit.protocol.conversation import (
     Step,
     step,
 )
-from tacit.protocol.declarations.audits import AttackSizes, Guesses
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.protocol.declarations import audits, forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.one_count import OneCount
@@ -270,8 +269,8 @@ class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
 
 
 def guesses_from_published_counts(
-    protocol: Protocol, sizes: AttackSizes, seed: int
-) -> Iterator[Guesses]:
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
     """The cell of a client's only record, and its label, from the client's counts.
 
     Exact counts per threshold reveal both. Where labels are flipped the counts still reveal the
@@ -314,7 +313,7 @@ CELLS = 100
 
 def published_dpauc_forecast(
     protocol: PublishedDPAUC, scenario: Scenario, shape: Shape
-) -> Forecast:
+) -> forecast.Forecast:
     """The variance formula of flipped labels, at the expected counts of the shape (section 2b).
 
     Raises
@@ -328,14 +327,14 @@ def published_dpauc_forecast(
     return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
 
 
-def published_dpauc_families(scenario: Scenario) -> list[Family]:
+def published_dpauc_families(scenario: Scenario) -> list[forecast.Family]:
     """Cells of flipped labels."""
     flipped = PublishedDPAUC(scenario.epsilon, CELLS, RandomisedResponse(), "label")
     reused = (
         "the server sees every client's score histogram exactly, while the flipped labels serve "
         "later evaluations at no further cost"
     )
-    return [Family((flipped,), (Trust.EACH,), reused)]
+    return [forecast.Family((flipped,), (Trust.EACH,), reused)]
 
 
-PLANNING = Planning.of_auc(published_dpauc_families, published_dpauc_forecast)
+PLANNING = forecast.Planning.of_auc(published_dpauc_families, published_dpauc_forecast)

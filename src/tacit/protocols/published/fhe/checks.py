@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.crypto.homomorphic.bfv import DEGREE, PLAIN_MODULI, Words, residues
+from tacit.crypto.homomorphic import bfv
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.protocols.encrypted.counts import Counts
 from tacit.protocols.published.fhe.packing import TAG, Layout, Numbers
@@ -98,7 +98,7 @@ class Checks:
         >>> set((checks.weights.sum(axis=-1) % checks.modulus).ravel())
         {1}
         """
-        modulus, groups = PLAIN_MODULI[run], thresholds + 1
+        modulus, groups = bfv.PLAIN_MODULI[run], thresholds + 1
         split = [_elements(seed, label, 2 * groups * shares, modulus) for label in (b"ws", b"os")]
         weights, offsets = (_summing(part.reshape(2, groups, shares), modulus) for part in split)
         weights[..., -1] = (weights[..., -1] + 1) % modulus
@@ -119,7 +119,7 @@ class Checks:
         """The positions of all numbers in a polynomial."""
         return Layout(self.order.size)
 
-    def polynomial(self, counts: Counts, extra: Numbers, party: int, parties: int) -> Words:
+    def polynomial(self, counts: Counts, extra: Numbers, party: int, parties: int) -> bfv.Words:
         """The polynomial that a party encrypts.
 
         Parameters
@@ -135,7 +135,7 @@ class Checks:
         first = _scaled(counts.rising, r3, positives * r5) % modulus
         second = _scaled(counts.falling, r4, negatives * r6) % modulus
         inside = _scaled(counts.inside, r9, positives * r10) % modulus
-        terms = np.zeros(DEGREE, dtype=object)
+        terms = np.zeros(bfv.DEGREE, dtype=object)
         slots = self._slots(first, second, inside, party == 0)
         terms[layout.rising()], terms[layout.falling()], terms[layout.inside()] = slots
         terms[list(layout.totals)] = -positives * r7, negatives * r8
@@ -209,13 +209,13 @@ def agreed(run_numbers: list[Numbers]) -> Numbers:
     return run_numbers[0]
 
 
-def _words(seed: bytes, label: bytes, count: int) -> Words:
+def _words(seed: bytes, label: bytes, count: int) -> bfv.Words:
     """Uniform 64-bit words of a seed, for one purpose."""
     return np.frombuffer(shake_256(seed + label).digest(8 * count), dtype="<u8")
 
 
 def _elements(seed: bytes, label: bytes, count: int, modulus: int) -> Elements:
-    return residues(_words(seed, label, count), modulus).astype(object)
+    return bfv.residues(_words(seed, label, count), modulus).astype(object)
 
 
 def _summing(shares: Elements, modulus: int) -> Elements:

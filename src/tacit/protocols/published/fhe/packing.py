@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.crypto.homomorphic.bfv import DEGREE, random_words
+from tacit.crypto.homomorphic import bfv
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import Certain
 
@@ -85,7 +85,7 @@ class Layout:
     @property
     def totals(self) -> tuple[int, int]:
         """The positions of the denominator's two factors; the first has the opposite sign."""
-        return DEGREE - 1, 8 * self.products + 8
+        return bfv.DEGREE - 1, 8 * self.products + 8
 
     @property
     def positions(self) -> tuple[int, int, int, int]:
@@ -244,5 +244,5 @@ def _certain(numbers: Numbers, width: int) -> Certain:
 
 def uniform_below(bound: int) -> int:
     """A uniform number below a bound of at most 2^60; the bias is below 2^-60."""
-    high, low = (int(word) for word in random_words(2))
+    high, low = (int(word) for word in bfv.random_words(2))
     return ((high << 64) | low) % bound

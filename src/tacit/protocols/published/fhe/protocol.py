@@ -17,25 +17,17 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Step
-from tacit.protocol.declarations.audits import LawTraits
-from tacit.protocol.declarations.forecast import Forecast, Planning
+from tacit.protocol.declarations import audits, forecast, traffic
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.traffic import Traffic, round_seconds
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice, chosen
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.declared import LYING, PAGE, HiddenDeclarations, told_to_parties
 from tacit.protocols.encrypted.forecast import hidden_family, hidden_forecast
 from tacit.protocols.encrypted.hidden import MALICIOUS, PAPER_THRESHOLDS, SEMI_HONEST, HiddenAUC
-from tacit.protocols.encrypted.sessions import (
-    AGGREGATOR,
-    ConfirmedAnswer,
-    RefusedAnswer,
-    Seat,
-    pin,
-)
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.ckks import (
     ApproximateAggregator,
@@ -155,7 +147,7 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
     perturbed: bool = setting(default=True, help=None)
     scale: str = scale_setting()
     reveal: Literal["parties", "aggregator"] = setting(
-        default=AGGREGATOR,
+        default=sessions.AGGREGATOR,
         help="who learns the AUC: the aggregator as well (the default), or the parties alone",
     )
 
@@ -163,12 +155,12 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
     planning_module = __name__
     title_settings = ("scheme",)
     state_types = (
-        Seat,
+        sessions.Seat,
         Member,
         Meeting,
         Introduction,
-        ConfirmedAnswer,
-        RefusedAnswer,
+        sessions.ConfirmedAnswer,
+        sessions.RefusedAnswer,
         Revealed,
     )
 
@@ -206,7 +198,7 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
     ) -> None:
         """Pin the parties' identities, so that no relayed ones are accepted; all take part."""
-        pin(state, [identity], roster)
+        sessions.pin(state, [identity], roster)
 
     def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
         """The scheme with which parties that share a session's secret compute."""
@@ -242,7 +234,7 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         return told_to_parties(by_adversary, settings, "ciphertexts")
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """The answers of CKKS err: by their perturbations, 2e-7 of a quotient at most, and by the
         scheme itself, which shows where classes are small beside ``most_records``.
         """
@@ -265,23 +257,25 @@ CIPHERTEXT_SECONDS, KEY_SECONDS = 0.001, 0.6
 """The aggregator's time for a client's ciphertext, and making keys once; measured."""
 
 
-def fhe_forecast(protocol: FheAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def fhe_forecast(protocol: FheAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """That of exact figures, where there are enough pairs for the agreed bound of records."""
     is_small = 2 * scenario.positives * scenario.negatives < protocol.most_records**2 / 1024
     if is_small and Scale.fitting(protocol.most_records).width > 1:
-        return Forecast(math.inf)
+        return forecast.Forecast(math.inf)
     return hidden_forecast(protocol, scenario, shape)
 
 
-def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> Traffic:
+def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> traffic.Traffic:
     """One or two ciphertexts a client by measured sizes: a dry run would need TenSEAL and keys."""
     rounds = 5 if protocol.checked else 4
     runs = 1 if Scale.fitting(protocol.most_records).moduli == 1 and not protocol.checked else 2
     computing = KEY_SECONDS + runs * CIPHERTEXT_SECONDS * scenario.clients
-    return Traffic(runs * CIPHERTEXT_BYTES, rounds, round_seconds(rounds, scenario) + computing)
+    return traffic.Traffic(
+        runs * CIPHERTEXT_BYTES, rounds, traffic.round_seconds(rounds, scenario) + computing
+    )
 
 
-PLANNING = Planning.of_auc(
+PLANNING = forecast.Planning.of_auc(
     partial(hidden_family, partial(FheAUC, scheme=Bfv(MALICIOUS))), fhe_forecast, fhe_traffic
 )
 """Of a malicious aggregator; for another one ``EncryptedAUC`` takes a hundredth of the bytes."""

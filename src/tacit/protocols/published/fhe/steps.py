@@ -22,19 +22,9 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
-from tacit.protocols.encrypted.sessions import (
-    NOTE,
-    Seat,
-    as_field,
-    as_parts,
-    check_records,
-    met,
-    new_members,
-    seat_of,
-    with_secret,
-)
 
 
 @step(once=True)
@@ -44,9 +34,11 @@ def introduce(clients: Clients, query: Query, noise: NoiseSource, state: ClientS
     It depends on no record. The aggregator learns the parties' public keys. A run has one session:
     another would decrypt another answer, and only the first one's debit says that all was released.
     """
-    members = new_members(clients, query, state)
-    state.keep(NOTE, Seat(members))
-    return {"introduction": as_field([member.introduction.to_bytes() for member in members])}
+    members = sessions.new_members(clients, query, state)
+    state.keep(sessions.NOTE, sessions.Seat(members))
+    return {
+        "introduction": sessions.as_field([member.introduction.to_bytes() for member in members])
+    }
 
 
 @step(once=True)
@@ -64,7 +56,7 @@ def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: Client
     """
     settings = query.protocol
     introductions = [Introduction.from_bytes(each) for each in query.broadcast["introductions"]]
-    seat = met(introductions, query, state)
+    seat = sessions.met(introductions, query, state)
     meeting = seat.known_meeting
     keys, boxes = [b""] * clients.count, [b""] * clients.count
     if FIRST in seat.indices:
@@ -74,8 +66,8 @@ def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: Client
         keys[index] = write(Kind.KEYS, meeting.session, FIRST, made)
         encrypted = seat.members[index].boxes(meeting, seat.secret or b"")
         boxes[index] = write(Kind.BOX, meeting.session, EVERYBODY, encrypted)
-    state.keep(NOTE, seat)
-    return {"keys": as_field(keys), "boxes": as_field(boxes)}
+    state.keep(sessions.NOTE, seat)
+    return {"keys": sessions.as_field(keys), "boxes": sessions.as_field(boxes)}
 
 
 @step(once=True)
@@ -96,9 +88,9 @@ def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         time in one session.
     """
     settings = query.protocol
-    check_records(clients, settings.most_records)
-    seat = with_secret(seat_of(state), query.per_client["box"], Member.decrypted)
-    state.keep(NOTE, seat)
+    sessions.check_records(clients, settings.most_records)
+    seat = sessions.with_secret(sessions.seat_of(state), query.per_client["box"], Member.decrypted)
+    state.keep(sessions.NOTE, seat)
     counts = cumulative_counts(clients, settings.threshold_scores)
     uploads = _party(settings, seat).uploads(counts, seat.indices)
     session = seat.known_meeting.session
@@ -106,7 +98,7 @@ def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         write(Kind.COUNTS, session, index, ciphertexts)
         for index, ciphertexts in zip(seat.indices, uploads, strict=True)
     ]
-    return {"counts": as_field(messages)}
+    return {"counts": sessions.as_field(messages)}
 
 
 @step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
@@ -137,13 +129,13 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     )
 
 
-def _decrypted(settings: Any, seat: Seat, answer: bytes) -> Certain:
+def _decrypted(settings: Any, seat: sessions.Seat, answer: bytes) -> Certain:
     answers = read(answer, Kind.ANSWER, seat.known_meeting.session, EVERYBODY)
     estimate: Certain = _party(settings, seat).decrypted(answers)
     return estimate
 
 
-def _party(settings: Any, seat: Seat) -> Any:
+def _party(settings: Any, seat: sessions.Seat) -> Any:
     """The scheme with which the batch's parties compute."""
     meeting = seat.known_meeting
     return settings.scheme_party(seat.known_secret, meeting.session, len(meeting.introductions))
@@ -156,18 +148,18 @@ def on_ciphertexts(protocol: Any) -> Exchange:
     ------
     HomomorphicError : for messages that are not those of this session.
     """
-    introductions = as_parts((yield Query(introduce, protocol))["introduction"])
+    introductions = sessions.as_parts((yield Query(introduce, protocol))["introduction"])
     parsed = [Introduction.from_bytes(each) for each in introductions]
     session = Meeting.of(parsed, protocol.terms).session
     sent = yield Query(share_keys, protocol, broadcast={"introductions": introductions})
-    keys = read(as_parts(sent["keys"])[FIRST], Kind.KEYS, session, FIRST)
-    boxes = read(as_parts(sent["boxes"])[FIRST], Kind.BOX, session, EVERYBODY)
+    keys = read(sessions.as_parts(sent["keys"])[FIRST], Kind.KEYS, session, FIRST)
+    boxes = read(sessions.as_parts(sent["boxes"])[FIRST], Kind.BOX, session, EVERYBODY)
     if len(boxes) != len(parsed):
         raise HomomorphicError(f"there are {len(parsed)} boxes, got {len(boxes)}")
-    counted = yield Query(send_counts, protocol, per_client={"box": as_field(boxes)})
+    counted = yield Query(send_counts, protocol, per_client={"box": sessions.as_field(boxes)})
     uploads = [
         read(message, Kind.COUNTS, session, index)
-        for index, message in enumerate(as_parts(counted["counts"]))
+        for index, message in enumerate(sessions.as_parts(counted["counts"]))
     ]
     answers = protocol.scheme_aggregator(keys).answers(uploads)
     answer = write(Kind.ANSWER, session, EVERYBODY, answers)

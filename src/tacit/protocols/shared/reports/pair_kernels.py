@@ -19,19 +19,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.metrics import pairwise
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
-from tacit.metrics.pairwise import (
-    auc_table,
-    class_table,
-    collision_probability,
-    gini_mean_difference,
-    gini_table,
-    kendall_table,
-    kendall_tau,
-    max_gini_mean_difference,
-    merged_table,
-    pair_mean,
-)
 from tacit.metrics.ranking import auc
 from tacit.results.curves.curve import UNIT
 from tacit.results.figure import AUC_FIGURE
@@ -263,7 +252,7 @@ class PairTables:
         plain = kernel.plain(space)
         if kernel.variation is None or not any(space.cut):
             return cls(plain)
-        change = plain - merged_table(plain, space.sizes, space.cut)
+        change = plain - pairwise.merged_table(plain, space.sizes, space.cut)
         return cls(plain + change / 3, change, kernel.variation(space))
 
 
@@ -288,7 +277,9 @@ def user_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
     table = _symmetric(np.array(values, dtype=np.float64), grid)
 
     def exact(clients: Clients, space: SymbolSpace) -> float:
-        return pair_mean(table, np.bincount(space.of_records(clients), minlength=space.symbols))
+        return pairwise.pair_mean(
+            table, np.bincount(space.of_records(clients), minlength=space.symbols)
+        )
 
     def limits(space: SymbolSpace, records: int) -> tuple[float, float]:
         return float(table.min()), float(table.max())
@@ -320,17 +311,17 @@ def _symmetric(table: Floats, grid: tuple[float, ...]) -> Floats:
 
 def opposite_classes(space: SymbolSpace) -> Floats:
     """1 for pairs of symbols of both classes, shape (k, k); the first axis is the class."""
-    return class_table(space.sizes[1])
+    return pairwise.class_table(space.sizes[1])
 
 
 def _gini(space: SymbolSpace) -> Floats:
     (axis,) = space.axes
-    return gini_table(axis.middles, axis.width)
+    return pairwise.gini_table(axis.middles, axis.width)
 
 
 def _gini_limits(space: SymbolSpace, records: int) -> tuple[float, float]:
     (axis,) = space.axes
-    return 0.0, max_gini_mean_difference(*axis.ends, records)
+    return 0.0, pairwise.max_gini_mean_difference(*axis.ends, records)
 
 
 def _gini_variation(space: SymbolSpace) -> Floats:
@@ -364,7 +355,7 @@ KERNELS = {
         "Gini mean difference",
         ("values",),
         _gini,
-        lambda clients, space: gini_mean_difference(clients.scores),
+        lambda clients, space: pairwise.gini_mean_difference(clients.scores),
         _gini_limits,
         _gini_variation,
     ),
@@ -373,15 +364,15 @@ KERNELS = {
         "collision probability",
         ("values",),
         lambda space: np.eye(space.symbols),
-        lambda clients, space: collision_probability(clients.scores),
+        lambda clients, space: pairwise.collision_probability(clients.scores),
         lambda space, records: UNIT,
     ),
     "kendall": PairKernel(
         "kendall",
         "Kendall's tau",
         ("values", "second values"),
-        lambda space: kendall_table(*space.sizes),
-        lambda clients, space: kendall_tau(clients.scores, second_values(clients)),
+        lambda space: pairwise.kendall_table(*space.sizes),
+        lambda clients, space: pairwise.kendall_tau(clients.scores, second_values(clients)),
         lambda space, records: (-1.0, 1.0),
         _kendall_variation,
         ordinal=True,
@@ -390,7 +381,7 @@ KERNELS = {
         "auc",
         AUC_FIGURE,
         ("labels", "values"),
-        lambda space: auc_table(space.sizes[1]),
+        lambda space: pairwise.auc_table(space.sizes[1]),
         lambda clients, space: auc(clients.scores, clients.labels),
         lambda space, records: UNIT,
         _auc_variation,

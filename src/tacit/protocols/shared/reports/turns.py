@@ -27,8 +27,8 @@ from tacit.data.record_order import order_of
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Field, Protocol, Query, Reply, step
-from tacit.protocol.devices import counts_in
 
 Bits = NDArray[np.bool_]
 
@@ -126,18 +126,18 @@ def ragged_of(value: Field) -> Ragged[Any]:
 
 def records_of(turns: Reply) -> int:
     """How many records drew their turns, from the reply about these or from their counts."""
-    counts = counts_in(turns)
+    counts = devices.counts_in(turns)
     return ragged_of(turns["turns"]).values.size if counts is None else int(counts.sum())
 
 
 def each_turn(turns: Reply) -> dict[str, Field]:
     """What each client receives about turns: its records' own, where the server has them."""
-    return {} if counts_in(turns) is not None else {"turns": ragged_of(turns["turns"])}
+    return {} if devices.counts_in(turns) is not None else {"turns": ragged_of(turns["turns"])}
 
 
 def has_replicates(reply: Reply) -> bool:
     """Whether reports have a replicate axis; counts in place of reports have none."""
-    return counts_in(reply) is None and ragged_of(reply["reports"]).values.ndim > 1
+    return devices.counts_in(reply) is None and ragged_of(reply["reports"]).values.ndim > 1
 
 
 def turns_of(query: Query) -> NDArray[np.uint8]:
@@ -190,7 +190,7 @@ def reporting_records(protocol: Protocol, clients: int) -> Generator[Query, Repl
     ValueError : for numbers below 0.
     """
     reply = yield Query(count_records, protocol)
-    if counts_in(reply) is not None:
+    if devices.counts_in(reply) is not None:
         return clients
     records = np.asarray(reply["records"])
     if records.min() < 0:

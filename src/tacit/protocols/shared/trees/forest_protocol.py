@@ -14,11 +14,11 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.trees import TreeNoise
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.protocol.conversation import Conversation, Protocol, Query, Step
-from tacit.protocol.declarations.audits import ErrorCase
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
@@ -238,7 +238,7 @@ class ForestProtocol(ScaledScores, Protocol):
         """The forest of the sums."""
         return {block.name: forest_of(block, sums) for block in self.blocks()}
 
-    def expected_noise(self, clients: int) -> dict[str, TreeNoise]:
+    def expected_noise(self, clients: int) -> dict[str, trees.TreeNoise]:
         """The errors of a tree of every block, where so many clients answer."""
         fields = forest_fields(Query(count_forest, self))
         noises = float(clients if isinstance(self.trust, Each) else 1)
@@ -275,12 +275,12 @@ class ForestDeclarations(Declarations):
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """The forms with noise."""
         kind: Any = cls
         return {
-            cls.case_name: ErrorCase(kind(Trust.SECURE_SUM.value, 1.0), noticed=True),
-            f"{cls.case_name}-each": ErrorCase(kind(Trust.EACH.value, 4.0), repeats=1200),
+            cls.case_name: audits.ErrorCase(kind(Trust.SECURE_SUM.value, 1.0), noticed=True),
+            f"{cls.case_name}-each": audits.ErrorCase(kind(Trust.EACH.value, 4.0), repeats=1200),
         }
 
     @classmethod

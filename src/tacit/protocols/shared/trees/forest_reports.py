@@ -31,7 +31,7 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.metrics.trees import TreeNoise, consistent_leaves
+from tacit.metrics import trees
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_bits, unary_counts, unary_variance
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
@@ -238,5 +238,5 @@ def _forest(
     # the assumed variance of an average node, by noise and by the draws of slots and votes
     nodes_by_level = block.trees * np.exp2(np.arange(block.height + 1, dtype=np.float64))
     assumed = variances + factors * (1 + SET_BIT_VARIANCE) * votes / nodes_by_level
-    noise = TreeNoise(variances, assumed, factors, SET_BIT_VARIANCE)
-    return Forest(consistent_leaves(levels, noise.weighting), noise)
+    noise = trees.TreeNoise(variances, assumed, factors, SET_BIT_VARIANCE)
+    return Forest(trees.consistent_leaves(levels, noise.weighting), noise)

@@ -26,18 +26,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.curves import (
-    cell_area,
-    cell_influences,
-    cell_sampling_variance,
-    crowding_variance,
-    curvature_error,
-    density_correction,
-    density_influences,
-    lone_crowd_variance,
-    noisy_sampling_variance,
-    placement_variance,
-)
+from tacit.metrics import curves
 from tacit.metrics.trees import TreeNoise, consistent_leaves, node_variances
 from tacit.protocol.conversation import Query, View
 from tacit.protocol.releases import Fields, Released, Sums, release
@@ -241,20 +230,22 @@ def areas(positives: Forest, negatives: Forest, even: bool) -> Areas:
     """
     depth, products = area_depth(positives, negatives, even)
     coarse = [_at_depth(forest.leaves, depth) for forest in (positives, negatives)]
-    value = cell_area(*coarse) + _correction(coarse, positives.noise)
+    value = curves.cell_area(*coarse) + _correction(coarse, positives.noise)
     pairs = np.maximum(np.abs(coarse[0].sum(axis=-1) * coarse[1].sum(axis=-1)), 1.0)
     weights = [
         np.repeat(np.nan_to_num(plain + bent), positives.leaves.shape[-1] >> depth, axis=-1)
-        for plain, bent in zip(cell_influences(*coarse), density_influences(*coarse), strict=True)
+        for plain, bent in zip(
+            curves.cell_influences(*coarse), curves.density_influences(*coarse), strict=True
+        )
     ]
-    crowds = crowding_variance if even else lone_crowd_variance
-    sampling = cell_sampling_variance(*coarse)
+    crowds = curves.crowding_variance if even else curves.lone_crowd_variance
+    sampling = curves.cell_sampling_variance(*coarse)
     if not positives.noise.exact:
-        sampling = noisy_sampling_variance(coarse[0], coarse[1], value)
+        sampling = curves.noisy_sampling_variance(coarse[0], coarse[1], value)
     return Areas(
         value,
         products / pairs**2,
-        placement_variance(*coarse) + crowds(*coarse) + curvature_error(*coarse) ** 2,
+        curves.placement_variance(*coarse) + crowds(*coarse) + curves.curvature_error(*coarse) ** 2,
         sampling,
         weights[0],
         weights[1],
@@ -263,7 +254,7 @@ def areas(positives: Forest, negatives: Forest, even: bool) -> Areas:
 
 def _correction(coarse: list[Floats], noise: TreeNoise) -> Floats:
     """The density correction; of exact counts, no more than all pairs inside cells could make."""
-    correction = density_correction(coarse[0], coarse[1])
+    correction = curves.density_correction(coarse[0], coarse[1])
     if not noise.exact:
         return correction
     inside = np.sum(coarse[0] * coarse[1], axis=-1) / 2

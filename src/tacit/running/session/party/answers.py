@@ -11,8 +11,8 @@ from tacit.data.clients import Clients
 from tacit.privacy.composition import of_person
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import mpc
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply, View
-from tacit.protocol.mpc import MPCProgram
 from tacit.running.persons import counted_clients
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
 from tacit.running.session.party.debits import Account, Debit, DeclinedError, Guard
@@ -198,7 +198,7 @@ def _check_sharing(query: Query, parties: int) -> None:
         )
 
 
-def program_of(query: Query) -> MPCProgram:
+def program_of(query: Query) -> mpc.MPCProgram:
     """How parties compute what a query asks of them together."""
     if query.step.computes is None:
         raise MalformedMessageError(f"step {query.step.name} declares no program for real parties")

@@ -9,22 +9,11 @@ from typing import Any
 from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.terms import SumTerms
+from tacit.protocol import fields, mpc
 from tacit.protocol.conversation import Layout, Query, View
-from tacit.protocol.fields import encode, layout_of
-from tacit.protocol.mpc import MPCError
 from tacit.protocol.values import decode_query, encode_values, named_values
 from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
-from tacit.running.session.messages import (
-    Agreement,
-    MalformedMessageError,
-    SignedMessage,
-    StaleMessageError,
-    announced,
-    computation_name,
-    query_name,
-    read_all,
-    read_members,
-)
+from tacit.running.session import messages
 from tacit.running.session.party.answers import Answers, checked_query, program_of
 from tacit.running.session.party.debits import DeclinedError
 from tacit.running.session.sums import flattened, sum_terms, with_room
@@ -62,7 +51,7 @@ class ClientSums:
     answers : what it computes and pays for.
     """
 
-    def __init__(self, identity: Identity, agreement: Agreement, answers: Answers) -> None:
+    def __init__(self, identity: Identity, agreement: messages.Agreement, answers: Answers) -> None:
         self._identity, self._agreement, self._answers = identity, agreement, answers
         self.open: OpenSum | None = None
         self.attempts: dict[str, int] = {}
@@ -84,23 +73,23 @@ class ClientSums:
     def resume(self, begun: Mapping[str, Any], session: bytes) -> None:
         """Go on with a sum from the state that ``state`` gave."""
         query = with_room(decode_query(begun["ask"], self._agreement.protocol), self._agreement)
-        layout = layout_of(query)
+        layout = fields.layout_of(query)
         terms = self._terms(begun["ask"], query, session, begun["attempt"])
         client = SumClient.resumed(self._identity, terms, begun["client"])
         self.open = OpenSum(
             begun["ask"], query, layout, terms, client, begun["rounds"], begun["payment"]
         )
 
-    def begin(self, message: SignedMessage, request: bytes) -> bytes:
+    def begin(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Begin a sum, or another attempt at the last one where that can never be unmasked."""
         content = named_values(message.body, ask=bytes, attempt=int, restart=bytes)
         decoded = decode_query(content["ask"], self._agreement.protocol)
         query = with_room(checked_query(decoded, View.SUM, self._agreement), self._agreement)
         name, attempt = query.step.name, content["attempt"]
         if name in self._answers.closed or attempt <= self.attempts.get(name, -1):
-            raise MalformedMessageError(f"step {name} was summed in this run already")
+            raise messages.MalformedMessageError(f"step {name} was summed in this run already")
         last = self.open if self.open is not None and self.open.query.step.name == name else None
-        layout = layout_of(query)
+        layout = fields.layout_of(query)
         terms = self._terms(content["ask"], query, message.session, attempt)
         earlier = None if last is None else last.client
         client = SumClient(self._identity, terms, content["restart"], earlier)
@@ -115,16 +104,16 @@ class ClientSums:
     def _terms(self, encoded: bytes, query: Query, session: bytes, attempt: int) -> SumTerms:
         return sum_terms(self._agreement, session, encoded, query, attempt)
 
-    def give_up(self, message: SignedMessage, request: bytes) -> bytes:
+    def give_up(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Give up an attempt: erase its secrets, so that its vector can never be unmasked."""
         content = named_values(message.body, step=str, attempt=int)
         begun = self.open
         named = (content["step"], content["attempt"])
         if begun is None or named != (begun.query.step.name, begun.attempt):
-            raise StaleMessageError("no such attempt at a sum is open")
+            raise messages.StaleMessageError("no such attempt at a sum is open")
         return begun.client.give_up()
 
-    def next_round(self, message: SignedMessage, request: bytes) -> bytes:
+    def next_round(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Answer the next round of the open sum; the round of masked numbers is paid for first.
 
         Up to that round an answer leaves once: it holds what is drawn for it, under keys that serve
@@ -132,7 +121,7 @@ class ClientSums:
         """
         begun = self.open
         if begun is None:
-            raise StaleMessageError("no sum has begun")
+            raise messages.StaleMessageError("no sum has begun")
         content = named_values(message.body, content=bytes)["content"]
         client = begun.client
         steps = (client.share, self._masked, client.certify, client.reveal)
@@ -151,7 +140,7 @@ class ClientSums:
 
     def _masked(self, delivery: bytes) -> bytes:
         if self.open is None:
-            raise StaleMessageError("no sum has begun")
+            raise messages.StaleMessageError("no sum has begun")
         query, layout = self.open.query, self.open.layout
         return self.open.client.mask(delivery, flattened(self._answers.computed(query), layout))
 
@@ -192,7 +181,7 @@ class ClientComputations:
         self,
         index: int,
         identity: Identity,
-        agreement: Agreement,
+        agreement: messages.Agreement,
         answers: Answers,
         transport: Transport | None,
     ) -> None:
@@ -212,13 +201,15 @@ class ClientComputations:
         """Wait for a computation from the state that ``state`` gave."""
         self.waiting = self._computation_of(waiting["query"], waiting["secret"])
 
-    def announce(self, message: SignedMessage, request: bytes) -> bytes:
+    def announce(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Announce how the others reach this party, for a query that it would compute with them."""
         begun = self._computation_of(message.body, {})
         if self._transport is None:
             raise DeclinedError(UNREACHABLE)
         if begun.query.step.name in self.computed:
-            raise MalformedMessageError(f"step {begun.query.step.name} was computed in this run")
+            raise messages.MalformedMessageError(
+                f"step {begun.query.step.name} was computed in this run"
+            )
         self._answers.check_budget(begun.query)
         offer = program_of(begun.query).offer(self._answers.records, begun.query)
         try:
@@ -227,36 +218,36 @@ class ClientComputations:
             raise DeclinedError(str(error)) from error
         begun.secret = dict(announcement.secret)
         self.waiting = begun
-        name = query_name(self._agreement, message.session, message.body)
-        content, signature = announced(
+        name = messages.query_name(self._agreement, message.session, message.body)
+        content, signature = messages.announced(
             name, self._index, self._identity, announcement.public, offer
         )
         return encode_values({"announcement": content, "signature": signature})
 
     def _computation_of(self, request: bytes, secret: dict[str, Any]) -> Computation:
         """A query for a computation among no fewer parties than agreed, this one among them."""
-        message, members = read_members(request, len(self._agreement.parties))
+        message, members = messages.read_members(request, len(self._agreement.parties))
         decoded = decode_query(message, self._agreement.protocol)
         query = checked_query(decoded, View.MPC, self._agreement)
         if self._index not in members or len(members) < self._agreement.min_clients:
-            raise MalformedMessageError(
+            raise messages.MalformedMessageError(
                 f"{self._agreement.min_clients} parties compute together, and party "
                 f"{self._index} among them, got {members!r:.60}"
             )
         return Computation(request, query, members, secret)
 
-    def compute(self, message: SignedMessage, request: bytes) -> bytes:
+    def compute(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Compute with the others whose announcements these are, after the debit."""
         begun, transport = self.waiting, self._transport
         if begun is None or transport is None:
-            raise StaleMessageError("no computation was announced")
-        name = query_name(self._agreement, message.session, begun.request)
-        announcements = read_all(self._agreement, name, begun.members, message.body)
+            raise messages.StaleMessageError("no computation was announced")
+        name = messages.query_name(self._agreement, message.session, begun.request)
+        announcements = messages.read_all(self._agreement, name, begun.members, message.body)
         self._answers.pay(begun.query, message, request)
         self.computed.append(begun.query.step.name)
         self.waiting = None
         meeting = Meeting(
-            computation_name(name),
+            messages.computation_name(name),
             begun.members.index(self._index),
             tuple(each["public"] for each in announcements),
             tuple(each["offer"] for each in announcements),
@@ -264,7 +255,7 @@ class ClientComputations:
         )
         try:
             return self._reply(begun.query, transport, meeting)
-        except MPCError as error:
+        except mpc.MPCError as error:
             self.failure = str(error)
             raise DeclinedError(STOPPED) from error
 
@@ -275,5 +266,5 @@ class ClientComputations:
                 answers.records, query, answers.noise, answers.state, peers
             )
         sessions = [astuple(each) for each in peers.sessions]
-        content = {"reply": encode(dict(reply)), "sent": peers.sent, "sessions": sessions}
+        content = {"reply": fields.encode(dict(reply)), "sent": peers.sent, "sessions": sessions}
         return encode_values(content)

@@ -34,32 +34,17 @@ from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Lasting
-from tacit.protocol.fields import MessageError
 from tacit.protocol.revealed import Revealed, result_of_client
 from tacit.protocol.values import Kind, decode_values, encode_values
 from tacit.results.estimate import finite
 from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
-from tacit.running.session.messages import (
-    MARK_BYTES,
-    SESSION_POSITION,
-    MalformedMessageError,
-    SignedMessageError,
-)
+from tacit.running.session import messages
+from tacit.running.session.party import debits
 from tacit.running.session.party.client import Party
-from tacit.running.session.party.debits import (
-    Debit,
-    Debited,
-    DeclinedError,
-    Guard,
-    LedgerGuard,
-    declined_line,
-    fingerprint,
-    paid_line,
-    unrecorded,
-)
 from tacit.running.session.party.party_file import (
     ONE_EACH,
     PartyFile,
@@ -209,7 +194,7 @@ class PartyDesk:
         SignedMessageError : for a message that is not accepted.
         BudgetError, OSError : where ledger or state cannot be written; nothing was sent.
         """
-        session = message[SESSION_POSITION].hex()
+        session = message[messages.SESSION_POSITION].hex()
         with self._alone(session), Ledger(self.party_file.ledger) as ledger:
             before = self._client_state()
             party = self._party(ledger, noise, before, session)
@@ -220,7 +205,7 @@ class PartyDesk:
             spent = party.spent
             try:
                 reply = party.answer(message)
-            except SignedMessageError:
+            except messages.SignedMessageError:
                 if party.has_begun:
                     _replace(state, party.state)
                 raise
@@ -240,10 +225,10 @@ class PartyDesk:
         """Tell the party's owner what a message cost, or why it was declined."""
         dataset = self.party_file.dataset
         if party.why_declined:
-            _tell(declined_line(party.why_declined, ledger, dataset))
+            _tell(debits.declined_line(party.why_declined, ledger, dataset))
         elif party.spent != before:
             spendings = ledger.spending(dataset)
-            _tell(paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
+            _tell(debits.paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
 
     def _write_revealed(self, session: str, revealed: Revealed) -> None:
         """Write the figure that the party learned into a file that only its owner may read."""
@@ -310,10 +295,10 @@ class PartyDesk:
             state.keep(key, note)
         records = self.records if self.fits else None
         agreement = self.plan.agreement()
-        guard: Guard = unrecorded
+        guard: debits.Guard = debits.unrecorded
         if records is not None:
-            mark = fingerprint(ledger, records)
-            recorded = LedgerGuard(
+            mark = debits.fingerprint(ledger, records)
+            recorded = debits.LedgerGuard(
                 ledger,
                 self.party_file.dataset,
                 agreement.protocol,
@@ -336,7 +321,7 @@ class PartyDesk:
             self._columns_misfit,
         )
 
-    def _unchanged(self, session: str, mark: bytes, guard: Guard) -> Guard:
+    def _unchanged(self, session: str, mark: bytes, guard: debits.Guard) -> debits.Guard:
         """The guard, which declines where the records are not those that the run began with.
 
         Figures of two steps about different records would mean nothing, and what a run keeps by the
@@ -345,13 +330,13 @@ class PartyDesk:
         """
         path = self.party_file.state / f"{session}.{RECORDS_MARK}"
 
-        def checked(debit: Debit) -> Debited | None:
+        def checked(debit: debits.Debit) -> debits.Debited | None:
             if not path.exists():
                 if path.with_suffix(f".{RUN}").exists():
-                    raise DeclinedError(LOST_MARK)
+                    raise debits.DeclinedError(LOST_MARK)
                 _replace(path, mark)
             elif path.read_bytes() != mark:
-                raise DeclinedError(CHANGED_RECORDS)
+                raise debits.DeclinedError(CHANGED_RECORDS)
             return guard(debit)
 
         return checked
@@ -380,8 +365,8 @@ class PartyDesk:
     def _resume(self, party: Party, state: Path) -> None:
         try:
             party.resume(state.read_bytes())
-        except (MessageError, KeyError, TypeError, ValueError) as error:
-            raise MalformedMessageError(f"{state} is damaged: {error}") from error
+        except (fields.MessageError, KeyError, TypeError, ValueError) as error:
+            raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
 
     @contextmanager
     def _alone(self, session: str) -> Iterator[None]:
@@ -406,7 +391,7 @@ def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
     if mark is None:
         return plans[0]
     for plan in plans:
-        if plan.agreement().digest[:MARK_BYTES] == mark:
+        if plan.agreement().digest[: messages.MARK_BYTES] == mark:
             return plan
     raise PlanError("this party agreed to no such plan")
 
