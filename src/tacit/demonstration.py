@@ -18,7 +18,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.results.curves.curve import Reliability
-from tacit.results.drawing.picture import draw_roc
+from tacit.results.drawing import picture
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.measure import LABELS, Measure
@@ -245,7 +245,7 @@ def _draw_curve(scene: Scene, axes: Any) -> None:
     if result.roc is None or not result.has_signal:
         axes.text(0.5, 0.5, "not enough signal", ha="center", transform=axes.transAxes)
         return
-    draw_roc(result.roc, axes)
+    picture.draw_roc(result.roc, axes)
 
 
 def _draw_calibration(scene: Scene, axes: Any) -> None:

@@ -11,7 +11,7 @@ from tacit import ScoreHistogram
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.shared.influence_sum import answered_clients
+from tacit.protocol.releases import answered_clients
 from tacit.running.session import sums
 from tacit.running.session.party import client_together
 from tacit.testing.rehearsal import rehearse

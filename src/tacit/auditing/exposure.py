@@ -21,7 +21,7 @@ from scipy.special import betainc, rel_entr
 
 from tacit.arrays import Floats, Integers
 from tacit.auditing.distinguishing import interval
-from tacit.metrics.curves import counts_from_thresholds
+from tacit.metrics import curves
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.declarations import audits
 
@@ -74,7 +74,7 @@ def candidate_curves(positives: Integers, negatives: Integers, cells: Integers) 
     labels = all_labellings(cells.size)
     one_hot = np.eye(positives.size, dtype=np.int64)[cells]
     classes = negatives + (1 - labels) @ one_hot, positives + labels @ one_hot
-    reached = np.stack([counts_from_thresholds(counts) for counts in classes], axis=1)
+    reached = np.stack([curves.counts_from_thresholds(counts) for counts in classes], axis=1)
     return np.asarray(reached / np.maximum(reached[..., :1], 1))
 
 

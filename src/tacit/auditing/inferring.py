@@ -21,7 +21,7 @@ from tacit.auditing.exposure import (
 from tacit.auditing.questions import neighbours, observe, questions_of
 from tacit.auditing.steps import Target
 from tacit.data.clients import Clients
-from tacit.metrics.curves import counts_from_thresholds
+from tacit.metrics import curves
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.noise import SimulatedNoise
@@ -239,7 +239,7 @@ def exact_rates(clients: Clients, edges: Floats) -> Floats:
     both = np.stack(
         [np.bincount(cells[clients.labels == label], minlength=edges.size) for label in (0, 1)]
     )
-    reached = counts_from_thresholds(both)
+    reached = curves.counts_from_thresholds(both)
     return np.asarray(reached / np.maximum(reached[:, :1], 1))
 
 

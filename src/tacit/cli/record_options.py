@@ -26,7 +26,7 @@ from tacit.data.files.form import DECIMALS, FileForm
 from tacit.data.persons import PersonWarning
 from tacit.data.tables.missing import MissingWarning
 from tacit.data.units import REAL, UNITS
-from tacit.privacy.composition import MAX_RECORDS
+from tacit.privacy import composition
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
 from tacit.running.persons import counted_clients, unit_of
@@ -142,7 +142,7 @@ class PerPerson(click.ParamType):  # type: ignore[type-arg]  # generic from clic
         """A whole number from 1 on; ``all`` is refused with what to give instead."""
         if value == "all":
             self.fail(ALL, param, ctx)
-        return int(click.IntRange(1, MAX_RECORDS).convert(value, param, ctx))
+        return int(click.IntRange(1, composition.MAX_RECORDS).convert(value, param, ctx))
 
 
 def _refuse_weights(context: click.Context, option: click.Parameter, value: str | None) -> None:

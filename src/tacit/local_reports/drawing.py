@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
+from tacit.data import units
 from tacit.data.checking import SCORES
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.tables.columns import Location, column_of, labels_of, numbers_of, unchanging
 from tacit.data.tables.frames import Columns, require_columns, require_types
-from tacit.data.units import RANGES, converted, outside
 from tacit.local_reports.summing import Progress, Summing, in_one_process, unheard
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query
@@ -124,7 +124,7 @@ class RecordFiles:
         scores = np.concatenate([scores for scores, _ in parts])
         labels = np.concatenate([labels for _, labels in parts])
         if self.unit is not None and self.target is not None:
-            scores = converted(scores, self.unit, self.target)
+            scores = units.converted(scores, self.unit, self.target)
         return Clients(scores, labels, np.arange(scores.size + 1), unit=self.target, _checked=True)
 
     def _batches(self, group: RowGroup, start: int, stop: int) -> Iterator[Columned]:
@@ -152,9 +152,9 @@ class RecordFiles:
     def _check_unit(self, scores: NDArray[np.float64], location: Location) -> None:
         if self.unit is None:
             return
-        wrong = np.flatnonzero(outside(scores, self.unit))
+        wrong = np.flatnonzero(units.outside(scores, self.unit))
         if wrong.size:
-            low, high = RANGES[self.unit]
+            low, high = units.RANGES[self.unit]
             raise DataError(
                 f"scores in {self.unit} must be in [{low:g}, {high:g}], got {scores[wrong[0]]} in "
                 f"{location.row(int(wrong[0]))}"

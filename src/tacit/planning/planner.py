@@ -8,7 +8,7 @@ from dataclasses import replace
 from tacit.planning import searching
 from tacit.planning.candidates import Candidate, best_of, of_persons, rank
 from tacit.planning.result import Plan, advice
-from tacit.privacy.composition import check_per_person
+from tacit.privacy import composition
 from tacit.protocol.declarations.forecast import AREA, NO_FORECAST, Family, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape, plausible_shapes
 from tacit.protocol.declarations.trust import Trust
@@ -71,7 +71,7 @@ def plan(
     positives = _of_one_class(records, classes) if positives is None else positives
     named = Scenario(records, positives, clients, epsilon, classes or 2)
     if per_person:
-        check_per_person(per_person)
+        composition.check_per_person(per_person)
     scenario = replace(named, epsilon=epsilon / max(per_person, 1))
     trust = trust_of(clients, trust).value
     if target is not None and not (math.isfinite(target) and target > 0):

@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from tacit.crypto.identities import Identity, Roster
+from tacit.data import units
 from tacit.data.clients import Clients
-from tacit.data.units import PROBABILITY, REAL, LinearMap
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
 from tacit.protocol.declarations.defaults import Declarations
@@ -127,7 +127,7 @@ class Protocol(Declarations, ABC):
         """
         if self.score_range is None:
             return None
-        return PROBABILITY if self.score_range == UNIT_INTERVAL else REAL
+        return units.PROBABILITY if self.score_range == UNIT_INTERVAL else units.REAL
 
     def for_unit(self, unit: str) -> Self:
         """The protocol with the settings that suit scores in a unit, as far as there are such."""
@@ -171,11 +171,15 @@ class Protocol(Declarations, ABC):
         if self.score_range is None:
             return clients
         low, high = self.score_range
-        return clients.rescored(LinearMap(low=low, high=high), clients.unit)
+        return clients.rescored(units.LinearMap(low=low, high=high), clients.unit)
 
     @abstractmethod
     def conversation(self, clients: int) -> Conversation:
-        """The server side, from the first query to the result, for this many clients."""
+        """The server side, from the first query to the result, for this many clients.
+
+        Runners run it through ``releases.conducted``, which adds to its result the figure's limits
+        and what the noise protects.
+        """
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""

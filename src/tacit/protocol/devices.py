@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.local.bounded import SlidingWindow
+from tacit.privacy.local import bounded
 from tacit.protocol.conversation import Field, Protocol, Query, Reply, Step
 from tacit.protocol.releases import conducted
 from tacit.results.server_result import ServerResult
@@ -185,7 +185,7 @@ def scale_entry(name: str, scale: ScoreScale | None = None) -> dict[str, Any]:
     return {"knots": scale.knots.tolist(), "low": scale.low, "high": scale.high}
 
 
-def window_entry(window: SlidingWindow) -> dict[str, Any]:
+def window_entry(window: bounded.SlidingWindow) -> dict[str, Any]:
     """A sliding window in instructions, with its integer weights."""
     inside, outside = window.weights
     return {

@@ -6,7 +6,7 @@ import math
 from dataclasses import fields, replace
 from typing import Any
 
-from tacit.privacy.composition import check_per_person, delta_weights, of_person
+from tacit.privacy import composition
 from tacit.privacy.cost import MIN_BUDGET
 from tacit.protocol.conversation import Protocol
 
@@ -37,7 +37,7 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
     """
     if per_person == 0:
         return protocol
-    check_per_person(per_person)
+    composition.check_per_person(per_person)
     guarantee, settings = protocol.guarantee, {each.name for each in fields(_dataclass(protocol))}
     if math.isinf(guarantee.epsilon) or "epsilon" not in settings:
         raise ValueError(
@@ -60,10 +60,12 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
         )
     changes: dict[str, Any] = {"epsilon": epsilon}
     if guarantee.delta > 0:
-        delta = guarantee.delta / delta_weights(guarantee.epsilon / per_person, per_person)
+        delta = guarantee.delta / composition.delta_weights(
+            guarantee.epsilon / per_person, per_person
+        )
         changes |= _with_delta(protocol, delta)
     divided: Protocol = replace(_dataclass(protocol), **changes)
-    spent = of_person(divided.guarantee, per_person)
+    spent = composition.of_person(divided.guarantee, per_person)
     if spent.epsilon > guarantee.epsilon * SLACK or spent.delta > guarantee.delta * SLACK:
         raise ValueError(
             f"{protocol.name} with these settings has no budget that could be divided among "

@@ -1,9 +1,9 @@
-"""What a step releases, declared once: whole numbers with discrete Laplace noise.
+"""What a step releases, declared once; and every conversation as runners run it.
 
-A step that answers with whole numbers declares its fields: their shape, how far a neighbour moves
-them, and the epsilon that this may cost. Its cost, the layout and the bounds of a secure sum, the
-noise that a client draws, the variances at the server and what is left of the guarantee where
-clients vanish all follow from this declaration.
+A step that answers with whole numbers and discrete Laplace noise declares its fields: their shape,
+how far a neighbour moves them, and the epsilon that this may cost. Its cost, the layout and the
+bounds of a secure sum, the noise that a client draws, the variances at the server and what is left
+of the guarantee where clients vanish all follow from this declaration.
 
 **Guarantee.** A neighbour moves the numbers of a field by at most ``sensitivity`` in all (L1), so
 discrete Laplace noise of scale ``sensitivity / epsilon`` on each costs ``epsilon`` (Laplace

@@ -23,13 +23,13 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Protocol, Query
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, SecureSum, Trust, trust_setting
-from tacit.protocol.releases import Released, ask, by_view, release
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.shared.declared import forest_model
 from tacit.results.server_result import ServerResult
@@ -96,7 +96,7 @@ def left_out_by_client(clients: Clients) -> Integers:
     return counts
 
 
-@release(lambda query: {"left_out": Released(epsilon=query.protocol.epsilon)})
+@releases.release(lambda query: {"left_out": releases.Released(epsilon=query.protocol.epsilon)})
 def count_left_out(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send how many records were left out, with noise of scale ``1 / epsilon``.
 
@@ -105,7 +105,7 @@ def count_left_out(clients: Clients, query: Query) -> dict[str, Integers]:
 
     The server learns the noisy sum and how many clients answered, or each client's noisy count.
     """
-    return {"left_out": by_view(query, left_out_by_client(clients))}
+    return {"left_out": releases.by_view(query, left_out_by_client(clients))}
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,6 @@ class MissingRecords(MissingDeclarations, Protocol):
     counts_missing = True
     steps = (count_left_out,)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_budget(self.epsilon)
-
     @property
     def guarantee(self) -> Cost:
         """Epsilon."""
@@ -165,7 +161,7 @@ class MissingRecords(MissingDeclarations, Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """One round: counts up."""
-        sums = yield from ask(count_left_out, self, clients)
+        sums = yield from releases.ask(count_left_out, self, clients)
         value = sums["left_out"]
         unknown = np.full_like(value, np.nan)
         return ServerResult(

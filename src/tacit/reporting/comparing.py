@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.metrics.errors import laplace_law
+from tacit.metrics import errors
 from tacit.results.saved import reading
 
 
@@ -156,7 +156,7 @@ def _reach(error: float, draws: Sequence[float]) -> float:
     drawn = np.array([draw for draw in draws if draw > 0])
     if not drawn.size or not math.isfinite(error):
         return reading.REACH * error
-    law = laplace_law(drawn)
+    law = errors.laplace_law(drawn)
     rest = math.sqrt(max(error**2 - float(law.variance), 0.0))
     return float(law.reach(np.asarray(rest), reading.LEVEL))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from tacit.privacy.composition import person_line
+from tacit.privacy import composition
 from tacit.privacy.cost import cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
@@ -198,7 +198,9 @@ def _unit_sentence(result: reading.Result) -> str:
             "The unit is one record: a person with several records is protected by as many times "
             "that epsilon. Further evaluations of the same records add to it."
         )
-    line = person_line(int(person["records"]), float(result.content["spent"]["epsilon"]))
+    line = composition.person_line(
+        int(person["records"]), float(result.content["spent"]["epsilon"])
+    )
     return f"The unit is {line}. Further evaluations of the same records add to the epsilon."
 
 

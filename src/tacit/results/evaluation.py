@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tacit.data.units import PROBABILITY
+from tacit.data import units
 from tacit.privacy.cost import Cost
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
@@ -109,7 +109,7 @@ class Evaluation:
     federation: str | None = None
     simulated: bool = False
     time: datetime | None = None
-    unit: str = PROBABILITY
+    unit: str = units.PROBABILITY
     per_person: int = 0
     decisions: tuple[float, ...] = THRESHOLDS
     breakdown: Breakdown | None = None
@@ -360,7 +360,7 @@ class Evaluation:
         rows.append(("clients", f"{self.clients:,}"))
         if self.left_out is not None:
             rows += self.left_out.to_rows(self._listed_names)
-        if self.unit != PROBABILITY:
+        if self.unit != units.PROBABILITY:
             rows.append(("unit of scores", self.unit))
         rows.append(("noise", self.noise))
         return rows

@@ -18,7 +18,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.composition import person_line
+from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.histogram import Histogram
@@ -191,7 +191,7 @@ def privacy_rows(
     """What was spent, and what is said beside it; the parameters are an evaluation's fields."""
     rows = [("privacy spent", cost_line(spent.to_dict(), "a client"))]
     if per_person:
-        rows.append(("unit of privacy", person_line(per_person, spent.epsilon)))
+        rows.append(("unit of privacy", composition.person_line(per_person, spent.epsilon)))
     if protection is not None:
         rows.append(("noise supports", cost_line(protection.to_dict(), "a client")))
     if shuffled is not None:

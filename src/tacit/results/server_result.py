@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data.scales import ScaleDifference
-from tacit.metrics.errors import ErrorLaw, laplace_normal_reach
+from tacit.metrics import errors
 from tacit.privacy.cost import Cost
 from tacit.results import figure
 from tacit.results.curves.curve import Curve
@@ -68,7 +68,7 @@ class ServerResult:
     sites: Sites | None = None
     silence: str = ""
     laplace_error: Floats | float = 0.0
-    law: ErrorLaw | None = None
+    law: errors.ErrorLaw | None = None
 
     def warnings_to(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """All that a reader must know, with the clients called by these names.
@@ -168,7 +168,7 @@ class ServerResult:
         others = np.square(self.privacy_error) - drawn
         normal = np.hypot(np.sqrt(np.maximum(others, 0.0)), self.approximation_error)
         if self.law is None:
-            widths = laplace_normal_reach(np.asarray(self.laplace_error), normal, level)
+            widths = errors.laplace_normal_reach(np.asarray(self.laplace_error), normal, level)
         else:
             widths = self.law.reach(normal, level)
         return np.where(np.isnan(self.half_range), widths, self.half_range)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.composition import of_person, person_warnings
+from tacit.privacy import composition
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
@@ -172,7 +172,7 @@ def evaluate_counted(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=server_result.estimate(),
         roc=server_result.roc,
-        spent=run.spent if engine == "spu" else of_person(run.spent, per_person),
+        spent=run.spent if engine == "spu" else composition.of_person(run.spent, per_person),
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         positives=float(server_result.positives),
@@ -182,7 +182,7 @@ def evaluate_counted(
         warnings=(
             *simulation_warnings(clients, source),
             *_mpc_warnings(run),
-            *person_warnings(per_person),
+            *composition.person_warnings(per_person),
             *server_result.warnings_to(clients.names),
         ),
         histogram=server_result.histogram,
@@ -190,7 +190,7 @@ def evaluate_counted(
         sites=server_result.sites,
         protection=None
         if server_result.protection is None
-        else of_person(server_result.protection, per_person),
+        else composition.of_person(server_result.protection, per_person),
         release=divided.prior_estimate(clients.records, server_result),
         negatives=float(server_result.negatives),
         participants=clients.names,

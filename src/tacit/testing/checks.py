@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.persons import SEED_BYTES, as_persons
-from tacit.privacy.composition import of_person
+from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol import fields
@@ -254,9 +254,10 @@ def check_persons(protocol: Protocol, seed: int) -> None:
             protects_none = math.isinf(protocol.guarantee.epsilon) or protocol.counts_missing
             assert protects_none or "epsilon" not in protocol.settings
             return
-        assert not exceeds(of_person(divided.guarantee, most), of_person(protocol.guarantee, 1)), (
-            "the records of a person cost more than was named"
-        )
+        assert not exceeds(
+            composition.of_person(divided.guarantee, most),
+            composition.of_person(protocol.guarantee, 1),
+        ), "the records of a person cost more than was named"
         draw = np.random.default_rng(seed).bytes(SEED_BYTES)
         counted = clients.counted(most, draw)[0]
         for other in recording.without_person(clients, divided.guarantee.adjacency):
@@ -281,7 +282,7 @@ def _check_person(protocol: Protocol, clients: Clients, other: Clients, most: in
             loss = _bit_loss(reply, moved, noise)
         else:
             loss = recording.loss_between(reply, moved, noise)
-        whole = of_person(cost, most)
+        whole = composition.of_person(cost, most)
         assert loss.delta(whole.epsilon) <= whole.delta * (1 + 1e-9), "a person costs too much"
         total += loss.epsilon
     assert total <= most * protocol.guarantee.epsilon * (1 + 1e-9), "a person costs too much"

@@ -15,7 +15,7 @@ import click
 from tacit.cli.federation.shared import read_letter, stoppable
 from tacit.cli.federation.templates import party_text, plan_text
 from tacit.cli.shell import show
-from tacit.data.units import UNITS
+from tacit.data import units
 from tacit.running.deployment.files import write_private
 from tacit.running.deployment.server import Coordinator
 from tacit.running.joining.coordinator import admit as admit_site
@@ -84,7 +84,7 @@ def check_name(name: str) -> None:
 )
 @click.option(
     "--unit",
-    type=click.Choice(UNITS),
+    type=click.Choice(units.UNITS),
     help="The unit of the party's scores, or in which the plan's protocol takes scores. By default "
     "probability.",
 )

@@ -16,7 +16,7 @@ import click
 from tacit.cli.federation.shared import read_letter, show_rows, stoppable, teller, verbose_option
 from tacit.cli.federation.templates import party_text
 from tacit.cli.shell import complain, show
-from tacit.data.units import UNITS
+from tacit.data import units
 from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.node import follow, start_node, wait_connected
 from tacit.running.deployment.preview import (
@@ -59,7 +59,7 @@ Examples:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file of the site's records; records.csv in FOLDER by default.",
 )
-@click.option("--unit", type=click.Choice(UNITS), help="The unit of the scores in it.")
+@click.option("--unit", type=click.Choice(units.UNITS), help="The unit of the scores in it.")
 def accept(invitation: Path, folder: Path | None, records: Path | None, unit: str | None) -> None:
     """Make a site's folder and keys from INVITATION, and the answer that goes back.
 

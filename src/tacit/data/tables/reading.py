@@ -1,4 +1,4 @@
-"""Reading clients from CSV and Parquet files and from data frames, through Arrow."""
+"""Reading clients from CSV and Parquet files, through Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Randomised response on labels, on one of k symbols by Hadamard rows, and to several questions about one value.
+"""Randomised response: on labels, on one of k symbols, and on a row's questions about one value.
 
 The Walsh-Hadamard matrix ``H[j, v] = (-1)**popcount(j & v)``: its entries and its transform.
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.curves import cell_area, density_correction
 from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
@@ -192,7 +192,7 @@ class DPAUCDeclarations(Declarations):
         """The area of the counts in cells, with what cells hide."""
         protocol: Any = self
         pooled = pooled_cells(protocol.on_scale(clients), protocol.edges)
-        return float(cell_area(*pooled)) + float(density_correction(*pooled))
+        return float(curves.cell_area(*pooled)) + float(curves.density_correction(*pooled))
 
 
 def pooled_cells(placed: Clients, edges: Floats) -> tuple[Floats, Floats]:

@@ -20,9 +20,9 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.curves import HIDDEN_TIES, cell_area, lone_crowd_variance
 from tacit.protocols.dpauc.looks import Cells, Counts, left_variance
 from tacit.protocols.dpauc.steps import BothRounds
 from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
@@ -211,7 +211,7 @@ def _bias(cells: Floats, sizes: Floats, noise: CellNoise) -> Floats:
     """
     functions = (np.cumsum(cells, axis=-1) - cells / 2) / np.maximum(sizes, 1.0)[..., np.newaxis]
     middle = functions.mean(axis=-1)
-    area = cell_area(cells[..., 0, :], cells[..., 1, :])
+    area = curves.cell_area(cells[..., 0, :], cells[..., 1, :])
     relative = noise.total / np.maximum(sizes, 1.0) ** 2
     by_positives = relative[..., 0] * (middle[..., 1] - area)
     return np.asarray(by_positives + relative[..., 1] * (1 - middle[..., 0] - area))
@@ -237,7 +237,7 @@ def hidden_variance(
     variance : of the AUC by noise, shape (...).
     in_equal : ``hidden_in_equal`` of these cells, where it is already known.
     """
-    ties = 0.0 if place.parts_ties else HIDDEN_TIES**2
+    ties = 0.0 if place.parts_ties else curves.HIDDEN_TIES**2
     if not place.published:
         return np.asarray((hidden_in_equal(cells) if in_equal is None else in_equal) + ties)
     error, single = math.sqrt(float(noise.cells[0])), place.single
@@ -261,7 +261,7 @@ def hidden_in_equal(cells: Floats) -> Floats:
     totals = np.maximum(cells.sum(axis=-1).prod(axis=-1), 1.0)
     twice, four = (np.abs(_product_of_changes(cells, times)) for times in (2, 4))
     ratio = np.clip(twice / np.maximum(four, 1e-300), LEAST_RATIO, 1.0)
-    crowds = lone_crowd_variance(cells[..., 0, :], cells[..., 1, :])
+    crowds = curves.lone_crowd_variance(cells[..., 0, :], cells[..., 1, :])
     return np.asarray(pairs / totals**2 + (twice * ratio) ** 2 + crowds)
 
 

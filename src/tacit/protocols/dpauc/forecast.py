@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
-from tacit.metrics.curves import cell_area, density_correction
 from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
@@ -59,7 +59,7 @@ def cells_forecast(
 ) -> forecast.Forecast:
     """The error of the area of expected positives and negatives in cells with this noise."""
     variance_of = independent_variance if adjacency != "label" else exchange_variance
-    value = float(cell_area(*cells) + density_correction(*cells))
+    value = float(curves.cell_area(*cells) + curves.density_correction(*cells))
     return forecast.Forecast(
         math.sqrt(float(variance_of(*cells, noise)) + forecast.placement(cells, corrected=True)),
         value - shape.auc,

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
-from tacit.metrics.curves import cell_influences
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.trees.levels import CellNoise, Levels
@@ -169,7 +169,7 @@ def left_variance(counts: Floats, noise: CellNoise, place: Cells | None = None) 
     place : of the cells; between published knots, noise moves crowds of one score too.
     """
     sizes = np.maximum(counts.sum(axis=-1), 1.0)
-    by_class = cell_influences(counts[0], counts[1])
+    by_class = curves.cell_influences(counts[0], counts[1])
     relative = sum(
         noise.total / size**2 * float(noise.variance_of(np.nan_to_num(each)))
         for size, each in zip(sizes, by_class, strict=True)

@@ -17,7 +17,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.declarations.trust import Each
 from tacit.protocol.one_count import OneCount
@@ -72,7 +72,6 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
         if self.thresholds is None and self.adjacency == "label":
             object.__setattr__(self, "thresholds", THRESHOLDS)
         if self.thresholds is not None and not 2 <= self.thresholds <= 2**20:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.curves import cell_influences
 from tacit.privacy.cost import Adjacency
+from tacit.protocol import releases
 from tacit.protocol.conversation import MAX_RECORDS, Conversation, Query, Reply
-from tacit.protocol.releases import Sums, ask
 from tacit.protocols.dpauc import steps
 from tacit.protocols.dpauc.choices import outlook_of
 from tacit.protocols.dpauc.estimate import result_from_looks
@@ -115,7 +115,7 @@ def rounds(protocol: DPAUC, clients: int) -> Conversation:
     """Noisy counts up, in one round or several looks; then, in two rounds, numbers up."""
     if protocol.asks_again:
         return (yield from _two_rounds(protocol, clients))
-    sums = yield from ask(steps.noisy_histograms, protocol, clients)
+    sums = yield from releases.ask(steps.noisy_histograms, protocol, clients)
     return _from_histogram(protocol, sums, protocol.levels, protocol.edge_scores)
 
 
@@ -149,9 +149,9 @@ def _closed(protocol: DPAUC, part: float, clients: int) -> Conversation:
 
 def _asked(
     protocol: DPAUC, clients: int, part: float, place: Cells
-) -> Generator[Query, Reply, Sums]:
+) -> Generator[Query, Reply, releases.Sums]:
     broadcast = {steps.PART: part, steps.CELLS: place.count, **place.fields}
-    return (yield from ask(steps.noisy_looks, protocol, clients, broadcast))
+    return (yield from releases.ask(steps.noisy_looks, protocol, clients, broadcast))
 
 
 def _look(
@@ -186,7 +186,9 @@ def _number(
     return steps.both_rounds(fields, sums, epsilon, Adjacency(protocol.adjacency), KNOTS in sent)
 
 
-def _from_histogram(protocol: DPAUC, sums: Sums, levels: Levels, edges: Floats) -> ServerResult:
+def _from_histogram(
+    protocol: DPAUC, sums: releases.Sums, levels: Levels, edges: Floats
+) -> ServerResult:
     """The area of the consistent cells, whose lower edges are these scores."""
     check_counts(sums.reply, _largest_scale(protocol, levels))
     clients = sums.answered
@@ -200,7 +202,7 @@ def _from_histogram(protocol: DPAUC, sums: Sums, levels: Levels, edges: Floats) 
     result = result_from_cells(
         edges, (positives, negatives), variance, drawn, protocol.scale == EVEN
     )
-    influences = tuple(map(np.nan_to_num, cell_influences(positives, negatives)))
+    influences = tuple(map(np.nan_to_num, curves.cell_influences(positives, negatives)))
     normal = np.asarray(result.approximation_error)
     law = levels.law(influences, clients, protocol.record_distance, normal)
     result = replace(result, law=law)
@@ -209,7 +211,7 @@ def _from_histogram(protocol: DPAUC, sums: Sums, levels: Levels, edges: Floats) 
     return replace(result, sites=_sites(protocol, sums.by_client(), levels, edges))
 
 
-def _sites(protocol: DPAUC, sums: Sums, levels: Levels, edges: Floats) -> Sites:
+def _sites(protocol: DPAUC, sums: releases.Sums, levels: Levels, edges: Floats) -> Sites:
     """The figures of every client, from the noisy counts that it sent."""
     noise = levels.noise(1, protocol.record_distance)
     cells = noise.reconciled(sums["cells"], sums["groups"] if levels.groups else np.zeros(0))

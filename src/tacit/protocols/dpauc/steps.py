@@ -31,8 +31,8 @@ from tacit.metrics.cells.score_distribution import (
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.releases import Fields, Released, release
 from tacit.protocols.dpauc.looks import NUMBER_PARTS, number_variance
 from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.cells import KNOTS, placed_on, published_scale, true_cell_counts
@@ -211,14 +211,14 @@ def both_rounds(
     return BothRounds(influences.area + total * unit, variance * unit**2, sums.shape[-1])
 
 
-def _fields(settings: DPAUC, levels: Levels) -> Fields:
+def _fields(settings: DPAUC, levels: Levels) -> releases.Fields:
     """The counts of both levels; at label adjacency those of positives, and public records."""
     labelled, moved = settings.adjacency == "label", int(settings.record_distance)
     classes = () if labelled else (2,)
-    fields = {"cells": Released((*classes, levels.cells), moved, levels.cell_epsilon)}
+    fields = {"cells": releases.Released((*classes, levels.cells), moved, levels.cell_epsilon)}
     if levels.groups:
-        fields["groups"] = Released((*classes, levels.groups), moved, levels.group_epsilon)
-    return fields | {"records": Released((levels.cells,), 0)} if labelled else fields
+        fields["groups"] = releases.Released((*classes, levels.groups), moved, levels.group_epsilon)
+    return fields | {"records": releases.Released((levels.cells,), 0)} if labelled else fields
 
 
 def _counts(
@@ -233,7 +233,7 @@ def _counts(
     return counts
 
 
-@release(lambda query: _fields(query.protocol, query.protocol.levels))
+@releases.release(lambda query: _fields(query.protocol, query.protocol.levels))
 def noisy_histograms(clients: Clients, query: Query) -> dict[str, NDArray[np.int64]]:
     """Send the numbers of positives and negatives in cells and groups of cells, with noise.
 
@@ -255,7 +255,7 @@ def _look_levels(query: Query) -> Levels:
     return settings.levels_for(agreed_part(query, settings.look_menu), agreed_cells(query))
 
 
-@release(lambda query: _fields(query.protocol, _look_levels(query)))
+@releases.release(lambda query: _fields(query.protocol, _look_levels(query)))
 def noisy_looks(clients: Clients, query: Query) -> dict[str, NDArray[np.int64]]:
     """Send a histogram as ``noisy_histograms`` does, for a part of epsilon.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics.curves import cell_area
+from tacit.metrics import curves
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
@@ -157,7 +157,7 @@ class HiddenDeclarations(Declarations):
         areas = []
         for each in self.problems(clients):
             positives, records = cell_counts(each, protocol.threshold_scores, each.labels)
-            areas.append(float(cell_area(positives.sum(-1), (records - positives).sum(-1))))
+            areas.append(float(curves.cell_area(positives.sum(-1), (records - positives).sum(-1))))
         return float(np.mean(areas))
 
     def problems(self, clients: Clients) -> Iterable[Clients]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from tacit.crypto.homomorphic import keys
-from tacit.metrics.curves import cell_area
+from tacit.metrics import curves
 from tacit.protocol import fields
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations import traffic
@@ -42,7 +42,7 @@ def hidden_forecast(protocol: HiddenAUC, scenario: Scenario, shape: Shape) -> Fo
     certain range, ``sum p n / (2 P N)`` on either side.
     """
     cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
-    return Forecast(math.sqrt(placement(cells)), float(cell_area(*cells)) - shape.auc)
+    return Forecast(math.sqrt(placement(cells)), float(curves.cell_area(*cells)) - shape.auc)
 
 
 def _of_noisy_sums(protocol: EncryptedAUC, scenario: Scenario, shape: Shape) -> Forecast:

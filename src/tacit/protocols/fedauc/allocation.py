@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
-from tacit.metrics.errors import ErrorLaw
+from tacit.metrics import errors
 from tacit.privacy.local.response import response_variance
 from tacit.protocols.shared.rank_noise import RankNoise
 
@@ -233,7 +233,7 @@ def numerator_law(
     allocation: Allocation,
     centre: Floats,
     pairs: Floats,
-) -> ErrorLaw | None:
+) -> errors.ErrorLaw | None:
     """The law of the numerators' summed noise over ``P N``; None unless all of it is staircases.
 
     A client's residual counts half, in doubled ranks, and its count ``pivot - centre``, as in
@@ -253,7 +253,7 @@ def numerator_law(
     counts = noise.stairs(count, 1, fraction)
     if residuals is None or counts is None:
         return None
-    return ErrorLaw((residuals, counts))
+    return errors.ErrorLaw((residuals, counts))
 
 
 def doubled_sensitivity(

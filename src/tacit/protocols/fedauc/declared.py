@@ -1,8 +1,4 @@
-"""What FedAUC declares for audits, reports and laws.
-
-Who sees what when a run measures the AUC from noisy rank sums. Who may see what in an evaluation by
-ranks, beside the trusts of all protocols.
-"""
+"""What FedAUC declares for audits, reports and laws; who sees what; and its trust ``HiddenRanks``."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.scales import ScaleDifference, clients_apart
-from tacit.metrics.errors import ErrorLaw
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.metrics import errors
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
 from tacit.protocol.declarations.trust import Each, Local, SecureSum, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
@@ -100,7 +100,7 @@ def divided_by_influence(
     if fraction:
         first = RankNoise(whole.mechanism, fraction * whole.epsilon, fraction * whole.delta)
         allocation = adaptive_allocation(geometry, first)
-        sums = yield from noisy_sums(protocol, ranks, geometry, first, allocation)
+        sums = yield from asked_sums(protocol, ranks, geometry, first, allocation)
         positives, area = area_of_sums(geometry.records, *sums)
         prior = prior_from(geometry, first, allocation, positives, np.nan_to_num(area, nan=0.5))
     noise = RankNoise(
@@ -109,7 +109,7 @@ def divided_by_influence(
     return noise, influence_allocation(geometry, noise, prior)
 
 
-def noisy_sums(
+def asked_sums(
     protocol: Any,
     ranks: Ragged[np.int64],
     geometry: RankGeometry,
@@ -145,7 +145,7 @@ def result_of_sums(
     positives, value = area_of_sums(geometry.records, *sums)
     pairs, centre = _pairs_and_centre(geometry.records, positives, value)
     numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
-    law: ErrorLaw | None = None
+    law: errors.ErrorLaw | None = None
     if geometry.sizes.size <= FEW_CLIENTS:
         law = numerator_law(geometry, noise, allocation, centre, pairs)
     variances = numerator.sum(axis=-1), count.sum(axis=-1)
@@ -197,7 +197,6 @@ class FedAUC(FedAUCDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
         if isinstance(self.trust, SecureSum) and self.trust.dropouts:
             raise ValueError(
                 "a sum of ranks needs every client that was ranked: dropouts must be 0, "
@@ -262,5 +261,5 @@ class FedAUC(FedAUCDeclarations, Protocol):
         noise, allocation = self.rank_noise, all_respond(geometry)
         if isinstance(self.trust, Each):
             noise, allocation = yield from divided_by_influence(self, ranks, geometry)
-        sums = yield from noisy_sums(self, ranks, geometry, noise, allocation)
+        sums = yield from asked_sums(self, ranks, geometry, noise, allocation)
         return replace(result_of_sums(geometry, noise, allocation, sums), scales=scales)

@@ -122,7 +122,7 @@ def largest_distance(ranks: Ragged[np.int64], pivot: NDArray[np.int64]) -> NDArr
 
 MAX_RECORDS = 2**40
 """Largest number of records of all clients together; the sums of their ranks have their own check
-(``sums.check_sums``)."""
+(``check_sums``)."""
 
 SLACK = 1 + 1e-9
 """Largest accepted ratio of the parts' sum to epsilon: rounding may change the last digits."""

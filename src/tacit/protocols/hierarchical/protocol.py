@@ -23,7 +23,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics import trees
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.local.response import answer_epsilon, hadamard_bits
 from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource
@@ -35,8 +35,7 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.declarations import forecast
-from tacit.protocol.declarations.audits import DELTA, AuditCase, LawTraits, cases_of
+from tacit.protocol.declarations import audits, forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
@@ -190,11 +189,12 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
     planning_module = "tacit.protocols.hierarchical.protocol"
     steps = (count_records, hadamard_reports)
     threats = staticmethod(lambda settings: ONE_ANSWER)
-    law_traits = LawTraits(inexact="answers are debiased all the same", unmeasured_loss=NO_REPORTS)
+    law_traits = audits.LawTraits(
+        inexact="answers are debiased all the same", unmeasured_loss=NO_REPORTS
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
         whole = isinstance(self.height, int | np.integer)
         if self.height is not None and not (whole and 1 <= self.height <= MAX_HEIGHT):
             raise ValueError(
@@ -291,9 +291,11 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
         return self.report_noise(height).record_variances[-1] > pure.record_variances[-1]
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """One answer a record, and one on every level."""
-        return cases_of(cls.name, {}, {"height": 2, "levels": str(EveryLevel(DELTA))}, apart=True)
+        return audits.cases_of(
+            cls.name, {}, {"height": 2, "levels": str(EveryLevel(audits.DELTA))}, apart=True
+        )
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics import trees
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.curves import cell_area
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
@@ -221,7 +220,7 @@ class HistogramDeclarations(Declarations):
             both = leaves.reshape(2, -1)
             depth = best_depth(both, noise, crowding(both, protocol.score_axis))
         cells = leaves.reshape(2, 1 << depth, -1).sum(axis=-1)
-        return float(cell_area(*cells) + within_cells(cells[0], cells[1], noise))
+        return float(curves.cell_area(*cells) + within_cells(cells[0], cells[1], noise))
 
 
 def _trust_in(settings: Mapping[str, Any]) -> Trust:

@@ -13,7 +13,7 @@ from tacit.arrays import Floats
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
 from tacit.privacy.local.unary import unary_variance
-from tacit.protocol import fields
+from tacit.protocol import fields, values
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.declarations import traffic
 from tacit.protocol.declarations.forecast import (
@@ -27,7 +27,6 @@ from tacit.protocol.declarations.forecast import (
 )
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
-from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
@@ -226,7 +225,7 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[traff
     while True:
         reply = _expected_sum(query, counts, scenario.clients)
         sent = fields.bytes_sent(reply, query, 1)
-        rounds.append(traffic.Round(float(sent[0]), len(encode_query(query))))
+        rounds.append(traffic.Round(float(sent[0]), len(values.encode_query(query))))
         try:
             query = conversation.send(reply)
         except StopIteration:

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics import trees
-from tacit.metrics.curves import cell_influences
+from tacit.metrics import curves, trees
 from tacit.privacy.local import unary
 from tacit.privacy.mechanisms.response import Bits, flip_probability
 from tacit.protocol.conversation import Query, Reply
@@ -310,7 +309,7 @@ class UnaryDevices(ReportsByInput):
         reply, height = CountedReports(counts[-1]), steps.agreed_height(query)
         leaves, noise = local_tree(self._protocol.known_epsilon, reply, height)
         cells = leaves.reshape(2, -1)
-        area_weights = np.nan_to_num(np.concatenate(cell_influences(*cells)))
+        area_weights = np.nan_to_num(np.concatenate(curves.cell_influences(*cells)))
         by_level = trees.observation_weights(area_weights, noise.weighting)
         total, changes = self.reported(query, counts[-1]), [0.0]
         for level in range(steps.FIRST_CELLS, len(by_level)):

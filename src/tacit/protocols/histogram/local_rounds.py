@@ -17,7 +17,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.local.bounded import SlidingWindow
+from tacit.privacy.local import bounded
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import devices
@@ -147,10 +147,10 @@ def position_cells(clients: Clients, protocol: Any) -> Integers:
     return np.minimum((positions * POSITION_CELLS).astype(np.int64), POSITION_CELLS - 1)
 
 
-def position_window(epsilon: float) -> SlidingWindow:
+def position_window(epsilon: float) -> bounded.SlidingWindow:
     """How a record reports its position."""
     width = max(1, round(POSITION_CELLS / 2 * math.exp(-epsilon / 2)))
-    return SlidingWindow(epsilon, POSITION_CELLS, width)
+    return bounded.SlidingWindow(epsilon, POSITION_CELLS, width)
 
 
 def early_slots(epsilon: float, records: int) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN, ScoreScale
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step
 from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, trust_setting
@@ -190,10 +190,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         word, allowed = str(self.trust), _adjacencies(self.trust)
         if isinstance(self.trust, ExactSum) and self.epsilon is not None:
             raise ValueError(f"{word} takes no epsilon, got {self.epsilon}")
-        if not isinstance(self.trust, ExactSum):
-            if self.epsilon is None:
-                raise ValueError(f"{word} needs an epsilon")
-            check_budget(self.epsilon)
+        if not isinstance(self.trust, ExactSum) and self.epsilon is None:
+            raise ValueError(f"{word} needs an epsilon")
         if self.height is not None and not 1 <= self.height <= MAX_HEIGHT:
             raise ValueError(f"height must be from 1 to {MAX_HEIGHT}, got {self.height}")
         if self.adjacency is None and self.epsilon is not None:

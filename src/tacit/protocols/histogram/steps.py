@@ -14,9 +14,8 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol import devices
+from tacit.protocol import devices, releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.releases import Released, release
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.shared.cells import (
@@ -70,15 +69,15 @@ def agreed_height(query: Query) -> int:
     return int(agreed)
 
 
-def tree_fields(protocol: Any, height: int) -> dict[str, Released]:
+def tree_fields(protocol: Any, height: int) -> dict[str, releases.Released]:
     """The counts of a summed tree's levels, of which a neighbour changes ``distance`` by one."""
     return {
-        level_name(level): Released((1 << level,), protocol.distance, part)
+        level_name(level): releases.Released((1 << level,), protocol.distance, part)
         for level, part in protocol.level_parts(height).items()
     }
 
 
-@release(lambda query: tree_fields(query.protocol, agreed_height(query)))
+@releases.release(lambda query: tree_fields(query.protocol, agreed_height(query)))
 def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the tree of both classes' counts.
 

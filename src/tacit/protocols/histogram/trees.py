@@ -20,14 +20,14 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
+from tacit.protocol import releases
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.releases import Fields, Released, Sums, release
 from tacit.protocols.histogram.local_rounds import placed_knots
 from tacit.protocols.histogram.steps import FIRST_CELLS, level_name, set_bits
 from tacit.protocols.shared.cells import even_cell_counts
 
 
-def tree_noise(fields: Fields, height: int, noises: float = 1.0) -> TreeNoise:
+def tree_noise(fields: releases.Fields, height: int, noises: float = 1.0) -> TreeNoise:
     """The errors of a summed tree, with this multiple of the noise that the guarantee needs."""
     variances = np.full(height + 2, np.inf)
     for level in range(height + 2):
@@ -36,7 +36,7 @@ def tree_noise(fields: Fields, height: int, noises: float = 1.0) -> TreeNoise:
     return TreeNoise(variances)
 
 
-def summed_tree(sums: Sums, height: int) -> tuple[Floats, TreeNoise]:
+def summed_tree(sums: releases.Sums, height: int) -> tuple[Floats, TreeNoise]:
     """The consistent leaves of the summed trees, and their noise."""
     noise = tree_noise(sums.fields, height, float(sums.noises))
     levels = [sums.sums.get(level_name(level)) for level in range(height + 2)]
@@ -108,13 +108,13 @@ FIXED_PART = 0.02
 """Part of the cells that lies evenly on the protocol's scale, whatever the counts say."""
 
 
-def placing_field(protocol: Any) -> Released:
+def placing_field(protocol: Any) -> releases.Released:
     """The first count, of which a neighbour changes ``distance`` numbers by one."""
     part = protocol.known_epsilon * PLACING_FRACTION
-    return Released((2 * PLACING_CELLS,), protocol.distance, part)
+    return releases.Released((2 * PLACING_CELLS,), protocol.distance, part)
 
 
-@release(lambda query: {"cells": placing_field(query.protocol)})
+@releases.release(lambda query: {"cells": placing_field(query.protocol)})
 def placing_counts(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send both classes' counts in the cells of the protocol's scale.
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics import trees
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.metrics.curves import lone_crowd_variance
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.multiclass.second_round import (
@@ -164,7 +163,9 @@ def _hidden_variance(fields: Mapping[str, Floats], first: FirstRound) -> Floats:
         clear.append(np.maximum(cell_counts - CLEAR_ERRORS * error, 0.0))
     pairs = np.prod(fields[SIZES], axis=-1)
     placed = np.sum(counts[0] * counts[1], axis=-1) / 12 / pairs**2
-    crowds = lone_crowd_variance(*clear) * np.prod([c.sum(axis=-1) for c in clear], axis=0) ** 2
+    crowds = (
+        curves.lone_crowd_variance(*clear) * np.prod([c.sum(axis=-1) for c in clear], axis=0) ** 2
+    )
     return np.asarray(placed + crowds / pairs**2)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data.units import PROBABILITY
+from tacit.data import units
 from tacit.metrics import calibration
 from tacit.metrics.cells.binning import Buckets, bucket_means
 from tacit.protocols.shared.trees.forests import Areas, Forest, area_variance
@@ -127,7 +127,7 @@ def _part(made: ClassForests, number: int, name: str, axis: ScoreAxis) -> Part:
     if size <= 0 or is_class_too_small(size, error):
         return Part(name, positives, negatives, {}, class_too_small(size, error))
     figures = {"AUC": _auc(made, number), "top-1 recall": _recall(made, number)}
-    if axis.unit == PROBABILITY:
+    if axis.unit == units.PROBABILITY:
         figures |= _calibration(made, number, axis)
     return Part(name, positives, negatives, figures)
 

@@ -47,11 +47,11 @@ from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Step
 from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Local, SecureSum, Trust
-from tacit.protocol.releases import ask
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.multiclass import second_round
 from tacit.protocols.multiclass.both_rounds import refined
@@ -180,10 +180,12 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         """The forest up; with a second round what follows from it down, and a number a class up."""
         if not self.number_part:
             return (yield from super().conversation(clients))
-        first = yield from ask(count_forest, self, clients)
+        first = yield from releases.ask(count_forest, self, clients)
         forests = self.forests_of(first)
         fields = second_round.published(self._first_round(forests))
-        second = yield from ask(second_round.summed_class_influences, self, clients, fields)
+        second = yield from releases.ask(
+            second_round.summed_class_influences, self, clients, fields
+        )
         check_the_same_number(first.answered, second.answered)
         return self._refined(forests, fields, second["sums"], float(second.noises))
 

@@ -46,8 +46,8 @@ from tacit.metrics.cells.score_distribution import (
 )
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol import releases
 from tacit.protocol.conversation import Query
-from tacit.protocol.releases import Released, release
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences, units_for, whole_units
 from tacit.protocols.shared.trees.forests import Forest, area_depth
@@ -277,14 +277,14 @@ def agreed_influences(query: Query) -> ClassInfluences:
     return ClassInfluences.of(fields)
 
 
-def _fields(query: Query) -> dict[str, Released]:
+def _fields(query: Query) -> dict[str, releases.Released]:
     """The sums of all classes, in units of which a neighbour moves them by so many together."""
     settings, epsilon = query.protocol, query.protocol.number_cost.epsilon
     units = number_units(epsilon, len(settings.classes))
-    return {"sums": Released((len(settings.classes),), units, epsilon, units)}
+    return {"sums": releases.Released((len(settings.classes),), units, epsilon, units)}
 
 
-@release(_fields)
+@releases.release(_fields)
 def summed_class_influences(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the sums of the records' influences on every class's AUC, with this batch's noise.
 

@@ -19,7 +19,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
@@ -205,7 +205,6 @@ class PairedUStatistic(PairedDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
         object.__setattr__(self, "figure", KERNELS[self.function].figure)
         self._check_noise()
         count = self.pairs_a_record

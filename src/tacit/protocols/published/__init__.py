@@ -1,1 +1,1 @@
-"""Protocols as their papers give them, each named after its authors and year."""
+"""Protocols as their papers give them: a module or package for each paper's form."""

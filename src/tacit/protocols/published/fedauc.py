@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.protocol.conversation import Conversation, Protocol
@@ -204,7 +204,6 @@ class PublishedFedAUC(Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
         if isinstance(self.mechanism, Gaussian):
             gaussian_delta(self.epsilon, self.mechanism.delta * FIRST_ROUND_FRACTIONS[1], PAIR)
 
@@ -243,7 +242,7 @@ class PublishedFedAUC(Protocol):
             allocation = orthogonal_allocation(geometry, chosen.beta)
         else:
             allocation = adaptive_allocation(geometry, noise)
-        sums = yield from protocol.noisy_sums(self, ranks, geometry, noise, allocation, largest)
+        sums = yield from protocol.asked_sums(self, ranks, geometry, noise, allocation, largest)
         return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
 
     @classmethod
@@ -342,10 +341,6 @@ class PublishedResponseAUC(Protocol):
     state_types = (Flipped,)
     threats = staticmethod(lambda settings: FLIPPED_LABELS)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_budget(self.epsilon)
-
     @property
     def rank_noise(self) -> RankNoise:
         """Randomised response at the whole budget."""
@@ -365,7 +360,7 @@ class PublishedResponseAUC(Protocol):
         ranks, scales = yield from protocol.ranked_scores(self)
         geometry = RankGeometry.of(ranks)
         noise, allocation = self.rank_noise, all_respond(geometry)
-        sums = yield from protocol.noisy_sums(self, ranks, geometry, noise, allocation)
+        sums = yield from protocol.asked_sums(self, ranks, geometry, noise, allocation)
         return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
 
     @classmethod

@@ -31,7 +31,6 @@ from tacit.data.errors import DataError
 from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import shared_laplace_epsilon
-from tacit.protocol.conversation import Reply
 
 PUBLISHED = ("positives_below", "negatives_below", "class_sizes")
 """Fields of the query: the part of each class below every inner edge, and (P, N)."""
@@ -248,21 +247,6 @@ def whole_units(total: Integers, sensitivity: Integers | int, units: int) -> Int
     whole, rest = np.divmod(total, sensitivity)
     # floor(x + 1/2) of x = rest units / sensitivity, in whole numbers
     return np.asarray(whole * units + (2 * rest * units + sensitivity) // (2 * sensitivity))
-
-
-def answered_clients(reply: Reply, planned: int) -> int:
-    """How many clients a sum says that it is over; each adds one to its field ``clients``.
-
-    A client may add another number. So this is refused where it cannot be true.
-
-    Raises
-    ------
-    DataError : for a number that is not from 1 to ``planned``.
-    """
-    answered = int(np.asarray(reply["clients"]))
-    if not 1 <= answered <= planned:
-        raise DataError(f"a sum must be over 1 to {planned} clients, got {answered}")
-    return answered
 
 
 def noise_fraction(batch: int, planned: int, dropouts: float) -> Fraction:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.errors import StaircaseDraws
+from tacit.metrics import errors
 from tacit.privacy.cost import Adjacency, Cost, check_epsilon
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, Staircase
@@ -59,9 +59,6 @@ KINDS: dict[str, type[SumMechanism | RandomisedResponse]] = {
 
 PURE_MECHANISMS = tuple(name for name, kind in SUM_MECHANISMS.items() if not kind.needs_delta)
 MECHANISMS = tuple(KINDS)
-
-SPELLINGS = {"rr": RESPONSE, "randomized-response": RESPONSE}
-"""Other spellings of mechanisms."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,7 @@ class RankNoise:
 
     def stairs(
         self, weights: Floats, sensitivity: Numbers | int, fraction: ArrayLike
-    ) -> StaircaseDraws | None:
+    ) -> errors.StaircaseDraws | None:
         """The law of a weighted sum of noises of one number each; None for another mechanism.
 
         Parameters
@@ -142,7 +139,7 @@ class RankNoise:
         width = np.maximum(np.asarray(sensitivity, dtype=np.int64), 1)
         epsilon = np.maximum(np.asarray(fraction, dtype=np.float64), LEAST_FRACTION) * self.epsilon
         width, epsilon = (np.broadcast_to(each, weights.shape).copy() for each in (width, epsilon))
-        return StaircaseDraws(weights, width, staircase_inner_width(width, epsilon), epsilon)
+        return errors.StaircaseDraws(weights, width, staircase_inner_width(width, epsilon), epsilon)
 
     def count_variance(self, fraction: ArrayLike) -> Floats:
         """The variance of the count's noise."""

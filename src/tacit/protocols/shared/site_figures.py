@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.units import LOG_ODDS, PROBABILITY
+from tacit.data import units
 from tacit.metrics import logistic
 from tacit.metrics.sites import LEAST_SITES
 from tacit.results.curves.score_axis import ScoreAxis
@@ -75,7 +75,7 @@ def _figures(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> tuple
         for index in range(len(reasons))
     ]
     figures = [SiteFigure.of("AUC", "log-odds", aucs, reasons)]
-    if axis.unit in (PROBABILITY, LOG_ODDS):
+    if axis.unit in (units.PROBABILITY, units.LOG_ODDS):
         figures += _calibrations(cells, axis, reasons)
     return tuple(figures)
 
@@ -92,7 +92,7 @@ def _too_small(result: ServerResult) -> list[str]:
 
 def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> list[SiteFigure]:
     middles = axis.middles(cells.positives.shape[-1])
-    odds = scipy.special.logit(middles) if axis.unit == PROBABILITY else middles
+    odds = scipy.special.logit(middles) if axis.unit == units.PROBABILITY else middles
     lines = [
         None if reason else logistic.calibration_line(odds, positives, negatives, cells.variance)
         for reason, positives, negatives in zip(

@@ -27,7 +27,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.local.bounded import PointMasses, SlidingWindow, tailored_report
+from tacit.privacy.local import bounded
 from tacit.protocol import devices
 from tacit.protocol.conversation import Field, Reply
 from tacit.protocols.shared.reports.turns import SLOTS, Bits, ragged_of
@@ -100,7 +100,7 @@ class FirstRound:
     private_labels: bool
 
     @property
-    def window(self) -> SlidingWindow:
+    def window(self) -> bounded.SlidingWindow:
         """The window over the cells, of ``CELLS / 2 * exp(-epsilon / 2)`` outputs.
 
         That is half the width of the piecewise mechanism, which suits the mean of uniform scores;
@@ -108,7 +108,7 @@ class FirstRound:
         at most 1.5 times the least of all widths for epsilon from 0.5 to 5. Windows of different
         classes do not overlap.
         """
-        return SlidingWindow(self.epsilon, int(self.inputs[-1]) + 1, self._width)
+        return bounded.SlidingWindow(self.epsilon, int(self.inputs[-1]) + 1, self._width)
 
     def inputs_of(self, clients: Clients) -> Integers:
         """The window's input for each record, shape (M,), from positions for scores."""
@@ -199,8 +199,8 @@ def first_round_slots(epsilon: float, records: int, private_labels: bool) -> int
 def report_variance(epsilon: float) -> float:
     """The variance of one report of the second round for numbers uniform on [0, 1]."""
     points = (np.arange(CELLS) + 0.5) / CELLS
-    even = PointMasses(points, np.full(CELLS, 1 / CELLS))
-    return tailored_report(epsilon, even).variance(even) + even.variance
+    even = bounded.PointMasses(points, np.full(CELLS, 1 / CELLS))
+    return bounded.tailored_report(epsilon, even).variance(even) + even.variance
 
 
 def _from_zero(masses: Floats) -> Floats:

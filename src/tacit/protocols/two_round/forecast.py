@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.privacy.local.bounded import GridReport
+from tacit.privacy.local import bounded
 from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
@@ -162,7 +162,7 @@ class Prepared:
     class_error : the standard error of the number of positives, by the first round.
     """
 
-    report: GridReport
+    report: bounded.GridReport
     first_round_error: float
     class_error: float
 
@@ -184,12 +184,12 @@ def prepared(setting: Setting, shape: Shape) -> Prepared:
 
 
 @lru_cache(maxsize=64)
-def best_report(setting: Setting, shape: Shape) -> GridReport:
+def best_report(setting: Setting, shape: Shape) -> bounded.GridReport:
     """The second round's mechanism; the number of records hardly matters to it."""
     return setting.influence(shape).report
 
 
-def second_round_variance(influence: Influence, report: GridReport) -> float:
+def second_round_variance(influence: Influence, report: bounded.GridReport) -> float:
     """The variance that ``Influence.conclude`` states, for a report that was chosen before."""
     whole, reporting = influence.sizes
     if not reporting.all():

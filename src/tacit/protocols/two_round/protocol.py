@@ -22,8 +22,8 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.local.bounded import GridReport
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.local import bounded
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
@@ -152,7 +152,7 @@ def report_influences(
     labels = clients.labels[reporting]
 
     def answers(knots: Floats, grid: Floats, width: int) -> Integers:
-        report = GridReport(query.protocol.epsilon, grid, width)
+        report = bounded.GridReport(query.protocol.epsilon, grid, width)
         return report.answers(second_round.reported_numbers(positions, labels, knots), noise)
 
     published = [query.broadcast[name] for name in ("knots", "grid", "width")]
@@ -207,10 +207,6 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
     law_traits = audits.LawTraits(
         inexact="reports are debiased all the same", unmeasured_loss=NO_REPORTS
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_budget(self.epsilon)
 
     @property
     def guarantee(self) -> Cost:

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.data import units
 from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
-from tacit.data.units import PERCENT, REAL
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
@@ -173,7 +173,6 @@ class UStatistic(ReportDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
         object.__setattr__(self, "figure", self.pair_kernel.figure)
         symbols = self.space(MIN_BINS).symbols
         if not 2 <= symbols <= MAX_SYMBOLS:
@@ -208,11 +207,11 @@ class UStatistic(ReportDeclarations, Protocol):
     def unit(self) -> str:
         """The unit in which values are taken."""
         scale = self.values_axis.scale
-        return REAL if scale == EVEN and self.score_range != UNIT else UNIT_OF[scale]
+        return units.REAL if scale == EVEN and self.score_range != UNIT else UNIT_OF[scale]
 
     def for_unit(self, unit: str) -> UStatistic:
         """The same with the scale of a unit, where the kernel does not depend on distances."""
-        scaled = self.function if unit in (self.unit, PERCENT) else self.function.scaled(unit)
+        scaled = self.function if unit in (self.unit, units.PERCENT) else self.function.scaled(unit)
         return self if scaled == self.kernel else replace(self, kernel=cast(Any, scaled))
 
     def fitted(self, clients: Clients) -> Clients:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.data.units import PROBABILITY, REAL, check_unit
+from tacit.data import units
 from tacit.metrics.calibration import (
     bayesian_binning,
     histogram_binning,
@@ -70,7 +70,7 @@ class CalibrationMap:
 
     method: str
     curve: Curve
-    unit: str = PROBABILITY
+    unit: str = units.PROBABILITY
 
     def __post_init__(self) -> None:
         _check_unit(self.method, self.unit)
@@ -86,7 +86,7 @@ class CalibrationMap:
         cells: binning.ScoreCells,
         method: str,
         buckets: int | None = None,
-        unit: str = PROBABILITY,
+        unit: str = units.PROBABILITY,
     ) -> CalibrationMap:
         """Fit a method on counts; ``buckets`` is for ``"binning"`` alone.
 
@@ -133,7 +133,7 @@ class CalibrationMap:
         ValueError : for another shape, for a score that is not finite, and for a probability
             outside 0 and 1.
         """
-        if self.unit == PROBABILITY:
+        if self.unit == units.PROBABILITY:
             return self.curve(binning.checked_scores(scores))
         return self.curve(in_unit_interval(binning.checked_numbers(scores), self.unit))
 
@@ -143,7 +143,7 @@ class CalibrationMap:
         The unit is written where scores are no probabilities.
         """
         made: dict[str, Any] = {"schema": SCHEMA, "method": self.method, "kind": self.kind}
-        if self.unit != PROBABILITY:
+        if self.unit != units.PROBABILITY:
             made["unit"] = self.unit
         for name in _parts(self.curve):
             value = getattr(self.curve, name)
@@ -168,7 +168,7 @@ class CalibrationMap:
         if content.get("schema") != SCHEMA:
             raise ValueError(f"schema must be {SCHEMA!r}, got {content.get('schema')!r}")
         form = METHODS[_checked_method(content.get("method"))][0]
-        unit = content.pop("unit", PROBABILITY)
+        unit = content.pop("unit", units.PROBABILITY)
         expected = {"schema", "method", "kind", *_parts(form)}
         if content.keys() != expected:
             raise ValueError(f"entries must be {sorted(expected)}, got {sorted(content)}")
@@ -244,7 +244,7 @@ class Calibrator:
         cells: binning.ScoreCells,
         method: str = "bbq",
         buckets: int | None = None,
-        unit: str = PROBABILITY,
+        unit: str = units.PROBABILITY,
     ) -> Calibrator:
         """Fit on score cells, as ``from_counts`` does.
 
@@ -376,7 +376,7 @@ def _checked_method(method: Any) -> str:
 
 
 def _check_unit(method: str, unit: object) -> None:
-    if check_unit(unit) == REAL and method == "platt":
+    if units.check_unit(unit) == units.REAL and method == "platt":
         raise ValueError("method 'platt' needs probabilities or log-odds, got scores in 'real'")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics import trees
+from tacit.metrics import curves, trees
 from tacit.metrics.calibration import (
     CalibrationFigures,
     DebiasedError,
@@ -20,7 +20,6 @@ from tacit.metrics.calibration import (
     width_error,
 )
 from tacit.metrics.cells import binning
-from tacit.metrics.curves import cell_area, density_correction
 from tacit.metrics.rates import (
     RATES,
     Rate,
@@ -158,8 +157,8 @@ class Histogram:
         merged = binning.merge(
             self.counts, binning.equi_depth_starts(self.counts.sum(axis=0), buckets)
         )
-        area = cell_area(merged[0], merged[1])
-        return float(area + density_correction(merged[0], merged[1]) if density else area)
+        area = curves.cell_area(merged[0], merged[1])
+        return float(area + curves.density_correction(merged[0], merged[1]) if density else area)
 
     def certain_range(self) -> tuple[float, float]:
         """The AUCs of all placements of the records within their cells; noise adds to that.
@@ -170,7 +169,10 @@ class Histogram:
         positives, negatives = self.counts
         if min(positives.sum(), negatives.sum()) <= 0:
             return (math.nan, math.nan)
-        middle, pairs = float(cell_area(positives, negatives)), positives.sum() * negatives.sum()
+        middle, pairs = (
+            float(curves.cell_area(positives, negatives)),
+            positives.sum() * negatives.sum(),
+        )
         reach = max(float(np.sum(positives * negatives) / 2 / pairs), 0.0)
         return (middle - reach, middle + reach)
 

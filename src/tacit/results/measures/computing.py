@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.units import PROBABILITY
+from tacit.data import units
 from tacit.metrics.measures import operating_points
 from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
 from tacit.metrics.measures.smooth_calibration import smooth_calibration
@@ -94,7 +94,7 @@ def score_distribution(view: CellView) -> dict[str, Numbers]:
 
 def _inner_borders(view: CellView) -> Floats:
     """Scores that part the groups: equal widths of probabilities, else of positions."""
-    if view.axis.unit == PROBABILITY:
+    if view.axis.unit == units.PROBABILITY:
         return np.linspace(0.0, 1.0, BINS + 1)[1:-1]
     ends = operating_points.quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
     return view.scores_of(np.linspace(ends[0], ends[1], BINS - 1))

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures import operating_points
+from tacit.metrics.measures import functional, operating_points
 from tacit.metrics.measures.drift import Drift, Parts, largest_shift, population_stability
-from tacit.metrics.measures.functional import both, ratio
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Interval
 from tacit.results.measures.figures import MOST_RELATIVE_NOISE, too_few_records
@@ -79,7 +78,9 @@ def _lost_group(*releases: Parts) -> str:
 
 
 def _parts(view: CellView, members: Floats) -> Parts:
-    figure = ratio(view.counts, both(members, members), np.ones((members.shape[0], 2, 1)))
+    figure = functional.ratio(
+        view.counts, functional.both(members, members), np.ones((members.shape[0], 2, 1))
+    )
     covariance = view.noise_covariance(figure.gradient)
     return Parts(figure.value, covariance, float(view.counts.sum()))
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures import operating_points
-from tacit.metrics.measures.functional import Functional
+from tacit.metrics.measures import functional, operating_points
 from tacit.results.measures.measure import Measure, normal_measure
 from tacit.results.measures.view import CellView
 
@@ -50,7 +49,9 @@ def class_separation(view: CellView) -> Measure:
     return _measure(view, figure, int(np.argmax(figure.value)), bias, error)
 
 
-def _measure(view: CellView, figure: Functional, top: int, bias: float, error: float) -> Measure:
+def _measure(
+    view: CellView, figure: functional.Functional, top: int, bias: float, error: float
+) -> Measure:
     """The largest difference, less its bias.
 
     A threshold inside a cell may tell the classes further apart, by at most what the largest cell

@@ -10,8 +10,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics.measures import operating_points
-from tacit.metrics.measures.functional import both
+from tacit.metrics.measures import functional, operating_points
 from tacit.metrics.measures.smooth_calibration import (
     Accepted,
     Distances,
@@ -88,7 +87,7 @@ def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:
     values, vectors = np.linalg.eigh(np.linalg.inv(fitted.fit.inverse))
     coordinates = (vectors / np.sqrt(values)).T @ fitted.design
     weights = coordinates**2 * fitted.fit.fitted * (1 - fitted.fit.fitted)
-    return float(np.sqrt(view.noise_variance(both(weights, weights)).max()))
+    return float(np.sqrt(view.noise_variance(functional.both(weights, weights)).max()))
 
 
 def _distance(value: float, records: Accepted, population: Accepted, cells: float) -> Measure:

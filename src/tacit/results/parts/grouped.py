@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tacit.privacy.composition import OF_PERSON
+from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
 from tacit.results.estimate import (
     RECORDS_INTERVAL,
@@ -285,6 +285,6 @@ def _line(group: Group) -> str:
 def _spent(spent: Cost) -> str:
     line = cost_line(spent.to_dict(), "in all")
     limited = math.isfinite(spent.epsilon) and spent.adjacency is not None
-    if limited and spent.adjacency in OF_PERSON.values():
+    if limited and spent.adjacency in composition.OF_PERSON.values():
         return f"{line}: so many records of a person count over all groups together"
     return f"{line}: every record is in one group" if limited else line

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tacit.data.units import PROBABILITY
+from tacit.data import units
 from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
 from tacit.results.figure import AUC_FIGURE, Figure
@@ -296,7 +296,7 @@ def half_of(content: Mapping[str, Any]) -> float | None:
 
     None where scores state no probability. A result without a unit has probabilities.
     """
-    return HALVES.get(content.get("unit", PROBABILITY))
+    return HALVES.get(content.get("unit", units.PROBABILITY))
 
 
 def number(value: float | None) -> float:

@@ -1,6 +1,6 @@
 """Frames between a party's process and the one that started it: a header in JSON, then a body.
 
-Nothing is pickled. A body is raw bytes: named arrays (``protocol.messages``) or a signed message of
+Nothing is pickled. A body is raw bytes: named arrays (``protocol.fields``) or a signed message of
 the session.
 """
 

@@ -8,11 +8,10 @@ from typing import Any
 from tacit.crypto.errors import ReplayError, SumError
 from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.terms import new_session
-from tacit.privacy.composition import of_person, restated
+from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, cost_line, worst_case
-from tacit.protocol import fields
+from tacit.protocol import fields, releases
 from tacit.protocol.conversation import Conversation, Query, View
-from tacit.protocol.releases import conducted
 from tacit.protocol.values import named_values
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.transport import Session
@@ -122,8 +121,8 @@ class Coordinator:
         self.sent_to_others: dict[int, int] = {}
         self._agreement, self._identity = agreement, identity
         self._names = tuple(names)
-        self._conversation = conversation or conducted(agreement.protocol, len(everybody))
-        self._guarantee = of_person(agreement.protocol.guarantee, agreement.per_person)
+        self._conversation = conversation or releases.conducted(agreement.protocol, len(everybody))
+        self._guarantee = composition.of_person(agreement.protocol.guarantee, agreement.per_person)
         self._restarts = restarts
         self._round = -1
         self._has_asked_for_cost = False
@@ -343,7 +342,7 @@ def _stated(values: dict[str, Any], guarantee: Cost) -> Cost:
     if guarantee.adjacency is None:
         return UNPROTECTED
     try:
-        return restated(cost, guarantee.adjacency)
+        return composition.restated(cost, guarantee.adjacency)
     except ValueError as error:
         raise fields.MessageError(str(error)) from None
 

@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
-from tacit.privacy.composition import check_per_person
+from tacit.privacy import composition
+from tacit.protocol import values
 from tacit.protocol.conversation import MAX_RECORDS, Protocol, View
 from tacit.protocol.fields import MessageError
-from tacit.protocol.values import encode_values, named_values
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
 
@@ -126,7 +126,7 @@ class Agreement:
 
     def __post_init__(self) -> None:
         if self.per_person != 0:
-            check_per_person(self.per_person)
+            composition.check_per_person(self.per_person)
         if self.min_clients == 0:
             object.__setattr__(self, "min_clients", len(self.parties))
         keys = (*self.parties, self.coordinator)
@@ -323,7 +323,7 @@ def announced(
     name: bytes, party: int, identity: Identity, public: Mapping[str, Any], offer: Mapping[str, Any]
 ) -> Announced:
     """A party's announcement for one query, as bytes, with its signature."""
-    content = encode_values({"public": dict(public), "offer": dict(offer)})
+    content = values.encode_values({"public": dict(public), "offer": dict(offer)})
     return content, identity.sign(_signed(name, party, content))
 
 
@@ -339,7 +339,7 @@ def read_announcement(
     content, signature = announcement
     if not is_signed(agreement.parties[party], signature, _signed(name, party, content)):
         raise MessageError(f"the announcement of party {party} is not signed by it for this query")
-    return named_values(content, public=dict, offer=dict)
+    return values.named_values(content, public=dict, offer=dict)
 
 
 def read_members(body: bytes, parties: int) -> tuple[bytes, tuple[int, ...]]:
@@ -349,7 +349,7 @@ def read_members(body: bytes, parties: int) -> tuple[bytes, tuple[int, ...]]:
     ------
     MessageError : for other bytes, fewer than two members, or members out of order.
     """
-    content = named_values(body, ask=bytes, members=tuple)
+    content = values.named_values(body, ask=bytes, members=tuple)
     members = content["members"]
     known = all(type(member) is int and 0 <= member < parties for member in members)
     if not known or len(members) < 2 or list(members) != sorted(set(members)):
@@ -371,7 +371,7 @@ def read_all(
     ------
     MessageError : for another number of them, or one that its party did not sign for this query.
     """
-    announcements = named_values(body, announcements=list)["announcements"]
+    announcements = values.named_values(body, announcements=list)["announcements"]
     if len(announcements) != len(members):
         raise MessageError(f"{len(members)} announcements are needed, got {len(announcements)}")
     for each in announcements:

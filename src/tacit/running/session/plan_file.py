@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tacit.crypto.secure_sum.graph import default_colluders
-from tacit.data.units import UNITS
+from tacit.data import units
 from tacit.privacy.composition import MAX_RECORDS as MAX_PER_PERSON
 from tacit.privacy.composition import of_person
 from tacit.privacy.cost import Cost
@@ -204,7 +204,7 @@ def _given(source: Source) -> frozenset[str]:
 
 def _in_unit(head: Table, protocol: Protocol, given: frozenset[str]) -> tuple[Protocol, str]:
     """The plan's protocol for scores of its unit, which must suit each other."""
-    unit = str(head.choice("unit", *dict.fromkeys((default_unit(protocol), *UNITS))))
+    unit = str(head.choice("unit", *dict.fromkeys((default_unit(protocol), *units.UNITS))))
     try:
         protocol = suited(protocol, unit, given)
         check_plan_unit(protocol, unit)

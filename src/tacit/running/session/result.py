@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from tacit.privacy.composition import of_person, person_warnings
+from tacit.privacy import composition
 from tacit.results.evaluation import Evaluation
 from tacit.results.traffic import Traffic
 from tacit.running.session.coordinator import Coordinator, RunError
@@ -59,7 +59,7 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         warnings=(
             *left_out,
             *coordinator.repeats,
-            *person_warnings(plan.per_person),
+            *composition.person_warnings(plan.per_person),
             *server_result.warnings_to(tuple(plan.parties[index].name for index in members)),
         ),
         unit=plan.unit,
@@ -68,7 +68,7 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         sites=server_result.sites,
         protection=None
         if server_result.protection is None
-        else of_person(server_result.protection, plan.per_person),
+        else composition.of_person(server_result.protection, plan.per_person),
         negatives=float(server_result.negatives),
         participants=tuple(plan.parties[index].name for index in members),
         federation=plan.name,

@@ -19,7 +19,7 @@ from tacit.crypto.homomorphic.keys import PACKED_BYTES, Introduction, Meeting, M
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.categories import MAX_CATEGORIES
 from tacit.data.clients import Clients
-from tacit.metrics.curves import cell_area
+from tacit.metrics import curves
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol import fields
@@ -230,7 +230,7 @@ def classes_forecast(
         return forecast.Forecast(math.inf)
     cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
     error = math.sqrt(forecast.placement(cells) / scenario.classes)
-    return forecast.Forecast(error, float(cell_area(*cells)) - shape.auc)
+    return forecast.Forecast(error, float(curves.cell_area(*cells)) - shape.auc)
 
 
 def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics import trees
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.metrics.curves import cell_influences, lone_crowd_variance, noisy_sampling_variance
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.conversation import Conversation, Query, Reply, View
+from tacit.protocol.releases import answered_clients
 from tacit.protocols.encrypted.private.steps import (
     NEGATIVES,
     POSITIVES,
@@ -27,7 +27,7 @@ from tacit.protocols.encrypted.private.steps import (
     tied_variance,
 )
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
-from tacit.protocols.shared.influence_sum import FIXED_POINT, answered_clients, units_for
+from tacit.protocols.shared.influence_sum import FIXED_POINT, units_for
 from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
@@ -146,7 +146,7 @@ def result_of(
         totals = (sizes[..., 0], sizes[..., 1])
         warnings = signal_warnings(value, totals, math.sqrt(float(class_variance)))
         warnings += (COARSE_CELLS,) if float(of_cells) > float(variance) else ()
-    sampling = noisy_sampling_variance(cells[..., 0, :], cells[..., 1, :], value)
+    sampling = curves.noisy_sampling_variance(cells[..., 0, :], cells[..., 1, :], value)
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
@@ -165,7 +165,7 @@ def _first_round_variances(cells: Floats, noise: trees.TreeNoise) -> tuple[Float
     """The noise variance of a class's total, and that of the first round's AUC, shape (...)."""
     flat = (*cells.shape[:-2], 2 * cells.shape[-1])
     ones = np.broadcast_to(np.repeat([1.0, 0.0], cells.shape[-1]), flat)
-    weights = np.concatenate(cell_influences(cells[..., 0, :], cells[..., 1, :]), axis=-1)
+    weights = np.concatenate(curves.cell_influences(cells[..., 0, :], cells[..., 1, :]), axis=-1)
     leaves = cells.reshape(flat)
     return noise.variance_of(ones, leaves), noise.variance_of(np.nan_to_num(weights), leaves)
 
@@ -188,6 +188,6 @@ def hidden_variance(cells: Floats) -> Floats:
     together = np.sum(np.prod(held, axis=-2), axis=-1)
     # pairs that share a cell are as many as the records' part of the cells is narrow
     smooth = CELL_BIAS * (together / pairs) ** 2
-    crowds = lone_crowd_variance(held[..., 0, :], held[..., 1, :])
+    crowds = curves.lone_crowd_variance(held[..., 0, :], held[..., 1, :])
     tied = tied_variance(cells.shape[-1])
     return np.asarray(together / 12 / pairs**2 + crowds + tied + smooth**4)

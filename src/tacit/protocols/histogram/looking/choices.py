@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
-from tacit.metrics.curves import HIDDEN_TIES
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.histogram.looking import looks
@@ -115,7 +115,7 @@ class Choices:
         if seen.knots is not None or self.protocol.height is not None or left < 2:
             return none
         fine_parts, variance = self._best_parts(seen, left, alone=True)
-        pays = variance < WORTHWHILE**2 * (least + HIDDEN_TIES**2)
+        pays = variance < WORTHWHILE**2 * (least + curves.HIDDEN_TIES**2)
         pays |= crowded & (self.protocol.scale == PROBABILITY)
         if not pays.any():
             return none

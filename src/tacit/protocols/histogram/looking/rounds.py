@@ -23,6 +23,7 @@ from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
+from tacit.protocol.releases import answered_clients
 from tacit.protocols.histogram.estimate import SecondRound, influence_variance, result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
 from tacit.protocols.histogram.looking.looks import (
@@ -44,7 +45,6 @@ from tacit.protocols.histogram.steps import tree_fields
 from tacit.protocols.histogram.trees import tree_noise
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.influence_sum import (
-    answered_clients,
     check_the_same_number,
     supported_cost,
 )

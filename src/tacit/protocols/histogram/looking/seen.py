@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics import trees
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.curves import HIDDEN_TIES
 from tacit.protocols.histogram.estimate import influence_weights
 from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
 from tacit.protocols.shared import zoomed_cells
@@ -207,7 +206,7 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
     placed = np.sum(shares, axis=-1) / 12 / pairs
     smooth = np.sum(np.where(crowded, 0.0, zoomed_cells.hidden_in_cells(seen.counts)), axis=-1)
     in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
-    return placed + HIDDEN_TIES**2 + smooth**2 + in_crowds
+    return placed + curves.HIDDEN_TIES**2 + smooth**2 + in_crowds
 
 
 def _errors_at_edges(

@@ -1,7 +1,4 @@
-"""What DPAUC as published declares for audits, reports and laws.
-
-The noises of Sun et al. 2022b, as choices of the setting ``mechanism``.
-"""
+"""What DPAUC as published declares for audits, reports and laws; and the noises of its paper."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.data.clients import Clients
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.curves import cell_area
 from tacit.privacy.mechanisms import gaussian, laplace
 from tacit.protocol.declarations.audits import (
     DELTA,
@@ -197,4 +194,4 @@ class PublishedDPAUCDeclarations(Declarations):
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the counts between thresholds, by straight lines."""
         protocol: Any = self
-        return float(cell_area(*pooled_cells(protocol.on_scale(clients), protocol.edges)))
+        return float(curves.cell_area(*pooled_cells(protocol.on_scale(clients), protocol.edges)))

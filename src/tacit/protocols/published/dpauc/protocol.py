@@ -24,9 +24,9 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import client_order
 from tacit.data.clients import Clients
 from tacit.data.engines.stored import batch_of
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.curves import counts_from_thresholds
-from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms import gaussian, laplace
 from tacit.privacy.mechanisms.interface import Together
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
@@ -99,7 +99,9 @@ def noisy_confusion_counts(
     settings: PublishedDPAUC = query.protocol
     placed = settings.on_scale(clients)
     positives, records = true_cell_counts(placed, settings.edges)
-    reached = counts_from_thresholds(np.stack([positives, records - positives]).swapaxes(1, 2))
+    reached = curves.counts_from_thresholds(
+        np.stack([positives, records - positives]).swapaxes(1, 2)
+    )
     totals = reached[..., :1]
     four = np.stack([reached[0], reached[1], (totals - reached)[1], (totals - reached)[0]])
     four = four.swapaxes(1, 2)
@@ -171,7 +173,6 @@ class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
         if not 2 <= self.thresholds <= 2**20:
             raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
         if self.responds and self.adjacency != "label":
@@ -283,7 +284,7 @@ def guesses_from_published_counts(
     yield from guesses_of_lone_records("exact counts per threshold", exact, clients, guessed, False)
     flipping = PublishedDPAUC(epsilon, THRESHOLDS, RandomisedResponse(), "label", EVEN)
     reply = first_reply(flipping, clients, SimulatedNoise(seed))
-    cells = cells_of_lone_records(counts_from_thresholds(np.asarray(reply["records"]).T).T)
+    cells = cells_of_lone_records(curves.counts_from_thresholds(np.asarray(reply["records"]).T).T)
     guessed = cells, np.asarray(reply["positives"]).sum(axis=0) > 0
     yield from guesses_of_lone_records("counts of flipped labels", flipping, clients, guessed, True)
 

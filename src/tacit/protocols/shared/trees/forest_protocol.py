@@ -17,12 +17,12 @@ from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
+from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Protocol, Query, Step
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
-from tacit.protocol.releases import Sums, ask, check_shares
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import (
     ScaledScores,
@@ -108,7 +108,7 @@ class ForestProtocol(ScaledScores, Protocol):
             raise ValueError(f"height must be from 1 to {highest}, got {self.height}")
         self._settle_adjacency()
         if isinstance(self.trust, SecureSum):
-            check_shares(self, forest_fields(Query(count_forest, self)))
+            releases.check_shares(self, forest_fields(Query(count_forest, self)))
 
     def _settle_adjacency(self) -> None:
         """Take the first adjacency that applies where none was chosen, and refuse another."""
@@ -222,7 +222,7 @@ class ForestProtocol(ScaledScores, Protocol):
         if isinstance(self.trust, Local) and self.epsilon is not None:
             reply = yield Query(forest_reports, self)
             return self.conclusion(forests_from_reports(self.blocks(), self.epsilon, reply))
-        sums = yield from ask(count_forest, self, clients)
+        sums = yield from releases.ask(count_forest, self, clients)
         result = self.conclusion(self.forests_of(sums))
         has_clients = isinstance(self.trust, Each) and has_sites(sums.answered)
         single = np.ndim(next(iter(sums.sums.values()))) == 1
@@ -234,7 +234,7 @@ class ForestProtocol(ScaledScores, Protocol):
         """The figures of every client, from forests whose first axis is the clients'."""
         return None
 
-    def forests_of(self, sums: Sums) -> Forests:
+    def forests_of(self, sums: releases.Sums) -> Forests:
         """The forest of the sums."""
         return {block.name: forest_of(block, sums) for block in self.blocks()}
 

@@ -28,8 +28,8 @@ from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.metrics.trees import TreeNoise, consistent_leaves, node_variances
+from tacit.protocol import releases
 from tacit.protocol.conversation import Query, View
-from tacit.protocol.releases import Fields, Released, Sums, release
 
 
 @dataclass(frozen=True)
@@ -116,17 +116,19 @@ class CountsForest(Protocol):
         """Where the records count, by block."""
 
 
-def forest_fields(query: Query) -> dict[str, Released]:
+def forest_fields(query: Query) -> dict[str, releases.Released]:
     """The counts of all blocks' levels."""
     settings: CountsForest = query.protocol
     return {
-        block.field(level): Released((block.trees << level,), block.votes * settings.distance, part)
+        block.field(level): releases.Released(
+            (block.trees << level,), block.votes * settings.distance, part
+        )
         for block in settings.blocks()
         for level, part in block.levels.items()
     }
 
 
-@release(forest_fields)
+@releases.release(forest_fields)
 def count_forest(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the counts of all blocks' levels.
 
@@ -152,7 +154,7 @@ def count_forest(clients: Clients, query: Query) -> dict[str, Integers]:
     return counts
 
 
-def forest_of(block: Block, sums: Sums) -> Forest:
+def forest_of(block: Block, sums: releases.Sums) -> Forest:
     """The consistent trees of a block.
 
     Parameters
@@ -168,7 +170,7 @@ def forest_of(block: Block, sums: Sums) -> Forest:
     return Forest(consistent_leaves(levels, noise.variances), noise)
 
 
-def noise_of(block: Block, fields: Fields, noises: float) -> TreeNoise:
+def noise_of(block: Block, fields: releases.Fields, noises: float) -> TreeNoise:
     """The errors of a tree of a block, with this multiple of the noise that the guarantee needs."""
     variances = np.full(block.height + 1, np.inf)
     for level in block.levels:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tacit.data.clients import Clients
-from tacit.privacy.composition import of_person
+from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import mpc
@@ -79,7 +79,7 @@ class Answers:
 
     def _of_unit(self, cost: Cost) -> Cost:
         """What a cost about a record is about the agreement's unit of privacy."""
-        return of_person(cost, self._agreement.per_person)
+        return composition.of_person(cost, self._agreement.per_person)
 
     def computed(self, query: Query) -> Reply:
         """The step's answer; where a step refuses once, that reveals one bit, and ends the run.

@@ -9,9 +9,8 @@ from typing import Any
 from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.terms import SumTerms
-from tacit.protocol import fields, mpc
+from tacit.protocol import fields, mpc, values
 from tacit.protocol.conversation import Layout, Query, View
-from tacit.protocol.values import decode_query, encode_values, named_values
 from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
 from tacit.running.session import messages
 from tacit.running.session.party.answers import Answers, checked_query, program_of
@@ -72,7 +71,9 @@ class ClientSums:
 
     def resume(self, begun: Mapping[str, Any], session: bytes) -> None:
         """Go on with a sum from the state that ``state`` gave."""
-        query = with_room(decode_query(begun["ask"], self._agreement.protocol), self._agreement)
+        query = with_room(
+            values.decode_query(begun["ask"], self._agreement.protocol), self._agreement
+        )
         layout = fields.layout_of(query)
         terms = self._terms(begun["ask"], query, session, begun["attempt"])
         client = SumClient.resumed(self._identity, terms, begun["client"])
@@ -82,8 +83,8 @@ class ClientSums:
 
     def begin(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Begin a sum, or another attempt at the last one where that can never be unmasked."""
-        content = named_values(message.body, ask=bytes, attempt=int, restart=bytes)
-        decoded = decode_query(content["ask"], self._agreement.protocol)
+        content = values.named_values(message.body, ask=bytes, attempt=int, restart=bytes)
+        decoded = values.decode_query(content["ask"], self._agreement.protocol)
         query = with_room(checked_query(decoded, View.SUM, self._agreement), self._agreement)
         name, attempt = query.step.name, content["attempt"]
         if name in self._answers.closed or attempt <= self.attempts.get(name, -1):
@@ -106,7 +107,7 @@ class ClientSums:
 
     def give_up(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Give up an attempt: erase its secrets, so that its vector can never be unmasked."""
-        content = named_values(message.body, step=str, attempt=int)
+        content = values.named_values(message.body, step=str, attempt=int)
         begun = self.open
         named = (content["step"], content["attempt"])
         if begun is None or named != (begun.query.step.name, begun.attempt):
@@ -122,7 +123,7 @@ class ClientSums:
         begun = self.open
         if begun is None:
             raise messages.StaleMessageError("no sum has begun")
-        content = named_values(message.body, content=bytes)["content"]
+        content = values.named_values(message.body, content=bytes)["content"]
         client = begun.client
         steps = (client.share, self._masked, client.certify, client.reveal)
         if begun.rounds == MASKING:
@@ -222,12 +223,12 @@ class ClientComputations:
         content, signature = messages.announced(
             name, self._index, self._identity, announcement.public, offer
         )
-        return encode_values({"announcement": content, "signature": signature})
+        return values.encode_values({"announcement": content, "signature": signature})
 
     def _computation_of(self, request: bytes, secret: dict[str, Any]) -> Computation:
         """A query for a computation among no fewer parties than agreed, this one among them."""
         message, members = messages.read_members(request, len(self._agreement.parties))
-        decoded = decode_query(message, self._agreement.protocol)
+        decoded = values.decode_query(message, self._agreement.protocol)
         query = checked_query(decoded, View.MPC, self._agreement)
         if self._index not in members or len(members) < self._agreement.min_clients:
             raise messages.MalformedMessageError(
@@ -267,4 +268,4 @@ class ClientComputations:
             )
         sessions = [astuple(each) for each in peers.sessions]
         content = {"reply": fields.encode(dict(reply)), "sent": peers.sent, "sessions": sessions}
-        return encode_values(content)
+        return values.encode_values(content)

@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import DatabaseTable
 from tacit.data.engines.places import is_address
@@ -23,7 +24,6 @@ from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.tables.missing import RULES, Rule
 from tacit.data.tables.reading import read
 from tacit.data.tables.reading_categories import read_classes, read_private_groups
-from tacit.data.units import PERCENT
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.running.session.plan_file import Plan
@@ -211,7 +211,7 @@ def _form(data: Table) -> FileForm:
     positive = data.texts("positive") if "positive" in data.values else ()
     separator, decimal = data.text("separator", "") or None, data.text("decimal", ".")
     try:
-        return FileForm(positive, separator, decimal, data.text("unit", "") == PERCENT)
+        return FileForm(positive, separator, decimal, data.text("unit", "") == units.PERCENT)
     except DataError as error:
         refused = str(error)
     data.refuse(next((key for key in FORM_KEYS if refused.startswith(key)), "positive"), refused)

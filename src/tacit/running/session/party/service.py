@@ -34,10 +34,9 @@ from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
-from tacit.protocol import fields
+from tacit.protocol import fields, values
 from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.revealed import Revealed, result_of_client
-from tacit.protocol.values import Kind, decode_values, encode_values
 from tacit.results.estimate import finite
 from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
@@ -212,7 +211,7 @@ class PartyDesk:
             revealed = party.revealed()
             if revealed is not None:
                 self._write_revealed(session, revealed)
-            content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
+            content = values.encode_values({"notes": self._lasting(party, before)}, self._kinds)
             if content != before:
                 _replace(self.party_file.state / CLIENT_STATE_FILE, content)
             _replace(state, party.state)
@@ -260,7 +259,7 @@ class PartyDesk:
         A class of another plan's protocol may have the same name as a class of this plan's
         protocol. The notes of the other protocol stay, whichever class they are read as.
         """
-        there = decode_values(before, opaque=True)["notes"]
+        there = values.decode_values(before, opaque=True)["notes"]
         return {
             key: note
             for key, note in party.notes.items()
@@ -268,7 +267,7 @@ class PartyDesk:
         }
 
     @property
-    def _kinds(self) -> tuple[Kind, ...]:
+    def _kinds(self) -> tuple[values.Kind, ...]:
         """The classes whose values the party's notes may hold."""
         return state_kinds(self.plan.protocol)
 
@@ -291,7 +290,7 @@ class PartyDesk:
         self, ledger: Ledger, noise: NoiseSource | None, notes: bytes, session: str
     ) -> Party:
         state = ClientState()
-        for key, note in decode_values(notes, self._kinds, opaque=True)["notes"].items():
+        for key, note in values.decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
         records = self.records if self.fits else None
         agreement = self.plan.agreement()
@@ -360,7 +359,7 @@ class PartyDesk:
 
     def _client_state(self) -> bytes:
         path = self.party_file.state / CLIENT_STATE_FILE
-        return path.read_bytes() if path.exists() else encode_values({"notes": {}})
+        return path.read_bytes() if path.exists() else values.encode_values({"notes": {}})
 
     def _resume(self, party: Party, state: Path) -> None:
         try:
