@@ -23,7 +23,12 @@ from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.forecast import Family, Forecast, Metric, Planning, accepted
 from tacit.protocol.declarations.trust import SecureSum, Trust, trust_of
-from tacit.protocol.settings.declaring import check_choices, setting, settings_of
+from tacit.protocol.settings.declaring import (
+    check_choices,
+    known_settings,
+    setting,
+    settings_of,
+)
 from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tacit.protocol.steps import (
     MAX_RECORDS,
@@ -103,8 +108,10 @@ class Protocol(Declarations, ABC):
         A protocol with further checks calls this one first.
         """
         check_choices(self)
-        if getattr(self, "epsilon", None) is not None:
-            check_budget(self.epsilon, self.largest_epsilon)  # type: ignore[attr-defined]
+        declared = known_settings(type(self)).get("epsilon")
+        epsilon: Any = getattr(self, "epsilon", None)
+        if declared is not None and not (declared.optional and epsilon is None):
+            check_budget(epsilon, self.largest_epsilon)
 
     @property
     def steps(self) -> tuple[Step, ...]:

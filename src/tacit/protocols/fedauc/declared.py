@@ -1,4 +1,4 @@
-"""What FedAUC declares for audits, reports and laws; who sees what; and its trust ``HiddenRanks``."""
+"""What FedAUC declares for audits, reports and laws, and its trust ``HiddenRanks``."""
 
 from __future__ import annotations
 
