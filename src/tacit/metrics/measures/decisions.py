@@ -1,9 +1,9 @@
 """Figures of decisions at thresholds, and losses of stated probabilities.
 
-Figures of one threshold beside the rates: negative predictive value and likelihood ratios. Net
-benefit over thresholds, as in decision curves. The area under a part of the ROC curve. The Brier
-score, as it is and scaled by that of the prevalence. Log loss and normalised entropy, as scores are
-and after logistic recalibration.
+Of decisions: negative predictive value and likelihood ratios at one threshold, net benefit over
+thresholds as in decision curves, and the area under a part of the ROC curve. Of probabilities: the
+Brier score, as it is and scaled by that of the prevalence; log loss and normalised entropy, as
+scores are and after logistic recalibration.
 """
 
 from __future__ import annotations
