@@ -105,7 +105,7 @@ def one_record_clients(scores: NDArray[np.float64], labels: NDArray[np.int8]) ->
 def repetitions(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
     """100 repetitions of adaptive Laplace at 45,840 clients, against its noise draws alone."""
     clients = tacit.Clients.split(scores, labels, clients=45_840, seed=0)
-    protocol = tacit.FedAUC(1.0, mechanism="laplace", allocation="adaptive")
+    protocol = tacit.PublishedFedAUC(1.0)
     rng = np.random.default_rng(0)
     seconds, bare, ratio = paired(
         lambda: tacit.repeat(clients, protocol, times=100, seed=1),

@@ -26,10 +26,9 @@ import numpy as np
 
 from tacit.collecting.batches import write_batch
 from tacit.collecting.campaign import Terms
-from tacit.collecting.estimating import stage_query
+from tacit.collecting.estimating import device_payloads, stage_query
 from tacit.collecting.folder import Folder
-from tacit.collecting.report import DIGEST_PREFIX, HEADER, Report
-from tacit.collecting.simulating import device_payloads
+from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, Report
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.registry import protocol_of
@@ -188,7 +187,7 @@ def kill_line(folder: Path, count: int, kills: int) -> str:
     running.stop()
     stored = sorted(bytes(each) for each in place.payloads()[0])
     lost = len(messages) - len(stored)
-    assert stored == sorted(message[HEADER.size :] for message in messages), f"{lost} lost"
+    assert stored == sorted(message[REPORT_HEADER.size :] for message in messages), f"{lost} lost"
     return f"{count} reports, {kills} kills: {lost} lost, none twice (target 0)"
 
 

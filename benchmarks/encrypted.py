@@ -22,13 +22,13 @@ from benchmarks.timing import clock, row
 from tacit.crypto.homomorphic.bfv import BfvEvaluator, bfv_parameters
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.encrypted.ciphertexts.packing import Scale
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
-from tacit.protocols.encrypted.masked.party import MaskedParty
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.published.fhe.packing import Scale
+from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.running.simulation import simulate
 
 THRESHOLDS, SHARES, TIMES = 100, 4, 3
@@ -38,8 +38,8 @@ TARGETS = defaultdict(
 )
 """What the aggregator's seconds are to be, by parties and thresholds."""
 CONVERSED_TARGETS = {
-    ("masked", "semi-honest"): "; target 3,500 and 8,000",
-    ("masked", "malicious"): "; target 7,000 and 12,000",
+    "masked, semi-honest": "; target 3,500 and 8,000",
+    "masked, malicious": "; target 7,000 and 12,000",
 }
 """What a client may send, in the median and at most."""
 PARTIES = (15, 100, 1000)
@@ -114,16 +114,15 @@ def pair_key(party: int, other: int) -> bytes:
 def conversed() -> list[str]:
     """What clients send in a whole conversation, all four messages."""
     clients, lines = federation(BESIDE), []
-    for name, scheme, adversary in (
-        ("masked, semi-honest", "masked", "semi-honest"),
-        ("masked, malicious", "masked", "malicious"),
-        ("ciphertexts, semi-honest", "bfv", "semi-honest"),
-        ("ciphertexts, malicious", "bfv", "malicious"),
+    for name, protocol in (
+        ("masked, semi-honest", EncryptedAUC(THRESHOLDS, scale="even")),
+        ("masked, malicious", EncryptedAUC(THRESHOLDS, "malicious", scale="even")),
+        ("ciphertexts, semi-honest", FheAUC(THRESHOLDS, scale="even")),
+        ("ciphertexts, malicious", FheAUC(THRESHOLDS, Bfv("malicious"), scale="even")),
     ):
-        protocol = EncryptedAUC(THRESHOLDS, adversary, scheme, scale="even")  # type: ignore[arg-type]
         made = simulate(clients, protocol, NoNoise())
         sent, area = made.bytes_sent, float(made.server_result.value)
-        target = CONVERSED_TARGETS.get((scheme, adversary), "")
+        target = CONVERSED_TARGETS.get(name, "")
         lines.append(
             f"  {name}: {np.median(sent):,.0f} bytes a client (median), {sent.max():,} (most)"
             f"{target}; AUC {area:.7f}"

@@ -26,7 +26,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_files
 from tacit.data.engines.sql.dialects import DUCKDB
 from tacit.data.engines.sql.statements import NUMBER, Relation, counting_statement
-from tacit.data.scaling.rescaling import in_unit
+from tacit.data.file_units import in_unit
 
 ROWS = 1_000_000
 CELLS = 64
@@ -114,7 +114,7 @@ def our_work(case: str, files: str) -> Callable[[], object]:
         "exact AUC": tacit.ExactAUC(),
         "FedAUC": tacit.FedAUC(epsilon=1.0),
         "FedAUC, secure sum": tacit.FedAUC(epsilon=1.0, trust="secure-sum"),
-        "FedAUC, flips": tacit.FedAUC(epsilon=1.0, mechanism="randomised-response"),
+        "FedAUC, flips": tacit.FedAUC(epsilon=1.0, trust="local"),
     }
     if case == "exact AUC, converted":
         return lambda: tacit.evaluate(log_odds(files), tacit.ExactAUC())

@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.timing import row
-from tacit.running.deployment.certificates import make_certificates
 from tacit.running.deployment.files import write_public
 from tacit.running.deployment.flower_programs.applications import write_application
 from tacit.running.deployment.flower_programs.programs import (
@@ -33,7 +32,7 @@ from tacit.running.deployment.flower_programs.programs import (
     is_listening,
     plain,
 )
-from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
 from tacit.running.deployment.local import toml_text
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.runs import conduct_run

@@ -12,25 +12,26 @@ from tacit.data.batches.ragged import Ragged
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Reply
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
+from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.results.server_result import ServerResult
 
 REPORTS, HEIGHT = 1_000_000, 16
 
 
 def server_side(reports: int = REPORTS, height: int = HEIGHT, times: int = 9) -> list[str]:
-    """From all reports to the result, by both estimators, against one sort of as many floats."""
+    """From all reports to the result, by both estimates, against one sort of as many floats."""
     scores, labels = tacit.binormal_scores(reports // 4, reports - reports // 4, 0.75, seed=0)
     numbers = np.random.default_rng(0).random(reports)
     rows = []
     clients = tacit.Clients.split(scores, labels, reports, seed=0)
-    for estimator in ("consistent", "traversal"):
-        protocol = HierarchicalAUC(5.0, height, estimator=estimator)
+    for kind in (HierarchicalAUC, PublishedHierarchicalAUC):
+        protocol = kind(5.0, height)
         reply = replies(protocol, clients)
         seconds, sort_seconds, ratio = paired(
             partial(conclude, protocol, reply), partial(np.sort, numbers), times
         )
         note = f"one sort of {reports:,} floats {sort_seconds:.3f}, ratio {ratio:.2f}"
-        rows.append(row(f"HierarchicalAUC server, {estimator}", seconds, note))
+        rows.append(row(f"{kind.__name__} server", seconds, note))
     return rows
 
 

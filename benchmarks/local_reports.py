@@ -24,9 +24,8 @@ from tacit.collecting.batches import StoredReports
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.devices import DeviceReports, Payloads
+from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, conversed
 from tacit.protocol.registry import protocol_of
-from tacit.protocol.stages import BATCH_REPORTS, conversed
 
 ROWS = 1_000_000
 FILE_REPORTS = 10_000_000

@@ -15,17 +15,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
-from tacit.auditing.secure_sums.clients import HonestClients
-from tacit.auditing.secure_sums.exhausting import Scope, exhaust
-from tacit.auditing.secure_sums.scopes import (
+from tacit_studies.secure_sums.clients import HonestClients
+from tacit_studies.secure_sums.exhausting import Scope, exhaust
+from tacit_studies.secure_sums.scopes import (
     complete_scopes,
     many_clients,
     many_lists_scopes,
     ring_scopes,
 )
-from tacit.auditing.secure_sums.searching import Searched, determined, search
-from tacit.auditing.secure_sums.setting import Setting
-from tacit.auditing.secure_sums.weakened import (
+from tacit_studies.secure_sums.searching import Searched, determined, search
+from tacit_studies.secure_sums.setting import Setting
+from tacit_studies.secure_sums.weakened import (
     Attack,
     broken_without_hint,
     exhausted,

@@ -18,10 +18,10 @@ from benchmarks.timing import row
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Query, View
-from tacit.protocols.fedauc.hidden_ranks.mpc import rank_together
+from tacit.protocols.fedauc.hidden_ranks import rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.kernels import GRIDS, paired_values
-from tacit.protocols.paired.matching import seated_pairs
+from tacit.protocols.paired.mpc import seated_pairs
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.mpc.processes import MPCReply, MPCSettings
 from tacit.running.mpc.runner import answer_mpc
@@ -65,7 +65,7 @@ def measured_pairs(pairs: int, kernel: str, noise: str) -> str:
 
 
 def measured_ranks(scores: int, parties: int) -> str:
-    protocol = FedAUC(1.0, ranks="mpc")
+    protocol = FedAUC(1.0, trust="mpc")
     clients = federation(scores, parties)
     reply, times = answered(clients, Query(rank_together, protocol, view=View.MPC))
     return described(f"ranks of {scores:,} scores, {parties} parties", reply, times, "")

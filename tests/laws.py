@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.auditing.cases import protocol_kinds
+from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol

@@ -13,8 +13,8 @@ import tacit
 
 PACKAGE = Path(tacit.__file__).parent
 
-FREE = ("demonstration.py",)
-"""What shows or measures the protocols that there are."""
+FREE = ("demonstration.py", "protocols/published/")
+"""What shows or measures the protocols that there are; and papers' forms, which take of our own."""
 
 ENTRIES = (*entry_points(group="tacit.protocols"), *entry_points(group="tacit.comparisons"))
 OURS = [each for each in ENTRIES if each.module.startswith("tacit.")]

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from tacit.crypto.homomorphic import messages as homomorphic
-from tacit.crypto.masking.field import Field
+from tacit.crypto.homomorphic import keys as homomorphic
+from tacit.crypto.masking import Field
 from tacit.crypto.secure_sum import messages as sums
-from tacit.crypto.secure_sum.packing import Packing, Run
-from tacit.protocol.encoding.fields import decode
-from tacit.protocol.encoding.queries import decode_query
-from tacit.protocol.encoding.values import decode_values
-from tacit.protocols.encrypted.masked.words import untagged
+from tacit.crypto.secure_sum.masking import Packing, Run
+from tacit.protocol.fields import decode
+from tacit.protocol.values import decode_query, decode_values
+from tacit.protocols.encrypted.masked.scheme import untagged
 from tacit.running.session.messages import COORDINATOR, verified
 from tests.vectors.making import (
     FILES,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import tacit.protocol as tp
-from tacit.privacy.mechanisms import RandomisedResponse
 
 
 @tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
@@ -35,14 +34,13 @@ class Accuracy(tp.Protocol):
     epsilon: float = tp.setting(help=tp.EPSILON)
     threshold: float = tp.setting(default=0.5, help="scores from here on predict label 1")
     name = "accuracy"
-    figure = "accuracy"
+    figure = tp.Figure("accuracy", limits=(0.0, 1.0))
     steps = (flipped_hits,)
     trusts = (tp.Trust.LOCAL,)
     lone_records = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        tp.check_budget(self.epsilon)
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be finite, got {self.threshold}")
 
@@ -52,9 +50,9 @@ class Accuracy(tp.Protocol):
         return tp.Cost(self.epsilon, adjacency=tp.Adjacency.REPLACE)
 
     @property
-    def flips(self) -> RandomisedResponse:
+    def flips(self) -> tp.RandomisedResponse:
         """The flips of the bits."""
-        return RandomisedResponse(self.epsilon)
+        return tp.RandomisedResponse(self.epsilon)
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """A flip and a bit a record."""

@@ -82,7 +82,7 @@ class Meter:
     def __init__(self, labels: list[NDArray[np.int8]], epsilon: float, seed: int) -> None:
         self._labels = np.concatenate(labels)
         self._offsets = np.cumsum([0, *(part.size for part in labels)], dtype=np.int64)
-        self._once = tacit.FedAUC(epsilon, mechanism="randomised-response")
+        self._once = tacit.FedAUC(epsilon, trust="local")
         self._fresh = tacit.FedAUC(epsilon)
         self.notebook = tacit.ClientState(same_places=True)
         self._seeds = np.random.SeedSequence(seed)

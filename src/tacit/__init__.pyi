@@ -1,32 +1,36 @@
 """What the package offers, and where it is; a name is imported when it is first used."""
 
-from .api.evaluating import evaluate
+from .api import evaluate
 from .data.batches.splitting import binormal_scores, resample_scores
 from .data.clients import Clients
 from .data.errors import DataError
+from .data.file_units import ScaleWarning, rescale
 from .data.files.checking import check_files
 from .data.files.form import FileForm
 from .data.groups import Groups
-from .data.scaling.file_units import ScaleWarning
-from .data.scaling.rescaling import rescale
 from .data.tables.reading import read, read_with_groups
 from .ledger.ledger import BudgetError, Ledger
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol
-from .protocols.baselines import ExactAUC, NoisyScores
+from .protocols.baselines import ExactAUC
 from .protocols.dpauc.protocol import DPAUC
 from .protocols.encrypted.classes.protocol import EncryptedClassAUC
 from .protocols.encrypted.protocol import EncryptedAUC
-from .protocols.fedauc.allocation import PriorEstimate
 from .protocols.fedauc.comparing.protocol import ComparedAUC
 from .protocols.fedauc.protocol import FedAUC
 from .protocols.hierarchical.protocol import HierarchicalAUC
 from .protocols.histogram.protocol import ScoreHistogram
-from .protocols.missing.protocol import MissingRecords
+from .protocols.missing import MissingRecords
 from .protocols.multiclass.protocol import MulticlassHistogram
 from .protocols.paired.protocol import PairedUStatistic
-from .protocols.private_groups.protocol import GroupedHistogram
+from .protocols.private_groups import GroupedHistogram
+from .protocols.published.calibration import PublishedHistogram
+from .protocols.published.dpauc.protocol import PublishedDPAUC
+from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC
+from .protocols.published.fhe.protocol import FheAUC
+from .protocols.published.noisy_scores import NoisyScores
+from .protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
 from .protocols.two_round.protocol import TwoRoundAUC
 from .protocols.ustatistic.protocol import UStatistic
 from .results.curves.calibrator import Calibrator
@@ -60,6 +64,7 @@ __all__ = [
     "ExactAUC",
     "Fault",
     "FedAUC",
+    "FheAUC",
     "FileForm",
     "GroupedEvaluation",
     "GroupedHistogram",
@@ -72,8 +77,13 @@ __all__ = [
     "MulticlassHistogram",
     "NoisyScores",
     "PairedUStatistic",
-    "PriorEstimate",
     "Protocol",
+    "PublishedDPAUC",
+    "PublishedFedAUC",
+    "PublishedHierarchicalAUC",
+    "PublishedHistogram",
+    "PublishedResponseAUC",
+    "PublishedUStatistic",
     "RocCurveDisplay",
     "ScaleWarning",
     "ScoreHistogram",

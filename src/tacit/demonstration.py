@@ -17,12 +17,11 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.results.curves.bands import Reliability
-from tacit.results.drawing.picture import draw_roc
+from tacit.results.curves.curve import Reliability
+from tacit.results.drawing import picture
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line
 from tacit.results.evaluation import Evaluation
-from tacit.results.measures.measure import Measure
-from tacit.results.measures.names import LABELS
+from tacit.results.measures.measure import LABELS, Measure
 from tacit.running.evaluating import evaluate
 
 DATA_SEED = 0
@@ -46,7 +45,7 @@ HOSPITAL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
 )
 LABEL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
     ("fedauc", FedAUC(1.0)),
-    ("fedauc, labels flipped once", FedAUC(1.0, mechanism="randomised-response")),
+    ("fedauc, labels flipped once", FedAUC(1.0, trust="local")),
 )
 PHONE_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
     ("two-round-auc", TwoRoundAUC(5.0)),
@@ -246,7 +245,7 @@ def _draw_curve(scene: Scene, axes: Any) -> None:
     if result.roc is None or not result.has_signal:
         axes.text(0.5, 0.5, "not enough signal", ha="center", transform=axes.transAxes)
         return
-    draw_roc(result.roc, axes)
+    picture.draw_roc(result.roc, axes)
 
 
 def _draw_calibration(scene: Scene, axes: Any) -> None:

@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.running.session.coordinating.coordinator import RunError
-from tacit.running.session.coordinating.result import concluded
+from tacit.results.figure import Figure
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.result import concluded
 
 try:
     from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -52,7 +53,7 @@ def metrics_of(result: Evaluation) -> MetricRecord:
     ``tacit-auc`` (``tacit-estimate`` for another figure), ``-low`` and ``-high`` of its 95 %
     interval about these records, ``-standard-error``, and ``tacit-epsilon``: what this run cost.
     """
-    figure = "tacit-auc" if result.figure == "AUC" else "tacit-estimate"
+    figure = f"tacit-{Figure.of(result.figure).key}"
     low, high = result.estimate.interval(LEVEL)
     known = {
         figure: result.estimate.value,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
+from tacit.results.figure import Figure
 from tacit.results.saved.integrity import with_fingerprint
 
 FOLDER = "tacit"
@@ -33,7 +34,7 @@ def metrics_of(result: Evaluation) -> dict[str, float]:
     >>> metrics_of(tacit.evaluate(clients, tacit.ExactAUC()))["tacit.auc"]
     1.0
     """
-    figure = "auc" if result.figure == "AUC" else "estimate"
+    figure = Figure.of(result.figure).key
     low, high = result.estimate.interval(LEVEL)
     population = result.estimate.interval(LEVEL, "population")
     known = {

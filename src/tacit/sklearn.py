@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.api.evaluating import evaluate
+from tacit.api import evaluate
+from tacit.data import units
 from tacit.data.clients import Clients
-from tacit.data.scaling.units import PROBABILITY, REAL
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.protocol.conversation import Protocol
 from tacit.results.evaluation import Evaluation
@@ -141,10 +141,10 @@ def _scores_of(estimator: Any, rows: Any) -> tuple[NDArray[np.float64], str]:
     TypeError : for an estimator without scores, or with more than two classes.
     """
     if hasattr(estimator, "predict_proba"):
-        scores, unit = np.asarray(estimator.predict_proba(rows))[:, 1:], PROBABILITY
+        scores, unit = np.asarray(estimator.predict_proba(rows))[:, 1:], units.PROBABILITY
     elif hasattr(estimator, "decision_function"):
         made = np.asarray(estimator.decision_function(rows))
-        scores, unit = made.reshape(len(made), -1), REAL
+        scores, unit = made.reshape(len(made), -1), units.REAL
     else:
         raise TypeError(
             f"{type(estimator).__name__} has neither predict_proba nor decision_function"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
-from tacit.api.records import ColumnNames, clients_of
+from tacit.api import ColumnNames, clients_of
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 

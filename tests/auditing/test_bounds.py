@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
-from tacit.auditing.bounds import epsilon_bound, interval, least_probability, most_probability
+from tacit.auditing.distinguishing import (
+    epsilon_bound,
+    interval,
+    least_probability,
+    most_probability,
+)
 
 
 @given(tries=st.integers(1, 400), share=st.floats(0, 1), error=st.floats(1e-6, 0.4))

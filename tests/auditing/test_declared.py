@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tacit.auditing.cases import cases_of, chosen_case, protocol_kinds
 from tacit.auditing.inferring import QUICK, exposures_of
-from tacit.auditing.protocol_audit import Audit, audit
+from tacit.auditing.protocol_audit import Audit, audit, cases_of, chosen_case, protocol_kinds
 from tacit.auditing.steps import FEW, audit_target, targets_of
-from tacit.auditing.text import audit_text
+from tacit.cli.audit import audit_text
 from tacit.protocol import registry
 from tacit.protocol.conversation import Protocol, Step
 from tests.brier import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.auditing.evidence import chi_square, learn, lowest_bits, telling
+from tacit.auditing.distinguishing import chi_square, learn, lowest_bits, telling
 
 
 def naive_lowest_bit(value: float) -> int:

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tacit.auditing.cases import cases_of
-from tacit.auditing.exposure import Exposure, judged_together, label_ceiling
-from tacit.auditing.inference import advantage_bound
+from tacit.auditing.exposure import Exposure, advantage_bound, judged_together, label_ceiling
 from tacit.auditing.inferring import _settled
-from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
-from tacit.auditing.text import audit_text
+from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit, cases_of
+from tacit.cli.audit import audit_text
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.audits import AttackSizes

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from tacit import DPAUC, ExactAUC, FedAUC, HierarchicalAUC, NoisyScores, ScoreHistogram
 from tacit.auditing import inferring
-from tacit.auditing.exposure import Exposure, label_ceiling
-from tacit.auditing.inference import (
+from tacit.auditing.exposure import (
+    Exposure,
     advantage_bound,
     all_labellings,
     candidate_curves,
+    label_ceiling,
     labels_from_change,
     nearest,
     positives_from_curve,
@@ -22,7 +23,7 @@ from tacit.auditing.inferring import QUICK, exposures_of
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.protocol.declarations.audits import AttackSizes
-from tacit.protocols.dpauc.attacks import cells_of_lone_records
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, cells_of_lone_records
 from tests.federations import binormal_clients
 
 records = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=40)
@@ -126,13 +127,14 @@ def by_release(result: list[Exposure], attack: str) -> dict[str, Exposure]:
 
 def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
     """Advantages far above 0.9 without noise; with it, at most what epsilon allows."""
-    exposures = exposures_of(DPAUC(1.0, second_round=0.0, scale="even"), QUICK, seed=2)
-    cells = by_release(exposures, "cell")
+    published = exposures_of(PublishedDPAUC(1.0, scale="even"), QUICK, seed=2)
+    exposures = exposures_of(DPAUC(1.0, 100, scale="even"), QUICK, seed=2)
+    cells = by_release(published + exposures, "cell")
     assert cells["exact counts per threshold"].advantage == 1.0
     assert cells["counts of flipped labels"].advantage == 1.0
     assert not cells["counts of flipped labels"].protected
     assert cells["noisy histograms"].advantage < 0.05
-    labels = by_release(exposures, "label, from its counts")
+    labels = by_release(published + exposures, "label, from its counts")
     assert labels["exact counts per threshold"].advantage == 1.0
     flipped = labels["counts of flipped labels"]
     assert flipped.bounds[0] <= math.tanh(0.5) <= flipped.bounds[1] + 0.02
@@ -172,7 +174,7 @@ def test_scores_betray_labels_unless_nobody_knows_whose_they_are() -> None:
     assert abs(many.advantage) < 0.2
     plain, noisy = exposures_of(NoisyScores(1.0), QUICK, seed=3)
     assert noisy.advantage < plain.advantage / 2
-    hidden = exposures_of(FedAUC(1.0, ranks="mpc"), QUICK, seed=3)
+    hidden = exposures_of(FedAUC(1.0, trust="mpc"), QUICK, seed=3)
     assert list(by_release(hidden, "from scores")) == ["scores beside their records"]
 
 

@@ -30,9 +30,7 @@ def outcome(name: str, broken: bool, audited: StepAudit) -> TrialOutcome:
 
 
 def test_what_comes_out_wrong_fails() -> None:
-    (step,) = audit(
-        [AuditCase("dpauc", {"thresholds": 4, "second_round": 0.0})], 1.0, quick=True
-    ).steps
+    (step,) = audit([AuditCase("dpauc", {"thresholds": 4})], 1.0, quick=True).steps
     assert step.bound is not None
     beyond = replace(step, bound=replace(step.bound, epsilon=1.5))
     below = replace(step, bound=replace(step.bound, epsilon=0.1))

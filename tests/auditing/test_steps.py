@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit import ClientState, FedAUC, TwoRoundAUC
-from tacit.auditing.cases import chosen_case, protocol_kinds
-from tacit.auditing.neighbours import neighbours
-from tacit.auditing.questions import copied, observe, questions_of
+from tacit import ClientState, TwoRoundAUC
+from tacit.auditing.protocol_audit import chosen_case, protocol_kinds
+from tacit.auditing.questions import copied, neighbours, observe, questions_of
 from tacit.auditing.steps import (
     MIN_FRACTION,
     WHOLE_RUN,
@@ -23,19 +22,20 @@ from tacit.auditing.steps import (
 )
 from tacit.data.batches.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.mechanisms.laplace import Laplace
+from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.doubles import PublicCoins
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.declarations.audits import AuditCase
 from tacit.protocol.registry import protocol_of
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.testing import recording
 
 EPSILON = 2.0
 CASES = {name: kind.audit_cases() for name, kind in protocol_kinds().items()}
 FEW = Effort(numbers=2**20, tries=20_000, pilot=1_000, divided=6)
 MANY = Effort(numbers=2**25, tries=400_000)
-SLOW = {"encrypted-auc"}
+SLOW = {"encrypted-auc", "published-fhe"}
 ATTACKED = [
     pytest.param(case, id=f"{name}-{place}")
     for name in CASES
@@ -81,7 +81,7 @@ def test_the_cases_of_a_protocol_make_every_step_answer(name: str) -> None:
 def test_ciphertexts_of_neighbours_look_alike() -> None:
     """So few draws would only notice a length or a sum of bytes that is certain to differ."""
     pytest.importorskip("tenseal")
-    case = CASES["encrypted-auc"][0]
+    case = CASES["published-fhe"][0]
     result = attacked(replace(case, one_by_one=8 * FEW.divided))
     assert all(audit.holds for audit in result)
     assert [audit.verdict for audit in result] == ["holds", "holds", "holds", "claims nothing"]
@@ -107,7 +107,7 @@ def test_small_epsilons_are_not_called_weak() -> None:
 
 
 def test_an_attack_is_repeatable() -> None:
-    (target,) = targets(AuditCase("dpauc", {"thresholds": 4, "second_round": 0.0}))
+    (target,) = targets(AuditCase("dpauc", {"thresholds": 4}))
     assert audit_target(target, seed=3, effort=FEW) == audit_target(target, seed=3, effort=FEW)
     assert audit_target(target, seed=3, effort=FEW) != audit_target(target, seed=4, effort=FEW)
 
@@ -153,7 +153,7 @@ def test_replicates_are_rows_and_notebooks_stay_as_they_are() -> None:
 
 def test_differences_of_two_replies_are_seen() -> None:
     clients = federation(4, apart=False)
-    questions = questions_of(FedAUC(1.0, "laplace", "adaptive"), clients, SimulatedNoise(0))
+    questions = questions_of(PublishedFedAUC(1.0), clients, SimulatedNoise(0))
     pair = questions[-1]
     rows = observe([pair, pair], clients, PublicCoins(0, 5))
     assert rows.shape == (5, 6)
@@ -172,9 +172,9 @@ def test_public_coins_fall_alike_and_noise_does_not() -> None:
     ("name", "settings", "apart"),
     [
         ("score-histogram", {"trust": "local", "height": 2}, True),
-        ("dpauc", {"thresholds": 7, "second_round": 0.0}, False),
-        ("ustatistic", {"kernel": "gini", "domain": (10.0, 30.0)}, True),
-        ("ustatistic", {"kernel": "collision", "values": (2.0, 5.0)}, True),
+        ("dpauc", {"thresholds": 7}, False),
+        ("ustatistic", {"kernel": "gini(domain=range(low=10, high=30))"}, True),
+        ("ustatistic", {"kernel": "collision(values=2 5)"}, True),
         ("ustatistic", {"kernel": "kendall"}, True),
     ],
 )
@@ -191,7 +191,7 @@ def test_chosen_settings_get_a_federation_that_suits_them(
 
 
 def test_verdicts() -> None:
-    (target,) = targets(AuditCase("dpauc", {"thresholds": 4, "second_round": 0.0}))
+    (target,) = targets(AuditCase("dpauc", {"thresholds": 4}))
     lower = replace(target, declared=Cost(EPSILON / 1.5, adjacency=Adjacency.RECORD))
     refuted = audit_target(lower, effort=FEW)
     assert (refuted.holds, refuted.verdict) == (False, "EXCEEDED")

@@ -14,19 +14,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tacit
-from tacit.auditing.cases import protocol_kinds
+from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.cli import main
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.settings.declaring import known_settings
 
-WITH_CELLS = [
-    name for name, kind in protocol_kinds().items() if kind.for_unit is not Protocol.for_unit
-]
-FOR_ANY = [
-    name
-    for name in WITH_CELLS
-    if known_settings(protocol_kinds()[name])["scale"].default == "probability"
-]
+SCALES: dict[str, str] = {
+    name: known_settings(kind)["scale"].default
+    for name, kind in protocol_kinds().items()
+    if "scale" in known_settings(kind)
+}
+"""The default scale of every protocol that has one."""
+FOR_ANY = [name for name, scale in SCALES.items() if scale == "probability"]
 """Those whose cells are those of log-odds by default."""
 
 UNITS = ("probability", "percent", "log-odds", "real")
@@ -106,31 +105,39 @@ def estimate(content: dict[str, Any]) -> float:
     return value
 
 
-@pytest.mark.parametrize("name", WITH_CELLS)
+@pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_unit_is_the_only_word_about_the_scale(folder: Path, name: str, unit: str) -> None:
     content = evaluated(folder / f"{unit}.parquet", name, "--unit", unit)
     taken = "probability" if unit == "percent" else unit
     plain = evaluated(folder / "probability.parquet", name)
-    # even cells are not written
-    default = "probability" if name in FOR_ANY else None
+    default = SCALES[name]
     expected = default if taken == "probability" else taken
-    assert (content["unit"], content["protocol"].get("scale")) == (taken, expected)
-    assert (plain["unit"], plain["protocol"].get("scale")) == ("probability", default)
+    assert (content["unit"], content["protocol"]["scale"]) == (taken, expected)
+    assert (plain["unit"], plain["protocol"]["scale"]) == ("probability", default)
     assert content["exact"] == pytest.approx(plain["exact"], abs=1e-12)
     if expected in ("probability", "log-odds") and name in FOR_ANY:
         # the same noise on the same cells; a conversion may round a score across an edge
         assert estimate(content) == pytest.approx(estimate(plain), abs=2e-3)
 
 
-@pytest.mark.parametrize("name", WITH_CELLS)
+@pytest.mark.parametrize("unit", ["log-odds", "real"])
+def test_a_kernel_that_takes_any_unit_has_its_scale(folder: Path, unit: str) -> None:
+    chosen = ("--protocol", "ustatistic", "--kernel", "auc", "--epsilon", 1, "--unit", unit)
+    result = run("evaluate", folder / f"{unit}.parquet", *chosen, "--split", 4, "--json")
+    content = json.loads(result.stdout)
+    assert content["unit"] == unit
+    assert unit in content["protocol"]["kernel"]
+
+
+@pytest.mark.parametrize("name", SCALES)
 def test_cells_that_were_asked_for_stay_and_scores_are_converted(folder: Path, name: str) -> None:
     chosen = ("--unit", "log-odds", "--scale", "probability")
     content = evaluated(folder / "log-odds.parquet", name, *chosen)
     assert (content["unit"], content["protocol"]["scale"]) == ("probability", "probability")
 
 
-@pytest.mark.parametrize("name", WITH_CELLS)
+@pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize(("scale", "unit"), [("even", "real"), ("log-odds", "real")])
 def test_cells_of_another_unit_are_refused_before_a_record_is_read(
     folder: Path, name: str, scale: str, unit: str

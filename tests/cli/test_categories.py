@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from tacit.cli import main
 from tacit.data.errors import DataError
-from tacit.data.scaling.rescaling import in_unit
+from tacit.data.file_units import in_unit
 from tacit.data.tables.reading_categories import read_classes, read_private_groups
-from tacit.results.saved.schema import check_result
+from tacit.results.saved.reading import check_result
 from tests.classified import CLASSES, class_clients, group_clients
 
 

@@ -88,9 +88,11 @@ def test_the_exact_aucs_of_real_clients_are_for_those_who_ask(folder: Path) -> N
 
 
 def test_a_comparison_can_be_simulated_and_tuned(folder: Path) -> None:
-    result = compare("--epsilon", 1, "--split", 10, "--seed", 1, "--emphasis", 0.5, "--json")
+    result = compare(
+        "--epsilon", 1, "--split", 10, "--seed", 1, "--trust", "each(emphasis=0.5)", "--json"
+    )
     content = json.loads(result.output)
-    assert content["protocol"]["emphasis"] == 0.5
+    assert content["protocol"]["trust"] == "each(emphasis=0.5)"
     assert content["simulation"] is True
     assert content["clients"] == 10
 
@@ -107,10 +109,13 @@ def test_a_comparison_without_signal_ends_with_3(folder: Path) -> None:
     ("words", "sentence"),
     [
         (("--epsilon", 0), "epsilon must be positive and finite, got 0.0"),
-        (("--epsilon", 1, "--emphasis", 2), "emphasis must be from 0.1 to 0.99, got 2.0"),
         (
-            ("--epsilon", 1, "--emphasis", 0.5, "--mechanism", "randomised-response"),
-            "--emphasis cannot be used with --protocol fedauc, mechanism randomised-response",
+            ("--epsilon", 1, "--trust", "each(emphasis=2)"),
+            "emphasis must be from 0.1 to 0.99, got 2.0",
+        ),
+        (
+            ("--epsilon", 1, "--trust", "local(emphasis=0.5)"),
+            "trust: local has no parameter 'emphasis'",
         ),
         (("--epsilon", 1, "--versus", "new"), "--versus names the same column as --score, 'new'"),
         (("--epsilon", 1, "--versus", "older"), "has no column 'older'"),

@@ -19,6 +19,7 @@ from tacit.crypto.homomorphic import engine as homomorphic
 from tacit.metrics.ranking import auc
 
 ENCRYPTED = ("--protocol", "encrypted-auc", "--thresholds", "20")
+PUBLISHED = ("--protocol", "published-fhe", "--thresholds", "20")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_without_tenseal_the_error_says_how_to_install_it(
     file: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
     without_tenseal(monkeypatch)
-    options = (*ENCRYPTED, "--most-records", 1000, "--scheme", scheme)
+    options = (*PUBLISHED, "--most-records", 1000, "--scheme", scheme)
     sentence = refused(file, "--split", 3, *options)
     assert sentence.endswith("needs TenSEAL: pip install 'tacit[encrypted]'\n")
 
@@ -74,8 +75,24 @@ def test_one_party_is_refused_in_one_sentence(file: Path) -> None:
 def test_a_bound_below_or_beyond_what_is_possible(file: Path) -> None:
     sentence = refused(file, "--split", 2, *ENCRYPTED, "--most-records", 400)
     assert "one of them has 500" in sentence
-    wide = ("--adversary", "malicious", "--most-records", 2**25)
-    assert "most_records must be at most 11863283" in refused(file, "--split", 2, *ENCRYPTED, *wide)
+    wide = (*PUBLISHED, "--scheme", "bfv(adversary=malicious)", "--most-records", 2**25)
+    assert "most_records must be at most 11863283" in refused(file, "--split", 2, *wide)
+
+
+def test_agreed_thresholds_are_an_option(file: Path) -> None:
+    options = ("--split", 3, "--protocol", "encrypted-auc", "--most-records", 1000)
+    result = run(file, *options, "--thresholds", "0,0.2,0.5,0.8,1", "--json")
+    assert json.loads(result.stdout)["protocol"]["thresholds"] == [0, 0.2, 0.5, 0.8, 1]
+    assert "thresholds must ascend from 0 to 1" in refused(
+        file, *options, "--thresholds", "0,0.5,0.2,0.8,1"
+    )
+
+
+def test_words_that_are_gone_are_refused_in_a_sentence(file: Path) -> None:
+    options = ("--split", 3, *ENCRYPTED, "--most-records", 1000)
+    assert "--scheme cannot be used with --protocol encrypted-auc" in refused(
+        file, *options, "--scheme", "bfv"
+    )
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])

@@ -13,7 +13,7 @@ from tacit.protocol.mpc import MPCError
 from tacit.running.evaluating import HERE, IDEAL
 
 PAIRS = ("--protocol", "paired-ustatistic", "--kernel", "collision", "--epsilon", "2")
-RANKED = ("--protocol", "fedauc", "--ranks", "mpc", "--epsilon", "20")
+RANKED = ("--protocol", "fedauc", "--trust", "mpc", "--epsilon", "20")
 """The noise is far smaller than the distance of these records' AUC, 0.86, from 1."""
 
 
@@ -128,11 +128,13 @@ def test_what_is_not_joint_is_refused(tmp_path: Path) -> None:
     assert "computes nothing between clients" in result.output
 
 
-@pytest.mark.parametrize("given", [("--allocation", "adaptive"), ("--sensitivity", "local")])
-def test_settings_that_need_ranks_are_refused(tmp_path: Path, given: tuple[str, ...]) -> None:
-    result = run(tmp_path, *RANKED, *given)
+@pytest.mark.parametrize("given", ["adaptive", "fixed(sensitivity=local)"])
+def test_settings_that_need_ranks_are_refused(tmp_path: Path, given: str) -> None:
+    """The server knows no ranks here; the protocol that has allocations sends them all."""
+    result = run(tmp_path, *RANKED, "--allocation", given)
     assert result.exit_code == 2
-    assert "as the server knows no ranks" in result.output
+    said = "--allocation cannot be used with --protocol fedauc; published-fedauc has it"
+    assert said in result.output
 
 
 def test_a_failing_party_is_told_in_one_sentence(

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.cli import main
-from tacit.cli.federation import rosters
+from tacit.cli.federation import site as rosters
 from tacit.running.joining.invitations import ROSTER_FILE
-from tacit.running.joining.reaching import Reached
+from tacit.running.joining.site import Reached
 from tacit.running.session.plan_file import Plan
 from tests.running.joining.studies import quick_codes
 

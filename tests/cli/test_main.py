@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
-from tacit.cli.built_in import MODULES, SUMMARIES
+from tacit.cli.plugins import MODULES, SUMMARIES
 from tacit.cli.shell import name_help
 from tacit.output import OutputFile
 from tacit.protocols.dpauc.looks import MANY_CELLS
@@ -164,12 +164,7 @@ def test_a_groups_name_makes_no_line_of_the_result(tmp_path: Path) -> None:
 def test_json_has_the_documented_keys(folder: Path) -> None:
     result = evaluated(*CSV_FILES, *FEDAUC, "--exact")
     assert result["schema"] == "tacit-result/2"
-    assert result["protocol"] == {
-        "name": "fedauc",
-        "epsilon": 1.0,
-        "mechanism": "staircase",
-        "allocation": "influence",
-    }
+    assert result["protocol"] == {"name": "fedauc", "epsilon": 1.0, "trust": "each"}
     auc = result["auc"]
     assert {"value", "standard_error", "privacy_error", "sampling_error", "interval"} <= set(auc)
     assert auc["interval"][0] < auc["value"] < auc["interval"][1]
@@ -270,22 +265,35 @@ def test_the_table_for_people(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("fedauc --mechanism laplace --allocation adaptive", {"allocation": "adaptive"}),
-        ("fedauc --mechanism gaussian --delta 1e-6", {"delta": 1e-6}),
-        ("fedauc --allocation orthogonal --beta 0.3", {"beta": 0.3}),
+        ("published-fedauc --allocation adaptive", {"allocation": "adaptive"}),
         (
-            "fedauc --allocation fixed --alpha 0.2 --sensitivity global",
-            {"alpha": 0.2, "sensitivity": "global"},
+            "published-fedauc --mechanism gaussian(delta=1e-6)",
+            {"mechanism": "gaussian(delta=1e-06)"},
         ),
-        ("fedauc --mechanism rr", {"mechanism": "randomised-response"}),
+        (
+            "published-fedauc --allocation orthogonal(beta=0.3)",
+            {"allocation": "orthogonal(beta=0.3)"},
+        ),
+        (
+            "published-fedauc --allocation fixed(alpha=0.2,sensitivity=global)",
+            {"allocation": "fixed(alpha=0.2, sensitivity=global)"},
+        ),
+        ("fedauc --trust local", {"trust": "local"}),
+        ("fedauc --trust mpc(alpha=0.8)", {"trust": "mpc(alpha=0.8)"}),
         ("dpauc --thresholds 50 --adjacency replace", {"thresholds": 50, "adjacency": "replace"}),
         (
-            "dpauc --mechanism laplace --accounting paper --adjacency label",
-            {"accounting": "paper", "adjacency": "label"},
+            "published-dpauc --mechanism laplace(accounting=paper) --adjacency label",
+            {"mechanism": "laplace(accounting=paper)", "adjacency": "label"},
         ),
-        ("dpauc --mechanism gaussian --delta 1e-6", {"delta": 1e-6, "accounting": "tight"}),
-        ("dpauc --mechanism rr --adjacency label", {"mechanism": "randomised-response"}),
-        ("noisy-scores", {"name": "noisy-scores"}),
+        (
+            "published-dpauc --mechanism gaussian(delta=1e-6)",
+            {"mechanism": "gaussian(delta=1e-06)"},
+        ),
+        (
+            "published-dpauc --mechanism randomised-response --adjacency label",
+            {"mechanism": "randomised-response"},
+        ),
+        ("published-noisy-scores", {"name": "published-noisy-scores"}),
     ],
 )
 def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict[str, Any]) -> None:
@@ -298,23 +306,23 @@ def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict[
     [
         "exact --epsilon 1",
         "exact --mechanism laplace",
-        "noisy-scores --epsilon 1 --mechanism laplace",
+        "published-noisy-scores --epsilon 1 --mechanism laplace",
         "fedauc --epsilon 1 --thresholds 100",
         "fedauc --epsilon 1 --accounting paper",
         "fedauc --epsilon 1 --adjacency label",
         "fedauc --epsilon 1 --alpha 0.5",
         "fedauc --epsilon 1 --beta 0.5",
         "fedauc --epsilon 1 --sensitivity global",
-        "fedauc --epsilon 1 --allocation adaptive --beta 0.5",
+        "published-fedauc --epsilon 1 --allocation adaptive(beta=0.5)",
+        "published-fedauc --epsilon 1 --mechanism rr",
         "fedauc --epsilon 1 --delta 1e-6",
-        "fedauc --epsilon 1 --mechanism rr --allocation adaptive",
-        "fedauc --epsilon 1 --mechanism histogram",
+        "fedauc --epsilon 1 --mechanism laplace",
         "dpauc --epsilon 1 --alpha 0.5",
         "dpauc --epsilon 1 --allocation adaptive",
-        "dpauc --epsilon 1 --accounting paper",
-        "dpauc --epsilon 1 --mechanism laplace --delta 1e-6",
-        "dpauc --epsilon 1 --mechanism staircase",
-        "dpauc --epsilon 1 --mechanism rr",
+        "dpauc --epsilon 1 --mechanism laplace",
+        "published-dpauc --epsilon 1 --delta 1e-6",
+        "published-dpauc --epsilon 1 --mechanism staircase",
+        "published-dpauc --epsilon 1 --mechanism randomised-response",
         "fedauc --epsilon 1 --by score",
         "fedauc --epsilon 1 --split 5 --client phone",
     ],
@@ -331,16 +339,16 @@ def test_options_that_do_not_belong_are_refused_before_reading(
     [
         "fedauc",
         "dpauc",
-        "noisy-scores",
+        "published-noisy-scores",
         *(
             f"{name} --epsilon {e}"
             for name in ("fedauc", "dpauc")
             for e in ["0", "-1", "inf", "nan", "x"]
         ),
-        "fedauc --epsilon 1 --allocation fixed --alpha 1",
-        "fedauc --epsilon 1 --allocation orthogonal --beta nan",
-        "fedauc --epsilon 1 --mechanism gaussian",
-        "fedauc --epsilon 1 --mechanism gaussian --delta 1",
+        "published-fedauc --epsilon 1 --allocation fixed(alpha=1)",
+        "published-fedauc --epsilon 1 --allocation orthogonal(beta=nan)",
+        "published-fedauc --epsilon 1 --mechanism gaussian",
+        "published-fedauc --epsilon 1 --mechanism gaussian(delta=1)",
         "dpauc --epsilon 1 --thresholds 1",
         "dpauc --epsilon 1 --thresholds 2.5",
         "dpauc --epsilon 1 --adjacency records",
@@ -378,7 +386,7 @@ def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("negatives.csv --protocol exact", "both classes"),
         ("negatives.csv --protocol fedauc --epsilon 1 --exact", "both classes"),
         ("outside.csv --protocol dpauc --epsilon 1", "1.7"),
-        ("outside.csv --protocol noisy-scores --epsilon 1", "1.7"),
+        ("outside.csv --protocol published-noisy-scores --epsilon 1", "1.7"),
         ("empty.csv --protocol exact", "no records"),
         ("one.csv --protocol exact", "two records"),
         ("north.csv --protocol exact --score risk", "no column 'risk'"),

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
-from tacit.results.saved.schema import check_result
+from tacit.results.saved.reading import check_result
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
-from tacit.cli.built_in import MODULES
-from tacit.cli.options.settings import SettingsCommand, Source, help_of, option_of, option_type
-from tacit.cli.plugins import plugin_names
+from tacit.cli.plugins import MODULES, plugin_names
+from tacit.cli.setting_options import SettingsCommand, Source, help_of, option_of, option_type
 from tacit.protocol.settings.declaring import known_settings, setting
 
 
@@ -23,7 +22,7 @@ class Oven:
 
     heat: float = setting(help="how hot")
     mode: Literal["fan", "grill"] = setting(default="fan", help="fan by default")
-    steam: bool = setting(default=False, help="with steam", when="fan")
+    steam: bool = setting(default=False, help="with steam")
     window: tuple[float, float] = setting(default=(0.0, 1.0), help="from when to when")
     steps: tuple[float, ...] | None = setting(default=None, help="the times")
     seed: int = setting(default=0, help="of the dough")
@@ -109,7 +108,7 @@ def test_help_shows_the_options_of_all() -> None:
     output = cooked("--protocol", "hob", "--help")
     assert "--heat FLOAT How hot." in output
     assert "--mode [fan|grill|gas] oven: fan by default. hob: gas by default." in output
-    assert "--steam / --no-steam oven, fan: with steam." in output
+    assert "--steam / --no-steam oven: with steam." in output
     assert "--window LOW HIGH oven: from when to when." in output
     assert "--steps A,B,... oven: the times." in output
     assert "--rings INTEGER hob: how many rings." in output
@@ -122,26 +121,23 @@ def test_an_option_of_the_command_itself_is_not_replaced() -> None:
 
 
 def test_texts_that_protocols_share_are_said_once() -> None:
-    heat, steam = known_settings(Oven)["heat"], known_settings(Oven)["steam"]
+    heat = known_settings(Oven)["heat"]
     shared = [("a", heat), ("b", heat)]
     assert help_of(shared, 4) == "a, b: how hot."
     assert help_of(shared, 3) == "How hot."
-    assert help_of([("a", steam), ("b", steam)], 9) == "a, fan; b, fan: with steam."
 
 
 def test_a_setting_that_no_text_can_say_has_no_option() -> None:
     assert option_type(known_settings(Oven)["nothing"]) is None
 
 
-def test_a_declared_type_and_name_of_the_value_are_taken() -> None:
+def test_a_declared_type_is_taken() -> None:
     @dataclass(frozen=True)
     class Pot:
-        lid: str = setting(
-            default="a", choices=("a", "b"), type=str, metavar="WORD", help="a, b; a by default"
-        )
+        lid: str = setting(default="a", choices=("a", "b"), type=str, help="a, b; a by default")
 
     option = option_of([("pot", known_settings(Pot)["lid"])], 9)
-    assert (option.type, option.metavar) == (click.STRING, "WORD")
+    assert option.type is click.STRING
     assert option.help == "pot: a, b; a by default."
 
 

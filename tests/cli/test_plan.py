@@ -104,6 +104,6 @@ def test_a_wish_names_a_figure_and_how_near_it_must_be() -> None:
 
 def test_help_says_what_each_trust_means() -> None:
     result = CliRunner().invoke(main, ["plan", "--help"])
-    for trust in ("central", "server-sees-scores", "secure-sum", "encrypted", "two-party"):
+    for trust in ("each", "server-sees-scores", "secure-sum", "encrypted", "mpc"):
         assert trust in result.stdout
     assert "noise that the client" in result.stdout

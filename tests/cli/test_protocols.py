@@ -16,6 +16,7 @@ import tacit
 from tacit.cli import main
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
+PUBLISHED = ("--protocol", "published-histogram", "--epsilon", "2")
 PAIRS = ("--protocol", "paired-ustatistic", "--epsilon", "2", "--kernel")
 
 
@@ -107,9 +108,10 @@ def test_log_odds_may_be_rescaled_by_public_bounds(folder: Path) -> None:
 
 
 def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:
-    values = ("--values", "1,2,3,4,5,6")
-    protocol = ("--protocol", "ustatistic", "--kernel", "kendall", "--epsilon", 4)
-    result = evaluated(folder / "ratings.csv", "--second", "other", *protocol, *values)
+    kernel = "kendall(domain=listed(values=1 2 3 4 5 6))"
+    protocol = ("--protocol", "ustatistic", "--kernel", kernel, "--epsilon", 4)
+    result = evaluated(folder / "ratings.csv", "--second", "other", *protocol)
+    assert result["protocol"]["kernel"] == kernel
     assert result["figure"] == "Kendall's tau"
     error = result["estimate"]["standard_error"]
     assert abs(result["estimate"]["value"] - result["exact"]) < 5 * error
@@ -155,10 +157,9 @@ def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
         (("--protocol", "ustatistic", "--epsilon", 1), "--protocol ustatistic needs --kernel"),
         (("--protocol", "two-round-auc"), "--protocol two-round-auc needs --epsilon"),
         ((*PAIRS, "kendall"), "--protocol paired-ustatistic with these settings needs --second"),
-        ((*PAIRS, "auc", "--bins", 4), "--bins cannot be used with --protocol paired-ustatistic"),
-        ((*PAIRS, "auc", "--domain", 0, 2), "a domain is the range of Gini's values"),
-        ((*PAIRS, "auc", "--domain", 0, 1), "--domain cannot be used with --protocol paired-"),
-        ((*PAIRS, "auc", "--matchings", 0), "matchings must be a whole number from 1"),
+        ((*PAIRS, "auc(low=0, high=2)"), "kernel: auc has no parameter 'low'"),
+        ((*PAIRS, "gini(low=1)"), "a range must run from a lower to a higher end"),
+        ((*PAIRS, "auc", "--matchings", -1), "matchings must be a whole number from 1"),
         ((*PAIRS, "gini", "--noise", "randomised-response"), "flips values of 0 and 1"),
     ],
 )
@@ -169,7 +170,7 @@ def test_what_does_not_belong_is_refused(
 
 
 def test_too_many_buckets_are_warned_of(folder: Path) -> None:
-    result = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM, "--buckets", 900)
+    result = evaluated(folder / "scores.csv", "--split", 10, *PUBLISHED, "--buckets", 900)
     supported = result["supported_buckets"]
     assert any(
         "900 buckets are more" in text and f"with {supported} each" in text
@@ -177,10 +178,20 @@ def test_too_many_buckets_are_warned_of(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_encrypted_counts_give_the_area_of_their_thresholds(folder: Path, adversary: str) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("encrypted-auc", "--adversary", "semi-honest"),
+        ("encrypted-auc", "--adversary", "malicious"),
+        ("published-fhe", "--scheme", "bfv"),
+        ("published-fhe", "--scheme", "bfv(adversary=malicious)"),
+    ],
+)
+def test_hidden_counts_give_the_area_of_their_thresholds(
+    folder: Path, options: tuple[str, ...]
+) -> None:
     pytest.importorskip("tenseal")
-    protocol = ("--protocol", "encrypted-auc", "--adversary", adversary, "--most-records", 5000)
+    protocol = ("--protocol", *options, "--most-records", 5000)
     result = evaluated(folder / "scores.csv", "--split", 3, *protocol)
     assert result["auc"]["value"] == pytest.approx(result["exact"], abs=1e-3)
     assert result["spent"]["epsilon"] is None

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from tacit.cli import main, progress
+from tacit.cli import main, shell
 from tests.collecting.support import records_of
 
 USTATISTIC = ("--protocol", "ustatistic", "--kernel", "auc", "--epsilon", "2")
@@ -89,11 +89,11 @@ def test_no_signal_has_its_exit_status(tmp_path: Path) -> None:
 def test_progress_is_shown_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress.progress_of(1000, "reports") as told:
+    with shell.progress_of(1000, "reports") as told:
         told(400)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with progress.progress_of(1000, "reports") as told:
+    with shell.progress_of(1000, "reports") as told:
         told(400)
         told(900)  # a last block is shorter than others
     shown = capsys.readouterr().err

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from tacit.cli import main
 from tacit.data.engines.duckdb_engine import DuckDBEngine
-from tacit.data.engines.sql.tables import ConstantTable
+from tacit.data.engines.sql.dialects import ConstantTable
 from tests.data.engines.test_duckdb import parts, table
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "1")
@@ -66,7 +66,7 @@ def test_the_statement_and_its_counts(tmp_path: Path) -> None:
     made = tacit_says("evaluate", "--counts", str(counts), *HISTOGRAM, "--seed", "1", "--json")
     assert made.exit_code == 0, made.output
     assert "counts answer one round: score-histogram runs in its form" in made.stderr
-    one_round = ("--second-round", "0", *HISTOGRAM, "--seed", "1")
+    one_round = ("--height", "10", *HISTOGRAM, "--seed", "1")
     figure = float(json.loads(made.stdout)["auc"]["value"])
     assert figure == value(address, "--table", "scored", *one_round)
 

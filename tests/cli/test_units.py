@@ -156,7 +156,7 @@ def test_wrong_units_are_one_sentence(options: tuple[str, ...], said: str) -> No
 
 @pytest.mark.usefixtures("folder")
 def test_real_numbers_need_bounds_where_clients_compare_them_together() -> None:
-    hidden = (*FEDAUC, "--ranks", "mpc")
+    hidden = (*FEDAUC, "--trust", "mpc")
     refused = tacit("evaluate", *FILES, "--unit", "real", *hidden)
     assert refused.exit_code == 2
     assert "takes scores from 0 to 1, got the unit 'real'" in refused.stderr

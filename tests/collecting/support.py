@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from tacit.collecting.campaign import Terms
-from tacit.collecting.estimating import stage_query
+from tacit.collecting.estimating import device_payloads, stage_query
 from tacit.collecting.folder import Folder
-from tacit.collecting.report import DIGEST_PREFIX, Report
-from tacit.collecting.simulating import device_payloads
+from tacit.collecting.log import DIGEST_PREFIX, Report
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
 from tacit.protocol.devices import Payloads

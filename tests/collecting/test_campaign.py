@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tacit.collecting.campaign import Campaign, Signed, Terms
-from tacit.collecting.errors import CampaignError
+from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms
 from tacit.collecting.folder import Folder
 from tacit.crypto.identities import Identity
 from tacit.protocol.registry import protocol_of

@@ -25,7 +25,7 @@ from tacit.collecting.connections import HEAD_BYTES, Connection, secured
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.service import application
-from tacit.running.deployment.certificates import Certificates, make_certificates
+from tacit.running.deployment.keys import Certificates, make_certificates
 from tests.collecting.support import messages_of, new_folder
 
 HEAD = b"POST /reports HTTP/1.1\r\nHost: collector\r\n"

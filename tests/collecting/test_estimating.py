@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.collecting.errors import CampaignError
+from tacit.collecting.campaign import CampaignError
 from tacit.collecting.estimating import concluded, stage_query
 from tacit.metrics.ranking import auc
 from tacit.privacy.sampling import exact
 from tacit.privacy.sampling.noise import SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.devices import Payloads
-from tacit.protocol.stages import influences_of
+from tacit.protocol.devices import Payloads, influences_of
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, records_of, terms_of
 
 CASES = (*SINGLE, *DOUBLE)

@@ -14,15 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tacit.cli.collecting.collect import collect
+from tacit.cli.collecting import collect
 from tacit.collecting import batches, service
 from tacit.collecting.batches import log_name, parts_of_batch, read_spent
-from tacit.collecting.errors import CampaignError, ReportError
+from tacit.collecting.campaign import CampaignError, ReportError
 from tacit.collecting.estimating import evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import ACCEPTED, Intake
-from tacit.collecting.log import Disk, Log, read_log
-from tacit.collecting.report import DIGEST_PREFIX, HEADER, STAGE_PLACE
+from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, STAGE_PLACE, Disk, Log, read_log
 from tests.collecting.support import DOUBLE, LOCAL_TREE, messages_of, new_folder, terms_of
 
 CAMPAIGN = Path(__file__).parents[2] / "examples" / "phone" / "campaign.toml"
@@ -55,7 +54,7 @@ MISTAKES: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
     ("campaign", lambda message: changed(message, 6)),
     ("stage", lambda message: changed(message, STAGE_PLACE)),
     ("token", lambda message: changed(message, STAGE_PLACE + 1)),
-    ("token", lambda message: changed(message, HEADER.size - 1)),
+    ("token", lambda message: changed(message, REPORT_HEADER.size - 1)),
 )
 
 
@@ -107,7 +106,7 @@ def test_a_token_is_held_while_its_report_is_stored(tmp_path: Path) -> None:
 def test_a_payload_of_nobody_is_not_stored(tmp_path: Path) -> None:
     folder = new_folder(tmp_path)
     intake, (good, other) = Intake(folder), messages_of(folder, 2)
-    bad = other[: HEADER.size] + b"\xff" * (len(other) - HEADER.size)
+    bad = other[: REPORT_HEADER.size] + b"\xff" * (len(other) - REPORT_HEADER.size)
     assert taken(intake, [good, bad]) == [True, False]
     assert taken(intake, [other]) == [True]
     assert len(collected(folder)) == 2
@@ -118,7 +117,7 @@ def test_a_sealed_batch_holds_the_reports_without_their_order(tmp_path: Path) ->
     folder = new_folder(tmp_path)
     intake, messages = Intake(folder, seal_every=200), messages_of(folder, 200)
     taken(intake, messages)
-    sent = [message[HEADER.size :] for message in messages]
+    sent = [message[REPORT_HEADER.size :] for message in messages]
     sealed = [
         bytes(each)
         for part in parts_of_batch(folder.reports / "batch-1-0.parquet")
@@ -155,7 +154,7 @@ def test_sealing_may_be_interrupted_anywhere(
             patch.setattr(batches, name, dying(name, getattr(batches, name)))
         with contextlib.suppress(KeyboardInterrupt):
             Intake(Folder(folder.path), seal_every=10)
-    expected = sorted(message[HEADER.size :] for message in messages)
+    expected = sorted(message[REPORT_HEADER.size :] for message in messages)
     assert collected(folder) == expected
     again = Intake(Folder(folder.path), seal_every=10)
     assert collected(folder) == expected
@@ -254,7 +253,7 @@ def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
         assert taken(intake, messages[:3]) == [True, True, True]
     assert intake.counters["not sealed"] == 1
     assert taken(intake, messages[3:]) == [True]
-    expected = sorted(message[HEADER.size :] for message in messages)
+    expected = sorted(message[REPORT_HEADER.size :] for message in messages)
     assert collected(folder) == collected(Folder(folder.path)) == expected
     assert (folder.spent / "batch-1.parquet").exists()
 
@@ -299,7 +298,7 @@ def test_reading_while_a_batch_is_sealed_counts_each_report_once(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "iterdir", sealing)
         found = collected(folder)
-    assert found == sorted(message[HEADER.size :] for message in messages)
+    assert found == sorted(message[REPORT_HEADER.size :] for message in messages)
 
 
 def test_a_log_of_another_campaign_is_refused(tmp_path: Path) -> None:

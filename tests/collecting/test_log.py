@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.collecting.errors import CampaignError
+from tacit.collecting.campaign import CampaignError
 from tacit.collecting.log import HEADER, Disk, Log, read_log
 
 BODIES = [bytes([number]) * (number + 1) for number in range(20)]

@@ -16,7 +16,7 @@ import pytest
 from starlette.requests import Request
 
 from tacit.collecting import service
-from tacit.collecting.errors import CampaignError
+from tacit.collecting.campaign import CampaignError
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.log import Disk

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.collecting.sharing import shared
+from tacit.collecting.batches import shared
 
 
 def counting() -> list[threading.Thread]:

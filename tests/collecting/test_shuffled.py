@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from tacit.cli import main
 from tacit.collecting.batches import sealed_payloads, serial_of, write_batch
+from tacit.collecting.estimating import DELTA, shuffled_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.log import Disk, Log
-from tacit.collecting.shuffled import DELTA, shuffled_of
 from tacit.privacy.shuffling import shuffled_epsilon
 from tests.collecting.support import DOUBLE, SINGLE, messages_of, new_folder, terms_of
 

@@ -15,13 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.crypto.errors import SumError
-from tacit.crypto.homomorphic import messages as homomorphic_messages
+from tacit.crypto.homomorphic import keys as homomorphic_messages
 from tacit.crypto.homomorphic.engine import HomomorphicError, restored
-from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
-from tacit.crypto.homomorphic.messages import NO_SESSION
-from tacit.crypto.homomorphic.messages import Kind as HomomorphicKind
+from tacit.crypto.homomorphic.keys import NO_SESSION, Introduction, Meeting, Member
+from tacit.crypto.homomorphic.keys import Kind as HomomorphicKind
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.crypto.secure_sum import messages as sum_messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood
@@ -31,6 +30,7 @@ from tacit.crypto.secure_sum.server import SumServer
 from tacit.crypto.secure_sum.terms import SumTerms
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field
+from tacit.protocols.published.fhe.protocol import FheAUC
 
 ROOT = Path(__file__).parents[2]
 SESSION = bytes(range(16))
@@ -202,7 +202,7 @@ def test_a_sum_with_one_hostile_message(number: int, noise: bytes | None, how: A
 @given(st.binary(max_size=100), changes())
 def test_an_aggregator_refuses_replies_that_are_no_messages(noise: bytes, how: Any) -> None:
     """Introductions, then keys and boxes, from hostile parties."""
-    protocol = EncryptedAUC(10, scheme="bfv", most_records=5000)
+    protocol = FheAUC(10, most_records=5000)
     valid = [Member.new(protocol.terms).introduction.to_bytes() for _ in range(2)]
     for bad in (noise, changed(valid[1], how)):
         conversation = protocol.conversation(2)

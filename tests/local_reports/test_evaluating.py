@@ -12,9 +12,7 @@ import pytest
 
 from tacit.data.errors import DataError
 from tacit.local_reports import drawing as module
-from tacit.local_reports.drawing import Drawing
-from tacit.local_reports.evaluating import evaluate_one_record_clients
-from tacit.local_reports.files import RecordFiles
+from tacit.local_reports.drawing import Drawing, RecordFiles, evaluate_one_record_clients
 from tacit.local_reports.summing import in_one_process, in_processes
 from tacit.metrics.ranking import auc
 from tacit.protocol.registry import protocol_of

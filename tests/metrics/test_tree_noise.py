@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.metrics.tree_noise import WEIGHTS_AT_ONCE, TreeNoise
-from tacit.metrics.trees import consistent_leaves, levels_of, observation_weights
+from tacit.metrics.trees import (
+    WEIGHTS_AT_ONCE,
+    TreeNoise,
+    consistent_leaves,
+    levels_of,
+    observation_weights,
+)
 
 Floats = NDArray[np.float64]
 
@@ -226,7 +231,7 @@ def test_groups_of_weights_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     leaves = np.random.default_rng(1).random((3, 4, RECORDS.size)) * 50
     assert weights.size < WEIGHTS_AT_ONCE
     whole = noise.variance_of(weights, leaves)
-    monkeypatch.setattr("tacit.metrics.tree_noise.WEIGHTS_AT_ONCE", 2 * RECORDS.size)
+    monkeypatch.setattr("tacit.metrics.trees.WEIGHTS_AT_ONCE", 2 * RECORDS.size)
     np.testing.assert_allclose(noise.variance_of(weights, leaves), whole, rtol=1e-12)
     for place in np.ndindex(3, 4):
         alone = noise.variance_of(weights[place], leaves[place])

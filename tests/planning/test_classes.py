@@ -15,9 +15,10 @@ import tacit
 from tacit.cli import main
 from tacit.planning.choosing import choose
 from tacit.planning.planner import plan
-from tacit.protocol.declarations.metric import Metric
+from tacit.protocol.declarations.forecast import Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocols.encrypted.classes.protocol import MALICIOUS, EncryptedClassAUC
+from tacit.protocol.registry import SettingError, protocol_of
+from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 from tacit.running.evaluating import evaluate, repeat
 
@@ -28,7 +29,6 @@ SHAPE = Shape(0.8)
 
 NOISY = [
     MulticlassHistogram(epsilon=1.0, classes=NAMES),
-    MulticlassHistogram(epsilon=1.0, classes=NAMES, second_round=0),
     MulticlassHistogram(epsilon=1.0, classes=NAMES, adjacency="replace"),
     MulticlassHistogram("each", 4.0, classes=NAMES),
 ]
@@ -163,7 +163,5 @@ def test_the_command_plans_and_chooses(tmp_path: Path) -> None:
 
 
 def test_a_malicious_aggregator_is_declined_in_one_sentence() -> None:
-    with pytest.raises(ValueError, match="is not offered by class") as refused:
-        EncryptedClassAUC(NAMES, adversary="malicious")
-    assert str(refused.value) == MALICIOUS
-    assert "adversary" not in EncryptedClassAUC(NAMES).settings
+    with pytest.raises(SettingError, match="has no setting 'adversary'"):
+        protocol_of("encrypted-class-auc", {"adversary": "malicious"})

@@ -17,8 +17,7 @@ import pytest
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.forecast import Forecast, placement
-from tacit.protocol.declarations.metric import Metric, wanted
+from tacit.protocol.declarations.forecast import AUC, Forecast, Metric, placement, wanted
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.dpauc.forecast import dpauc_forecast
 from tacit.protocols.dpauc.protocol import DPAUC
@@ -27,18 +26,20 @@ from tacit.protocols.encrypted.forecast import encrypted_forecast
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.fedauc.forecast import expected_geometry, fedauc_forecast
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.hierarchical.forecast import hierarchical_forecast
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.histogram.calibration_errors import ece_of
-from tacit.protocols.histogram.figure_forecast import precision_of
+from tacit.protocols.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
+from tacit.protocols.histogram.figure_forecast import ece_of, precision_of
 from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.forecast import paired_forecast
 from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, published_dpauc_forecast
+from tacit.protocols.published.ustatistics import (
+    PublishedHierarchicalAUC,
+    PublishedUStatistic,
+)
 from tacit.protocols.two_round.forecast import straightness, two_round_forecast
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.protocols.ustatistic.forecast import symbols_forecast
-from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.protocols.ustatistic.protocol import UStatistic, symbols_forecast
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import Measures
 from tacit.running.evaluating import evaluate, repeat
@@ -49,18 +50,18 @@ Predict = Callable[[Any, Scenario, Shape], Forecast]
 
 PAIRS: list[tuple[Protocol, Predict, Scenario]] = [
     (FedAUC(1.0), fedauc_forecast, FEW),
-    (FedAUC(1.0, "randomised-response"), fedauc_forecast, FEW),
+    (FedAUC(1.0, trust="local"), fedauc_forecast, FEW),
     (DPAUC(1.0, 20), dpauc_forecast, FEW),
     (DPAUC(1.0, 20, adjacency="label"), dpauc_forecast, FEW),
-    (DPAUC(1.0, 50, "randomised-response", adjacency="label"), dpauc_forecast, FEW),
+    (PublishedDPAUC(1.0, 50, "randomised-response", "label"), published_dpauc_forecast, FEW),
     (ScoreHistogram("secure-sum", 1.0), tree_forecast, FEW),
-    (ScoreHistogram("secure-sum", 1.0, 6, second_round=0), tree_forecast, FEW),
-    (ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5, scale="even"), tree_forecast, FEW),
+    (ScoreHistogram("secure-sum", 1.0, 8), tree_forecast, FEW),
+    (ScoreHistogram("secure-sum", 1.0, 6, scale="even"), tree_forecast, FEW),
     (ScoreHistogram("local", 3.0, 5), tree_forecast, LONE),
     (TwoRoundAUC(3.0), two_round_forecast, LONE),
     (TwoRoundAUC(3.0, "public"), two_round_forecast, LONE),
     (HierarchicalAUC(3.0, 4), hierarchical_forecast, LONE),
-    (UStatistic("auc", 3.0, bins=8), symbols_forecast, LONE),
+    (UStatistic("auc(domain=range(bins=8))", 3.0), symbols_forecast, LONE),
     (PairedUStatistic("auc", 3.0), paired_forecast, LONE),
     (PairedUStatistic("auc", 3.0, matchings=2, noise="laplace"), paired_forecast, LONE),
 ]
@@ -151,16 +152,17 @@ def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
 def test_encryption_refuses_rare_classes() -> None:
     scenario = Scenario(1_000_000, 100, 10, 1.0)
     protocol = EncryptedAUC(most_records=scenario.records)
-    assert encrypted_forecast(protocol, scenario, EVEN).obstacle
+    forecast = encrypted_forecast(protocol, scenario, EVEN)
+    assert forecast.error > AUC.max_error
 
 
 def test_paper_forms_are_not_planned() -> None:
-    with pytest.raises(ValueError, match="got 'laplace'"):
-        dpauc_forecast(DPAUC(1.0, mechanism="laplace"), FEW, EVEN)
-    with pytest.raises(ValueError, match="got 'adaptive'"):
-        fedauc_forecast(FedAUC(1.0, "laplace", "adaptive"), FEW, EVEN)
-    with pytest.raises(ValueError, match="got 'traversal'"):
-        hierarchical_forecast(HierarchicalAUC(1.0, 4, estimator="traversal"), LONE, EVEN)
+    with pytest.raises(ValueError, match="got laplace"):
+        published_dpauc_forecast(PublishedDPAUC(1.0), FEW, EVEN)
+    with pytest.raises(ValueError, match="that the server knows, got trust mpc"):
+        fedauc_forecast(FedAUC(1.0, "mpc"), FEW, EVEN)
+    for published in (PublishedHierarchicalAUC(1.0, 4), PublishedUStatistic("gini", 1.0)):
+        assert published.forecast(LONE, EVEN, AUC) is None
     with pytest.raises(ValueError, match="kernel 'auc', got 'gini'"):
         symbols_forecast(UStatistic("gini", 1.0), LONE, EVEN)
     with pytest.raises(ValueError, match="kernel 'auc', got 'kendall'"):
@@ -221,7 +223,7 @@ def test_measures_are_predicted_as_results_state_them() -> None:
     A stated error follows from noisy counts, which differ little from the expected ones.
     """
     shape, scenario = Shape(0.78), Scenario(12_000, 3_000, 10, 2.0)
-    protocol = ScoreHistogram("secure-sum", 2.0, 6, second_round=0, aim="all")
+    protocol = ScoreHistogram("secure-sum", 2.0, 6, aim="all")
     found = measures_of(evaluate(scenario.drawn(shape, seed=4), protocol, seed=1))
     for metric in map(Metric, MEASURES):
         stated = found.named(metric.name)
@@ -239,7 +241,7 @@ def test_measures_are_predicted_as_many_runs_measure_them() -> None:
     probability 0.9.
     """
     shape, scenario = Shape(0.78), Scenario(12_000, 3_000, 10, 0.5)
-    protocol = ScoreHistogram("secure-sum", 0.5, 7, second_round=0, aim="curves")
+    protocol = ScoreHistogram("secure-sum", 0.5, 7, aim="curves")
     clients = scenario.drawn(shape, seed=4)
     exact = measures_of(evaluate(clients, ScoreHistogram("exact-sum", height=12)))
     runs = [measures_of(evaluate(clients, protocol, seed=seed)) for seed in range(80)]
@@ -286,7 +288,7 @@ def test_the_largest_difference_is_predicted_as_many_runs_measure_it(
 
 def separation_ratio(trust: str, scenario: Scenario, shape: Shape, height: int, runs: int) -> float:
     """The predicted over the measured error, with records drawn anew for every run."""
-    noisy = ScoreHistogram("secure-sum", scenario.epsilon, height, second_round=0, aim="curves")
+    noisy = ScoreHistogram("secure-sum", scenario.epsilon, height, aim="curves")
     protocol = noisy if trust == "secure-sum" else ScoreHistogram(trust, height=height)
     errors = []
     for seed in range(runs):
@@ -308,7 +310,7 @@ def test_less_noise_and_more_records_tell_the_largest_difference_better() -> Non
     metric, errors = Metric("Kolmogorov Smirnov"), []
     for epsilon, records in ((0.5, 6_000), (2.0, 6_000), (2.0, 24_000)):
         scenario = Scenario(records, records // 4, 10, epsilon)
-        protocol = ScoreHistogram("secure-sum", epsilon, 8, second_round=0, aim="curves")
+        protocol = ScoreHistogram("secure-sum", epsilon, 8, aim="curves")
         errors.append(tree_forecast(protocol, scenario, Shape(0.8), metric).error)
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < errors[0] / 4
@@ -322,7 +324,7 @@ def test_distances_of_the_smooth_curve_are_not_planned() -> None:
 
 def test_an_absent_measure_is_no_forecast() -> None:
     few = Scenario(150, 60, 3, 1.0)
-    protocol = ScoreHistogram("secure-sum", 1.0, 6, second_round=0)
+    protocol = ScoreHistogram("secure-sum", 1.0, 8)
     assert tree_forecast(protocol, few, EVEN, Metric("brier")).error == math.inf
     assert tree_forecast(protocol, FEW, EVEN, Metric("brier")).error < 1
 
@@ -335,5 +337,5 @@ def test_straight_distribution_functions_hardly_bias() -> None:
 def test_a_drowned_class_is_an_obstacle() -> None:
     assert Forecast(0.01, 0.0, 100, 13.0).obstacle
     assert Forecast(0.01, 0.0, 100, 12.0).obstacle is None
-    assert Forecast(0.2, 0.2).obstacle
+    assert Forecast(0.2, 0.2, max_error=AUC.max_error).obstacle
     assert Forecast(math.inf).obstacle

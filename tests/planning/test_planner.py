@@ -17,12 +17,13 @@ from tacit.privacy.cost import Adjacency
 from tacit.protocol.declarations.scenario import Scenario, plausible_shapes
 
 NAMES = {
-    "central": {"dpauc", "score-histogram", "two-round-auc", "ustatistic"},
+    "each": {"dpauc", "published-dpauc", "score-histogram", "two-round-auc", "ustatistic"},
     "server-sees-scores": {"fedauc"},
     "local": {"score-histogram", "two-round-auc", "hierarchical-auc", "ustatistic"},
     "secure-sum": {"score-histogram"},
-    "encrypted": {"encrypted-auc"},
-    "two-party": {"paired-ustatistic"},
+    "exact-sum": {"score-histogram"},
+    "encrypted": {"encrypted-auc", "published-fhe"},
+    "mpc": {"paired-ustatistic"},
 }
 
 
@@ -119,7 +120,7 @@ def test_a_metric_that_no_protocol_gives_is_not_feasible() -> None:
     assert "no protocol under this trust is planned for precision@0.5" in prediction.advice
 
 
-@pytest.mark.parametrize("trust", ["server-sees-scores", "local", "secure-sum", "two-party"])
+@pytest.mark.parametrize("trust", ["server-sees-scores", "local", "secure-sum", "mpc"])
 def test_targets_are_met_with_the_epsilon_that_they_are_said_to_take(trust: str) -> None:
     """Planned again with it, no error is above the target by more than a tenth.
 
@@ -149,7 +150,7 @@ def test_fewer_records_are_found_where_there_are_too_many() -> None:
 
 
 def test_an_unmet_target_says_what_it_takes() -> None:
-    prediction = plan(40_000, 4_000, 10, 1.0, "two-party", target=0.01)
+    prediction = plan(40_000, 4_000, 10, 1.0, "mpc", target=0.01)
     assert prediction.meets_target is False
     assert "is not met at epsilon 1 and takes epsilon " in prediction.advice
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import tacit.planning
 from tacit.cli import main
 from tacit.data.clients import Clients
-from tacit.planning import families
+from tacit.planning import searching
 from tacit.planning.planner import plan
 from tacit.planning.searching import smallest_epsilon
 from tacit.privacy.cost import Adjacency, Cost
@@ -35,10 +35,10 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.declarations.forecast import Family, Forecast
-from tacit.protocol.declarations.metric import Metric
+from tacit.protocol.declarations.forecast import Family, Forecast, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
+from tacit.results.figure import AUC_FIGURE
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat
 
@@ -130,7 +130,7 @@ class SilentBrier(Brier):
 class LocalArea(Brier):
     """A protocol of somebody else's that estimates the AUC."""
 
-    name, figure = "local-area", "AUC"
+    name, figure = "local-area", AUC_FIGURE
     trusts: ClassVar[tuple[Trust, ...]] = (Trust.LOCAL, Trust.EACH)
 
     def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
@@ -139,13 +139,13 @@ class LocalArea(Brier):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    known: tuple[type[Protocol], ...] = tuple(families.registered())
+    known: tuple[type[Protocol], ...] = tuple(searching.registered())
 
     def more() -> Iterator[type[Protocol]]:
         kinds: tuple[type[Protocol], ...] = (*known, Brier, SilentBrier, LocalArea)
         yield from kinds
 
-    monkeypatch.setattr(families, "registered", more)
+    monkeypatch.setattr(searching, "registered", more)
 
 
 USUAL = ("--records", "40000", "--positives", "4000", "--clients", "10", "--epsilon", "1")
@@ -239,7 +239,7 @@ def test_the_examples_prediction_is_right() -> None:
 def test_planning_names_no_protocol() -> None:
     """Neither a class, nor its name as a string, nor a module of a protocol's package."""
     folder = Path(str(tacit.planning.__file__)).parent
-    kinds = [kind for kind in families.registered() if inspect.getmodule(kind)]
+    kinds = [kind for kind in searching.registered() if inspect.getmodule(kind)]
     words = {word for kind in kinds for word in (kind.__name__, f'"{kind.name}"')}
     for module in folder.glob("*.py"):
         text = module.read_text()

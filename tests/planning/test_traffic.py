@@ -23,7 +23,7 @@ from tacit.protocol.conversation import (
 )
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.traffic import DRY_RECORDS
-from tacit.protocol.encoding.queries import encode_query
+from tacit.protocol.values import encode_query
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
@@ -32,6 +32,9 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.fedauc import PublishedFedAUC
+from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.server_result import ServerResult
@@ -39,19 +42,19 @@ from tacit.running.simulation import simulate
 
 EXACT = [
     FedAUC(1.0),
-    FedAUC(1.0, "randomised-response"),
-    FedAUC(1.0, "laplace", "adaptive"),
+    FedAUC(1.0, trust="local"),
+    PublishedFedAUC(1.0),
     DPAUC(1.0, 100, adjacency="label"),
-    DPAUC(1.0, 40, "randomised-response", adjacency="label"),
-    DPAUC(1.0, 30, "laplace"),
+    PublishedDPAUC(1.0, 40, "randomised-response", "label"),
+    PublishedDPAUC(1.0, 30),
     ScoreHistogram("secure-sum", 1.0, 6),
-    ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5),
+    ScoreHistogram("secure-sum", 1.0, 6),
     ScoreHistogram("exact-sum", height=5),
     TwoRoundAUC(1.0),
     TwoRoundAUC(1.0, "public"),
     HierarchicalAUC(1.0, 4),
-    UStatistic("auc", 1.0, bins=4),
-    UStatistic("auc", 1.0, bins=200),
+    UStatistic("auc(domain=range(bins=4))", 1.0),
+    UStatistic("auc(domain=range(bins=200))", 1.0),
     PairedUStatistic("auc", 1.0),
     PairedUStatistic("auc", 1.0, matchings=2, noise="laplace"),
 ]
@@ -67,7 +70,9 @@ def test_bytes_and_rounds_are_those_of_a_run(protocol: Protocol, clients: int) -
     assert traffic.rounds == run.rounds
 
 
-@pytest.mark.parametrize("protocol", [DPAUC(1.0), DPAUC(1.0, 50)], ids=["placed", "equal"])
+@pytest.mark.parametrize(
+    "protocol", [DPAUC(1.0), DPAUC(1.0, scale="even")], ids=["placed", "equal"]
+)
 @pytest.mark.parametrize("clients", [10, 1000])
 def test_where_noise_chooses_the_looks_a_plan_is_one_of_the_runs(
     protocol: Protocol, clients: int
@@ -103,8 +108,8 @@ def test_unary_reports_have_an_expected_size() -> None:
 def test_cryptography_is_counted_apart() -> None:
     scenario = Scenario(1000, 300, 1000, 1.0)
     assert PairedUStatistic("auc", 1.0).traffic(scenario).beyond > 300
-    plain = EncryptedAUC(scheme="bfv", most_records=1000).traffic(scenario)
-    checked = EncryptedAUC(adversary="malicious", most_records=1000).traffic(scenario)
+    plain = FheAUC(most_records=1000).traffic(scenario)
+    checked = FheAUC(scheme="bfv(adversary=malicious)", most_records=1000).traffic(scenario)
     assert checked.bytes_per_client == 2 * plain.bytes_per_client
     assert (plain.rounds, checked.rounds) == (4, 5)
 
@@ -118,8 +123,7 @@ def test_masked_values_are_counted_to_the_byte() -> None:
     ):
         protocol = EncryptedAUC(
             thresholds,
-            adversary,  # type: ignore[arg-type]
-            "masked",
+            adversary,
             most_records=most,
             perturbed=False,
         )

@@ -11,9 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.ledger.accounts import amount
-from tacit.privacy.composition import CHANGES, restated
+from tacit.privacy.composition import (
+    CHANGES,
+    MAX_RECORDS,
+    OF_PERSON,
+    check_per_person,
+    of_person,
+    restated,
+)
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
-from tacit.privacy.persons import MAX_RECORDS, OF_PERSON, check_per_person, of_person
 
 PERSON, PERSON_LABEL = Adjacency.PERSON, Adjacency.PERSON_LABEL
 PERSON_REPLACE, PERSON_SCORE = Adjacency.PERSON_REPLACE, Adjacency.PERSON_SCORE

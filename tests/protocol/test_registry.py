@@ -17,7 +17,6 @@ from tacit.protocol.registry import (
     comparison_names,
     comparison_of,
     kind_of,
-    protocol_as_written,
     protocol_names,
     protocol_of,
     register,
@@ -87,22 +86,6 @@ def test_a_comparison_has_the_name_of_its_protocol() -> None:
     assert comparison_of("fedauc", {"epsilon": 2.0}).guarantee.epsilon == 2.0
     with pytest.raises(SettingError, match="must be one of fedauc, got 'dpauc'"):
         comparison_of("dpauc", {"epsilon": 2.0})
-
-
-def test_what_is_not_used_is_refused_with_the_choices_that_were_made() -> None:
-    with pytest.raises(SettingError, match="does not use the setting 'beta' with mechanism") as bad:
-        protocol_of("fedauc", {"epsilon": 1.0, "beta": 0.3})
-    assert bad.value.choices == ("mechanism staircase", "allocation influence")
-
-
-def test_settings_that_were_written_before_a_setting_mean_what_they_did() -> None:
-    written = {"epsilon": 1.0, "estimator": "consistent", "delta": 0.1}
-    earlier = protocol_as_written("hierarchical-auc", written)
-    assert earlier.settings == written
-    assert earlier == protocol_of("hierarchical-auc", {**written, "scale": "even"})
-    today = protocol_of("hierarchical-auc", written)
-    assert today.settings == {**written, "scale": "probability"}
-    assert protocol_as_written("hierarchical-auc", today.settings) == today
 
 
 def test_the_names_of_one_package_are_those_that_no_other_has(tmp_path: Path) -> None:

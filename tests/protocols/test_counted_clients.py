@@ -11,15 +11,15 @@ from tacit import ScoreHistogram
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.shared.sums.noise_shares import answered_clients
+from tacit.protocol.releases import answered_clients
 from tacit.running.session import sums
-from tacit.running.session.party import client_sums
+from tacit.running.session.party import client_together
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 
 PROTOCOLS = {
-    "one round": ScoreHistogram("secure-sum", 2.0, 4, second_round=0),
-    "two rounds": ScoreHistogram("secure-sum", 4.0, 4, second_round=0.5),
+    "one round": ScoreHistogram("secure-sum", 2.0, 4, aim="all"),
+    "two rounds": ScoreHistogram("secure-sum", 4.0, 4),
     "looks": ScoreHistogram("secure-sum", 4.0),
 }
 
@@ -44,7 +44,7 @@ def test_a_party_that_counts_itself_otherwise_changes_nothing(
         claimed = reply["clients"] + added * (len(answers) % 3 == 1)
         return flattened({**reply, "clients": claimed}, layout)
 
-    monkeypatch.setattr(client_sums, "flattened", lying)
+    monkeypatch.setattr(client_together, "flattened", lying)
     assert stated(PROTOCOLS[name]) == honest
     assert answers
 

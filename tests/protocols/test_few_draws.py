@@ -40,14 +40,14 @@ def test_few_clients_have_a_law_and_many_none() -> None:
 
 def test_intervals_of_a_law_reach_replicates_and_the_population() -> None:
     records = binormal_clients(300, 300, 3)
-    result = tacit.evaluate(records, tacit.DPAUC(8.0, second_round=0.0), seed=1).auc
+    result = tacit.evaluate(records, tacit.DPAUC(8.0, 100), seed=1).auc
     assert result.law is not None
     narrow, wide = result.interval(0.95), result.interval(0.95, about="population")
     assert wide.low < narrow.low < result.value < narrow.high < wide.high
     assert math.hypot(result.sampling_error, result.standard_error) * 1.9 < wide.high - result.value
 
 
-@pytest.mark.parametrize("protocol", [tacit.FedAUC(8.0), tacit.DPAUC(8.0, second_round=0.0)])
+@pytest.mark.parametrize("protocol", [tacit.FedAUC(8.0), tacit.DPAUC(8.0, 100)])
 def test_a_file_holds_the_draws_and_gives_the_same_intervals(protocol: tacit.Protocol) -> None:
     result = tacit.evaluate(binormal_clients(300, 300, 3), protocol, seed=1)
     read = tacit.Evaluation.from_dict(result.to_dict())

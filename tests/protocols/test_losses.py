@@ -13,9 +13,9 @@ import tacit
 from tacit import Clients
 from tacit.privacy.cost import NOTHING
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.missing.protocol import MissingRecords
-from tacit.protocols.private_groups.protocol import GroupedHistogram
-from tacit.running.session.coordinating.coordinator import RunError
+from tacit.protocols.missing import MissingRecords
+from tacit.protocols.private_groups import GroupedHistogram
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.debits import Debit
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Fault, rehearse
@@ -37,16 +37,16 @@ def incomplete() -> Clients:
 
 CASES: dict[str, tuple[Any, Clients]] = {
     "comparison": (tacit.ComparedAUC(1.0), paired()),
-    "comparison-flips": (tacit.ComparedAUC(1.0, "randomised-response"), paired()),
+    "comparison-flips": (tacit.ComparedAUC(1.0, trust="local"), paired()),
     "groups-sum": (
-        GroupedHistogram("secure-sum", 1.0, group_names=GROUPS, dropouts=0.25),
+        GroupedHistogram("secure-sum(dropouts=0.25)", 1.0, group_names=GROUPS),
         group_clients(240, PARTIES),
     ),
     "groups-each": (
         GroupedHistogram("each", 1.0, group_names=GROUPS),
         group_clients(240, PARTIES),
     ),
-    "missing-sum": (MissingRecords(1.0, dropouts=0.25), incomplete()),
+    "missing-sum": (MissingRecords(1.0, "secure-sum(dropouts=0.25)"), incomplete()),
     "missing-each": (MissingRecords(1.0, trust="each"), incomplete()),
 }
 

@@ -10,16 +10,17 @@ import pytest
 import tacit
 from tacit import Clients, evaluate
 from tacit.protocol.conversation import Protocol
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.running.evaluating import repeat_results
 
 RARE: dict[str, Protocol] = {
     "FedAUC": tacit.FedAUC(0.4),
-    "FedAUC, randomised response": tacit.FedAUC(3.0, "randomised-response"),
+    "FedAUC, randomised response": tacit.FedAUC(3.0, trust="local"),
     "DPAUC": tacit.DPAUC(0.7),
     "DPAUC, labels": tacit.DPAUC(0.7, adjacency="label"),
-    "DPAUC, Laplace": tacit.DPAUC(3.0, mechanism="laplace"),
-    "DPAUC, Gaussian": tacit.DPAUC(0.6, mechanism="gaussian", delta=1e-6),
-    "DPAUC, response": tacit.DPAUC(3.0, mechanism="randomised-response", adjacency="label"),
+    "DPAUC, Laplace": PublishedDPAUC(3.0),
+    "DPAUC, Gaussian": PublishedDPAUC(0.6, mechanism="gaussian(delta=1e-6)"),
+    "DPAUC, response": PublishedDPAUC(3.0, mechanism="randomised-response", adjacency="label"),
     "ScoreHistogram, secure sum": tacit.ScoreHistogram("secure-sum", epsilon=0.3),
     "ScoreHistogram, local": tacit.ScoreHistogram("local", epsilon=5.0),
     "UStatistic": tacit.UStatistic("auc", 4.0),

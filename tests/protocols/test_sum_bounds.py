@@ -15,7 +15,8 @@ from tacit import Clients, FedAUC, ScoreHistogram
 from tacit.privacy.sampling.distributions import shared_laplace_tail
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
-from tacit.protocol.encoding.sum_widths import masked_size, runs_of
+from tacit.protocol.fields import masked_size, runs_of
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running.session.messages import Agreement
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.federations import binormal_clients
@@ -23,9 +24,9 @@ from tests.federations import binormal_clients
 SUMMED: dict[str, Any] = {
     "exact": ScoreHistogram("exact-sum", height=4),
     "noisy": ScoreHistogram("secure-sum", 1.0, 4),
-    "replace": ScoreHistogram("secure-sum", 1.0, 4, adjacency="replace", dropouts=0.3),
-    "sampled": ScoreHistogram("secure-sum", 1.0, 4, budget="sample"),
-    "two rounds": ScoreHistogram("secure-sum", 4.0, 4, second_round=0.5),
+    "replace": ScoreHistogram("secure-sum(dropouts=0.3)", 1.0, 4, adjacency="replace", aim="all"),
+    "sampled": PublishedHistogram("secure-sum(budget=sample)", 1.0, 4),
+    "two rounds": ScoreHistogram("secure-sum", 4.0, 4),
     "ranks": FedAUC(4.0, trust="secure-sum"),
 }
 
@@ -157,7 +158,7 @@ def test_cutting_moves_no_number_by_more_than_a_neighbour_does() -> None:
 def test_a_million_records_of_ten_parties_take_25_bits_a_count(
     height: int, bytes_sent: int
 ) -> None:
-    query = next(ScoreHistogram("secure-sum", 1.0, height, second_round=0).conversation(10))
+    query = next(PublishedHistogram("secure-sum", 1.0, height, aim="auc").conversation(10))
     assert masked_size(replace(query, most_records=1_000_000)) == bytes_sent
 
 

@@ -8,23 +8,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tacit
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.shuffling import Shuffled
 from tacit.protocol.conversation import Protocol
 from tacit.results.estimate import Estimate
 from tacit.results.missing import LeftOut
 from tacit.results.saved.integrity import with_fingerprint
-from tacit.results.shuffled import Shuffled
 from tests.classified import CLASSES, GROUPS, class_clients, group_clients
 
 Place = tuple[str | int, ...]
 
-FIRST_VERSION = Path(__file__).parents[1] / "results" / "result-1.json"
 MARKUP = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\r\n\x00\u202e|`"
 """A text that would be markup, and that a terminal would obey."""
 NESTED: Any = json.loads("[" * 150 + "]" * 150)
@@ -40,7 +38,7 @@ KINDS: Mapping[str, Protocol] = {
     "local": tacit.ScoreHistogram("local", 5.0, height=3),
     "curve": tacit.DPAUC(1.0, thresholds=5),
     "staircase": tacit.FedAUC(1.0),
-    "flipped": tacit.FedAUC(1.0, mechanism="randomised-response"),
+    "flipped": tacit.FedAUC(1.0, trust="local"),
     "bits": tacit.HierarchicalAUC(4.0),
     "two rounds": tacit.TwoRoundAUC(4.0),
     "certain": tacit.EncryptedAUC(most_records=300),
@@ -85,8 +83,8 @@ def documents() -> Mapping[str, Any]:
     """Files of every kind that a report takes, by what they are; each is small."""
     clients = records()
     half = replace(clients, persons=None)
-    sites = tacit.DPAUC(9.0, thresholds=20, second_round=0.0)
-    classes = tacit.MulticlassHistogram(epsilon=4.0, classes=CLASSES, second_round=0)
+    sites = tacit.DPAUC(9.0, thresholds=20)
+    classes = tacit.MulticlassHistogram(epsilon=4.0, classes=CLASSES)
     groups = tacit.GroupedHistogram(epsilon=4.0, group_names=GROUPS, threshold=0.4)
     wards = np.array(["east", "west"])[np.arange(240) // 4 % 2]
     wards[0] = "tiny"
@@ -108,7 +106,6 @@ def documents() -> Mapping[str, Any]:
         "public groups": lambda: tacit.evaluate_groups(half, by_ward, KINDS["staircase"], seed=1),
     }
     made = {name: make().to_dict() for name, make in makers.items()}
-    made["first version"] = json.loads(FIRST_VERSION.read_text(encoding="utf-8"))
     plain: dict[str, Any] = json.loads(json.dumps(made))
     return plain
 

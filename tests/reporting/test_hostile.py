@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from tacit.cli import main
 from tacit.protocol.registry import written_kind
 from tacit.protocol.settings.declaring import known_settings
+from tacit.reporting.model_index import model_index
 from tacit.reporting.page import report
-from tacit.reporting.tables.model_index import model_index
-from tacit.reporting.tables.paper_table import as_csv, as_markdown
+from tacit.reporting.paper_table import as_csv, as_markdown
 from tacit.results.evaluation import Evaluation
 from tacit.results.saved.reading import Result
 from tacit.results.saved.reading_parts import Document, document_of

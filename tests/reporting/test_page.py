@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.auditing.cases import protocol_kinds
+from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.protocol.declarations.threats import NONE_WRITTEN
 from tacit.reporting.page import report
-from tacit.reporting.threats import threats_of
+from tacit.reporting.sections import threats_of
 from tacit.reporting.words import threshold_text
 from tacit.results.saved.reading import Result
 from tests.reporting.examples import FEDERATION, PROTOCOLS, changed, content, evaluation, result
@@ -248,7 +248,7 @@ def test_every_protocol_of_the_command_has_its_threat_model() -> None:
 @pytest.mark.parametrize(
     ("protocol", "said"),
     [
-        (tacit.FedAUC(1.0, "randomised-response"), "flipped at random"),
+        (tacit.FedAUC(1.0, trust="local"), "flipped at random"),
         (tacit.DPAUC(1.0, adjacency="label"), "up to the width of a cell"),
         (tacit.ScoreHistogram("exact-sum"), "No noise is added"),
         (tacit.ScoreHistogram("local", 1.0), "every record randomises"),

@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit.protocols.multiclass.declared import PUBLISHED
 from tacit.reporting.page import report
-from tacit.reporting.tables.paper_table import as_csv, as_markdown
+from tacit.reporting.paper_table import as_csv, as_markdown
 from tacit.results.saved.reading import Result
 from tests.classified import CLASSES, GROUPS, class_clients, group_clients
 from tests.federations import binormal_clients
@@ -39,7 +39,7 @@ def of_groups() -> Result:
 @cache
 def of_sites() -> Result:
     clients = binormal_clients(3000, 3000, 4)
-    return made("sites", tacit.evaluate(clients, tacit.DPAUC(4.0, second_round=0.0), seed=1))
+    return made("sites", tacit.evaluate(clients, tacit.DPAUC(4.0, 100), seed=1))
 
 
 def test_classes_stand_before_the_cost_with_their_averages() -> None:
@@ -99,7 +99,7 @@ def test_a_table_has_the_numbers_of_the_file() -> None:
 
 def test_clients_of_two_rounds_see_what_the_first_one_published() -> None:
     assert PUBLISHED in report([of_classes()])
-    protocol = tacit.MulticlassHistogram(epsilon=4.0, classes=CLASSES, second_round=0)
+    protocol = tacit.MulticlassHistogram("each", 4.0, classes=CLASSES)
     alone = made("one", tacit.evaluate(class_clients(4000), protocol, seed=1))
     assert PUBLISHED not in report([alone])
 

@@ -80,6 +80,7 @@ def server_result(
     value: float, error: float, positives: float = 100.0, wrong: float = 0.0
 ) -> ServerResult:
     return ServerResult(
+        limits=(0.0, 1.0),
         value=np.array(value),
         privacy_error=np.array(error),
         sampling_error=np.zeros(()),

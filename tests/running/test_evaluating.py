@@ -12,7 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.encoding.fields import encode
+from tacit.protocol.fields import encode
+from tacit.results.figure import AUC_FIGURE
 from tacit.running.evaluating import exact_auc, repeat_results
 from tests.federations import binormal_clients
 
@@ -99,6 +100,12 @@ def test_repetitions_have_one_estimate_each(protocol: tacit.Protocol) -> None:
     assert tacit.repeat(binormal_clients(40, 60, 5), protocol, times=3, seed=0).shape == (3,)
 
 
+def test_repetitions_have_the_limits_of_their_figure() -> None:
+    """So the rule by which a figure is published can be asked of all of them at once."""
+    clients, protocol = binormal_clients(40, 60, 5), tacit.FedAUC(1.0)
+    assert repeat_results(clients, protocol, 3, seed=0).limits == AUC_FIGURE.limits
+
+
 @pytest.mark.parametrize("times", [0, -1])
 def test_a_number_of_repetitions_below_one_is_refused(times: int) -> None:
     with pytest.raises(ValueError, match=f"times must be at least 1, got {times}"):
@@ -108,7 +115,7 @@ def test_a_number_of_repetitions_below_one_is_refused(times: int) -> None:
 def test_repetitions_agree_with_single_evaluations() -> None:
     """Means of 400 estimates each; they differ by under five of their errors (alarm < 1e-6)."""
     clients = binormal_clients(2000, 3000, 5)
-    protocol = tacit.FedAUC(1.0, "laplace", "adaptive")
+    protocol = tacit.PublishedFedAUC(1.0)
     several = repeat_results(clients, protocol, 400, seed=1)
     singles = np.array([tacit.evaluate(clients, protocol, seed=s).auc.value for s in range(400)])
     error = np.hypot(several.value.std(), singles.std()) / 20
@@ -118,7 +125,7 @@ def test_repetitions_agree_with_single_evaluations() -> None:
 
 def test_the_bytes_reported_are_those_of_the_messages() -> None:
     clients = real_clients()
-    result = tacit.evaluate(clients, tacit.FedAUC(1.0, "laplace", "adaptive"))
+    result = tacit.evaluate(clients, tacit.PublishedFedAUC(1.0))
     scores = [len(encode({"scores": np.zeros(size)})) for size in clients.sizes]
     pair = len(encode({"positives": np.array(0.0), "residuals": np.array(0.0)}))
     np.testing.assert_array_equal(result.traffic.bytes_sent, np.array(scores) + pair)

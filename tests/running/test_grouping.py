@@ -20,6 +20,7 @@ from tacit import (
     binormal_scores,
     evaluate_groups,
 )
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.estimate import Estimate
 from tacit.results.parts.grouped import Group, GroupedEvaluation
 from tacit.results.saved.integrity import fingerprint
@@ -132,7 +133,7 @@ def test_spread_intervals_cover() -> None:
     assert exact is not None
     inside, narrow = 0, 0
     for seed in range(200):
-        spread = evaluate_groups(clients, groups, FedAUC(1.0, allocation="adaptive"), seed).spread()
+        spread = evaluate_groups(clients, groups, PublishedFedAUC(1.0, "staircase"), seed).spread()
         assert spread is not None
         inside += spread.low <= exact.value <= spread.high
         centre, reach = (spread.low + spread.high) / 2, (spread.high - spread.low) / 6
@@ -147,7 +148,7 @@ def test_equal_groups_have_a_spread_that_reaches_zero() -> None:
     alike = Groups(groups.names, shuffled)
     zero = 0
     for seed in range(40):
-        spread = evaluate_groups(clients, alike, FedAUC(1.0, allocation="adaptive"), seed).spread(
+        spread = evaluate_groups(clients, alike, PublishedFedAUC(1.0, "staircase"), seed).spread(
             about="population"
         )
         assert spread is not None

@@ -32,16 +32,17 @@ from tacit import (
 from tacit.cli import main
 from tacit.privacy.cost import Cost
 from tacit.protocol.conversation import Protocol
+from tacit.protocols.published.calibration import PublishedHistogram
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.running import simulation
 from tacit.running.spending import Payment, most_spent
 
 PROTOCOLS: tuple[Protocol, ...] = (
     DPAUC(1.0, 8),
-    DPAUC(1.0, 8, "laplace"),
-    DPAUC(1.0, 8, "gaussian", delta=0.01),
+    PublishedDPAUC(1.0, 8),
+    PublishedDPAUC(1.0, 8, "gaussian(delta=0.01)"),
     ScoreHistogram(epsilon=1.0, height=3),
-    ScoreHistogram(epsilon=1.0, height=3, budget="sample"),
-    ScoreHistogram(epsilon=1.0, height=3, second_round=0.5),
+    PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, height=3),
 )
 AGREED = ("large", "lone", "pair", "nobody")
 
@@ -140,7 +141,7 @@ def test_the_command_prints_nothing_else_of_neighbouring_data(
 
 def test_a_groups_size_is_the_noisy_one_where_records_are_hidden() -> None:
     clients, groups = grouped(None)
-    result = evaluate_groups(clients, groups, DPAUC(1.0, 8, second_round=0.0), seed=4)
+    result = evaluate_groups(clients, groups, DPAUC(1.0, 8), seed=4)
     assert [group.records for group in result.groups] == [None] * 4
     for group in result.groups:
         assert group.evaluation is not None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit import Adjacency, Clients, ClientState, Cost, Protocol
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step
-from tacit.protocol.encoding.fields import sum_size
+from tacit.protocol.fields import sum_size
 from tacit.results.server_result import ServerResult
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
-from tacit.data.scaling.units import converted
+from tacit.data.units import converted
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol import registry
 from tacit.protocol.conversation import ClientState
+from tacit.protocols.ustatistic.kernels import Gini, Listed
 from tacit.running.deployment.preview import check_records, doubts, preview
 from tacit.running.evaluating import evaluate, repeat
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import Agreement
 from tacit.running.session.party.party_file import PartyFile
 from tacit.running.session.party.service import PartyDesk
@@ -149,7 +150,7 @@ def test_every_protocol_takes_any_finite_scores_of_a_party(name: str) -> None:
 
 def test_values_of_a_finite_domain_are_the_nearest() -> None:
     ratings = Clients.from_values([0.2, 2.6, 9.0], second=[1, 2, 3])
-    fitted = UStatistic("gini", 1.0, values=[1, 2, 3, 4, 5]).fitted(ratings)
+    fitted = UStatistic(Gini(Listed([1, 2, 3, 4, 5])), 1.0).fitted(ratings)
     assert fitted.scores.tolist() == [1.0, 3.0, 5.0]
 
 
@@ -168,7 +169,7 @@ def test_a_plan_without_a_unit_has_the_digest_that_it_had(tmp_path: Path) -> Non
         "protocol": {"name": "score-histogram", **agreement.protocol.settings},
         "parties": [key.hex() for key in agreement.parties],
         "coordinator": agreement.coordinator.hex(),
-        "fewest": 3,
+        "min_clients": 3,
         "largest": 2**44,
     }
     reported = json.dumps(before, sort_keys=True, default=repr).encode()
@@ -189,13 +190,13 @@ def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
     [
         (HISTOGRAM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
         (
-            'name = "fedauc"\nepsilon = 1.0\nranks = "mpc"',
+            'name = "fedauc"\nepsilon = 1.0\ntrust = "mpc"',
             "real",
             "fedauc takes scores from 0 to 1: unit must be probability, got 'real'",
         ),
         (HISTOGRAM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
         (
-            'name = "ustatistic"\nkernel = "gini"\nepsilon = 1.0\ndomain = [1.0, 5.0]',
+            'name = "ustatistic"\nkernel = "gini(domain=range(low=1, high=5))"\nepsilon = 1.0',
             "probability",
             "ustatistic takes values from 1 to 5, which are not all of the unit 'probability'",
         ),
@@ -211,7 +212,7 @@ def test_a_unit_that_does_not_suit_the_protocol_is_refused(
 
 
 def test_values_with_a_range_of_their_own_are_real_numbers() -> None:
-    agreement = Keys.generate(2).agreement(UStatistic("gini", 1.0, domain=(1.0, 5.0)))
+    agreement = Keys.generate(2).agreement(UStatistic("gini(domain=range(low=1, high=5))", 1.0))
     assert agreement.unit == "real"
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tacit import FedAUC, Protocol, ScoreHistogram
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit_studies.measuring import Bench, Job, Split, Table, quotient
 from tacit_studies.registry import TABLES
 from tacit_studies.rows import Row
@@ -68,7 +69,7 @@ def test_a_bench_makes_scores_and_splits_once() -> None:
 def test_equal_draws_are_equal_noise() -> None:
     bench = Bench(few(), 5, 0)
     narrow, wide = (
-        FedAUC(epsilon, "laplace", allocation="fixed", sensitivity="global")
+        PublishedFedAUC(epsilon, allocation="fixed(sensitivity=global)")
         for epsilon in (400.0, 200.0)
     )
     exact = bench.exact(Split(10))
@@ -101,4 +102,4 @@ def test_seeds_are_those_of_the_committed_tables(protocol: Protocol, seed: int) 
 def test_rows_are_called_as_in_the_committed_tables() -> None:
     settings = table_settings(ScoreHistogram("secure-sum", 1.0, aim="curves"))
     assert (settings["trust"], settings["aim"]) == ("distributed-dp", "cdf")
-    assert table_settings(FedAUC(1.0)) == FedAUC(1.0).settings
+    assert table_settings(FedAUC(1.0)) == {"epsilon": 1.0, "mechanism": "staircase"}

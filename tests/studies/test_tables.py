@@ -144,8 +144,8 @@ def test_sensitivities_are_ranks() -> None:
     clients = Bench(few(), 1, 0).clients(Split(7))
     ranks = doubled_mid_ranks(clients.scores) / 2
     own = [ranks[a:b].max() for a, b in zip(clients.offsets, clients.offsets[1:], strict=False)]
-    assert rank_sensitivity(clients, "local").tolist() == own
-    assert rank_sensitivity(clients, "global").tolist() == [999.0] * 7
+    assert rank_sensitivity(clients, of_all=False).tolist() == own
+    assert rank_sensitivity(clients, of_all=True).tolist() == [999.0] * 7
 
 
 @pytest.mark.parametrize(("times", "numbers"), [(1, 1), (10, 2**21), (5, 2**23), (7, 2**20)])

@@ -15,7 +15,7 @@ from tacit.protocol.conversation import (
     Protocol,
     Step,
 )
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.audits import ErrorCase, LawTraits
 from tacit.testing import checks
 from tacit.testing.laws import LAWS, laws_for
 from tests.brier import (
@@ -64,7 +64,7 @@ class Exempt(Brier):
 def test_every_law_applies_by_default() -> None:
     names = set(laws_for(Brier))
     assert {law.name for law in LAWS} < names
-    assert len(names) == 12
+    assert len(names) == 17
 
 
 def test_what_a_protocol_declares_exempts_it() -> None:
@@ -73,6 +73,8 @@ def test_what_a_protocol_declares_exempts_it() -> None:
         "test_without_noise_the_estimate_is_exact_on_what_is_measured",
         "test_predicted_errors_and_intervals_hold",
         "test_a_noise_scale_30_percent_off_is_noticed",
+        "test_intervals_hold_on_few_records",
+        "test_the_sampling_error_is_that_of_the_population",
     }
 
 

@@ -25,13 +25,16 @@ from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step, unshared
-from tacit.protocol.encoding.queries import query_kinds
-from tacit.protocol.encoding.values import decode_values, encode_values
-from tacit.protocols.encrypted import conversations
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocol.values import decode_values, encode_values, query_kinds
+from tacit.protocols.encrypted.confirming import opened
+from tacit.protocols.encrypted.hidden import HiddenAUC
+from tacit.protocols.encrypted.masked import steps as masked_steps
+from tacit.protocols.published.fedauc import PublishedFedAUC
+from tacit.protocols.published.fhe import steps as fhe_steps
+from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.session import sums
-from tacit.running.session.coordinating.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.session.messages import (
     COORDINATOR,
     ForeignMessageError,
@@ -52,14 +55,15 @@ from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tests.crypto.secure_sum.transporting import OnceCheckedRoster
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
+from tests.protocols.encrypted.variants import VARIANTS
 
 KINDS = query_kinds(FedAUC(1.0))
 
-CARRIED = [name for name, protocol in PROTOCOLS.items() if not isinstance(protocol, EncryptedAUC)]
-"""Without those whose replies are ciphertexts."""
+CARRIED = [name for name, protocol in PROTOCOLS.items() if not isinstance(protocol, HiddenAUC)]
+"""Without those whose replies are hidden."""
 
 
-ADAPTIVE = FedAUC(1.0, allocation="adaptive")
+ADAPTIVE = PublishedFedAUC(1.0, "staircase")
 
 
 def silent(_: int) -> NoiseSource:
@@ -92,20 +96,11 @@ def test_parties_that_are_stopped_after_each_letter_find_the_same(name: str) -> 
     assert run.spent == expected.spent.figures
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"scheme": "masked"},
-        {"scheme": "bfv"},
-        {"adversary": "malicious"},
-        {"adversary": "malicious", "scheme": "masked"},
-    ],
-    ids=["masked", "bfv", "malicious", "masked-malicious"],
-)
-def test_an_encrypted_auc_is_rehearsed(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("form", ["masked", "masked, malicious", "bfv", "malicious"])
+def test_an_encrypted_auc_is_rehearsed(form: str) -> None:
     clients = binormal_clients(30, 40, 3)
-    protocol = EncryptedAUC(10, most_records=100, perturbed=False, **options)
-    run = rehearse(clients, protocol, restarts=options != {"scheme": "bfv"})
+    protocol = VARIANTS[form](10, most_records=100, perturbed=False)
+    run = rehearse(clients, protocol, restarts=form != "bfv")
     assert run.server_result.value == simulate(clients, protocol, SystemNoise()).server_result.value
 
 
@@ -124,7 +119,7 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("fault", HARMLESS, ids=lambda fault: f"{fault.action}-{fault.way}")
-@pytest.mark.parametrize("name", ["exact", "fedauc-adaptive", "histogram-second"])
+@pytest.mark.parametrize("name", ["exact", "fedauc-adaptive", "histogram-looks"])
 def test_what_comes_twice_or_in_another_order_changes_nothing(name: str, fault: Fault) -> None:
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS[name]
     run = rehearse(clients, protocol, [fault], noise=silent)
@@ -242,7 +237,7 @@ def test_a_late_letter_is_refused_as_late() -> None:
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_letter_of_an_older_session_is_refused_as_foreign(way: Any) -> None:
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    protocol = FedAUC(1.0, allocation="adaptive")
+    protocol = PublishedFedAUC(1.0, "staircase")
     older = rehearse(clients, protocol, noise=silent, keys=keys)
     faults = [Fault("replay", 1, 1, way)]
     run = rehearse(clients, protocol, faults, noise=silent, keys=keys, older=older, retries=1)
@@ -346,19 +341,23 @@ def changed(field: str, value: Any) -> Any:
     return forge
 
 
+FORGED = {**PROTOCOLS, "open-bins": UStatistic("auc", 1.0)}
+"""All cases, and one whose bins the coordinator names: those of the cases are agreed."""
+
+
 @pytest.mark.parametrize(
     ("name", "field", "value", "reason"),
     [
         ("dpauc", "step", "share_scores", "has no step 'share_scores'"),
         ("dpauc", "step", ["x"], "has no step"),
         ("dpauc", "view", "sum", "asks for the view 'sum'"),
-        ("histogram-second", "shared", {}, "cannot be answered"),
+        ("histogram-looks", "shared", {}, "cannot be answered"),
         ("histogram", "clients", 50, "5 parties share the noise, and the message says 50"),
         ("histogram", "height", 2**40, "height must be 5, as agreed"),
         ("histogram", "view", "each", "asks for the view 'each'"),
         ("local-hierarchical", "height", 2**40, "height must be from 1 to"),
         ("local-hierarchical", "height", 0, "height must be from 1 to"),
-        ("local-auc", "bins", 2**40, "symbols at most"),
+        ("open-bins", "bins", 2**40, "symbols at most"),
         ("fedauc-adaptive", "share", np.array([2.0]), "cannot be answered"),
         ("fedauc-adaptive", "share", np.array([np.nan]), "cannot be answered"),
         ("fedauc-adaptive", "noise", 3.0, "mechanism must be laplace, as agreed"),
@@ -386,7 +385,7 @@ def test_a_dishonest_coordinator_is_not_answered(
 ) -> None:
     clients = binormal_clients(60, 40, 5)
     with pytest.raises(RunError) as caught:
-        rehearse(clients, PROTOCOLS[name], forge=changed(field, value), noise=silent)
+        rehearse(clients, FORGED[name], forge=changed(field, value), noise=silent)
     refused = [refusal.reason for refusal in caught.value.refusals]
     assert refused
     assert all(isinstance(one, MalformedMessageError) for one in refused)
@@ -418,17 +417,17 @@ def test_more_than_the_guarantee_is_never_spent() -> None:
     assert [debit.cost.epsilon for debit in spent] == [1.0] * 3
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("bfv", 4000), ("masked", 8)])
+@pytest.mark.parametrize(("form", "size"), [("malicious", 4000), ("masked, malicious", 8)])
 @pytest.mark.parametrize("confirmed", [True, False])
 def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
-    monkeypatch: pytest.MonkeyPatch, scheme: Any, size: int, confirmed: bool
+    monkeypatch: pytest.MonkeyPatch, form: str, size: int, confirmed: bool
 ) -> None:
     """Of ciphertexts the first run's content twice, of masked values a word of the proof.
 
     Such an answer is refused where all parties confirmed it, and where they confirmed another.
     """
     clients = binormal_clients(30, 40, 3)
-    protocol = EncryptedAUC(10, "malicious", scheme, most_records=100, perturbed=False)
+    protocol = VARIANTS[form](10, most_records=100, perturbed=False)
     seen: list[bytes] = []
 
     def first_run_twice(answer: bytes) -> bytes:
@@ -446,8 +445,9 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
                 query = replace(query, broadcast={**query.broadcast, "answer": wrong})
             reply = yield query
 
-    real = conversations.opened
-    monkeypatch.setattr(conversations, "opened", changed)
+    real = opened
+    for module in (masked_steps, fhe_steps):
+        monkeypatch.setattr(module, "opened", changed)
     with pytest.raises(RunError) as caught:
         rehearse(clients, protocol)
     assert len(seen) == 1
@@ -460,7 +460,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
 def test_a_step_of_an_encrypted_session_is_not_answered_twice(step: str) -> None:
     """Two uploads differ in the perturbations alone, which their difference would magnify."""
     clients, keys = binormal_clients(30, 40, 2), Keys.generate(2)
-    protocol = EncryptedAUC(10, "malicious", most_records=100)
+    protocol = VARIANTS["malicious"](10, most_records=100)
     agreement = keys.agreement(protocol)
     parties = [
         Party(
@@ -633,7 +633,7 @@ def test_parties_that_are_asked_something_else_than_others_are_in_no_sum_with_th
 
 def test_a_coordinator_cannot_choose_who_counts() -> None:
     """Two of five are asked: nobody shares secrets for a sum over fewer than were agreed."""
-    protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.2)
+    protocol = ScoreHistogram("secure-sum(dropouts=0.2)", 1.0)
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
     agreement = keys.agreement(protocol, min_clients=4)
     requested = Coordinator(agreement, keys.coordinator, (0, 1))
@@ -649,7 +649,7 @@ def test_a_coordinator_cannot_choose_who_counts() -> None:
 
 
 def test_nobody_helps_to_open_a_sum_with_too_little_noise() -> None:
-    protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.2)
+    protocol = ScoreHistogram("secure-sum(dropouts=0.2)", 1.0)
     leaving = [Fault("drop", index, 2) for index in (0, 1)]
     with pytest.raises(RunError, match="at least 4 clients must come, got 3"):
         rehearse(binormal_clients(30, 40, 5), protocol, leaving, min_clients=3, colluders=0)
@@ -658,7 +658,7 @@ def test_nobody_helps_to_open_a_sum_with_too_little_noise() -> None:
 def test_too_few_survivors_give_an_error_and_no_sum() -> None:
     clients = binormal_clients(30, 40, 5)
     faults = [Fault("drop", index, 2) for index in (0, 1, 2)]
-    protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.8)
+    protocol = ScoreHistogram("secure-sum(dropouts=0.8)", 1.0)
     with pytest.raises(RunError, match="at least 4 clients must come, got 2"):
         rehearse(clients, protocol, faults, min_clients=4)
     with pytest.raises(ValueError, match="at least 4 of 5 clients of which 1 may collude, got 2"):

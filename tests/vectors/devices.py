@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 from tacit.collecting.campaign import Campaign, Signed, Terms, stage_content
-from tacit.collecting.estimating import stage_query
-from tacit.collecting.report import Report
-from tacit.collecting.simulating import device_payloads
+from tacit.collecting.estimating import device_payloads, stage_query
+from tacit.collecting.log import Report
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.sampling import exact
@@ -41,8 +40,8 @@ CONFIGURATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("two-round-auc", {"epsilon": 1.0}),
     ("two-round-auc", {"epsilon": 4.0, "mechanism": "bit", "scale": "real"}),
     ("ustatistic", {"kernel": "auc", "epsilon": 1.0}),
-    ("ustatistic", {"kernel": "kendall", "epsilon": 5.0, "bins": 3, "scale": "probability"}),
-    ("ustatistic", {"kernel": "collision", "epsilon": 1.0, "values": [0.0, 0.25, 0.5, 1.0]}),
+    ("ustatistic", {"kernel": "kendall(domain=scaled(bins=3))", "epsilon": 5.0}),
+    ("ustatistic", {"kernel": "collision(values=0 0.25 0.5 1)", "epsilon": 1.0}),
 )
 
 RECORDS = ((0.0, 1, 0.5), (0.25, 0, 1.0), (0.5, 1, 0.0), (1.0, 0, 0.75), (1.0, 1, 0.999999))

@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 
 from tacit import DPAUC, FedAUC
-from tacit.crypto.homomorphic import messages as homomorphic
+from tacit.crypto.homomorphic import keys as homomorphic
 from tacit.crypto.identities import Identity
-from tacit.crypto.masking.field import SIZES, Field
-from tacit.crypto.masking.masks import total_mask
+from tacit.crypto.masking import SIZES, Field, total_mask
 from tacit.crypto.secure_sum import messages as sums
-from tacit.crypto.secure_sum.masking import to_words
-from tacit.crypto.secure_sum.packing import Packing, Run
+from tacit.crypto.secure_sum.masking import Packing, Run, to_words
 from tacit.data.batches.ragged import Ragged
+from tacit.protocol import fields
 from tacit.protocol.conversation import Query
-from tacit.protocol.encoding import fields
-from tacit.protocol.encoding.queries import encode_query
-from tacit.protocol.encoding.values import encode_values
+from tacit.protocol.values import encode_query, encode_values
 from tacit.protocols.encrypted.confirming import tags_of
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, SignedMessage
 from tests.vectors.devices import device_vectors
@@ -135,7 +132,7 @@ def taken_twice() -> bytes:
 
 def first_protocol() -> DPAUC:
     """As the first version evaluated it: one round, and equal cells of the scores."""
-    return DPAUC(1.0, thresholds=4, second_round=0.0, scale="even")
+    return DPAUC(1.0, thresholds=4, scale="even")
 
 
 def query_vectors() -> Content:

@@ -12,10 +12,10 @@ from flwr.serverapp.strategy import FedAvg
 
 from hospital_training.model import fresh_weights
 from tacit.running import flower
-from tacit.running.session.coordinating.coordinator import RunError
-from tacit.running.session.coordinating.result import concluded
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.result import concluded
 
 TRAIN_TIME = 300.0
 """Seconds that hospitals have for a round of training."""

@@ -12,9 +12,7 @@ from tacit_accuracy import Accuracy
 
 import tacit
 import tacit.protocol as tp
-from tacit.auditing.protocol_audit import Audit, audit
-from tacit.privacy.mechanisms import RandomisedResponse
-from tacit.testing import binormal_clients, laws_for, rehearse
+from tacit.testing import Audit, audit, binormal_clients, laws_for, rehearse
 
 globals().update(laws_for(Accuracy))
 
@@ -27,8 +25,8 @@ class FewFlips(Accuracy):
     name = "accuracy-few-flips"
 
     @property
-    def flips(self) -> RandomisedResponse:
-        return RandomisedResponse(2 * self.epsilon)
+    def flips(self) -> tp.RandomisedResponse:
+        return tp.RandomisedResponse(2 * self.epsilon)
 
 
 def attacked(name: str) -> Audit:

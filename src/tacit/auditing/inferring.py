@@ -9,29 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.auditing.exposure import Exposure, label_ceiling
-from tacit.auditing.inference import (
+from tacit.auditing.exposure import (
+    Exposure,
     all_labellings,
     candidate_curves,
+    label_ceiling,
     labels_from_change,
     nearest,
     positives_from_curve,
 )
-from tacit.auditing.neighbours import neighbours
-from tacit.auditing.questions import observe, questions_of
+from tacit.auditing.questions import neighbours, observe, questions_of
 from tacit.auditing.steps import Target
 from tacit.data.clients import Clients
-from tacit.metrics.curves import counts_from_thresholds
+from tacit.metrics import curves
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling.doubles import BareCoins, simulated
+from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.audits import (
-    POSITIVE_FRACTION,
-    AttackSizes,
-    LabelAttack,
-    synthetic_records,
-)
+from tacit.protocol.declarations import audits
+from tacit.results.figure import Figure
 from tacit.running.simulation import replicate, simulate
 
 Labels = NDArray[np.int8]
@@ -51,16 +47,18 @@ MIN_VARIANCE = 1e-12
 LABEL_TRIES = 10
 """Number of replies with each label in a trial of the attack on fields."""
 
-FULL = AttackSizes()
-QUICK = AttackSizes(records=10_000, trials=100)
+FULL = audits.AttackSizes()
+QUICK = audits.AttackSizes(records=10_000, trials=100)
 
 AGAIN = 10
 """Times as many guesses where an advantage is above what is allowed, and chance may explain it."""
 
-Attack = Callable[[Protocol, AttackSizes, int], Iterator[Exposure]]
+Attack = Callable[[Protocol, audits.AttackSizes, int], Iterator[Exposure]]
 
 
-def exposures_of(protocol: Protocol, sizes: AttackSizes = FULL, seed: int = 0) -> list[Exposure]:
+def exposures_of(
+    protocol: Protocol, sizes: audits.AttackSizes = FULL, seed: int = 0
+) -> list[Exposure]:
     """The attacks on a protocol, each on an exact release and on the protocol's release.
 
     These are the attacks on messages that the protocol declares, or, where it declares none, the
@@ -78,7 +76,7 @@ def exposures_of(protocol: Protocol, sizes: AttackSizes = FULL, seed: int = 0) -
     attacks: list[Attack] = [_judged(attack) for attack in declared or ()]
     if protocol.gives_curve:
         attacks += [whole_curve, few_labels]
-    if protocol.figure == "AUC" and limited:
+    if Figure.of(protocol.figure).is_auc and limited:
         attacks.append(one_more_record)
     if declared is None and limited:
         attacks.append(received_fields)
@@ -92,7 +90,7 @@ def exposures_of(protocol: Protocol, sizes: AttackSizes = FULL, seed: int = 0) -
 
 
 def _settled(
-    attack: Attack, protocol: Protocol, sizes: AttackSizes, first: int, second: int
+    attack: Attack, protocol: Protocol, sizes: audits.AttackSizes, first: int, second: int
 ) -> list[Exposure]:
     """What an attack gives; with more guesses on other records where a few leave it open.
 
@@ -105,10 +103,10 @@ def _settled(
     return list(attack(protocol, more, second))
 
 
-def _judged(attack: LabelAttack) -> Attack:
+def _judged(attack: audits.LabelAttack) -> Attack:
     """A declared attack, with the largest advantage that its guarantee allows."""
 
-    def exposures(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Exposure]:
+    def exposures(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
         for outcome in attack(protocol, sizes, seed):
             ceiling = None if outcome.guarantee is None else label_ceiling(outcome.guarantee)
             counts = outcome.right, outcome.tries, outcome.blind
@@ -119,20 +117,20 @@ def _judged(attack: LabelAttack) -> Attack:
     return exposures
 
 
-def received_fields(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Exposure]:
+def received_fields(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
     """One record's label, from all that the server receives in a run, and all other records.
 
     The attacker draws replies with either label and weighs every number by how far its mean moves,
     as a linear discriminant of independent numbers does. It then guesses the label of other draws.
     """
     clients = protocol.audit_federation(RECORDS, protocol.lone_records)
-    questions = questions_of(protocol, clients, simulated(seed, None))
+    questions = questions_of(protocol, clients, doubles.simulated(seed, None))
     other = next(neighbours(clients, Adjacency.LABEL, questions[0].client))
     target = Target("fields", tuple(questions), protocol.guarantee, Adjacency.LABEL)
     seeds = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     tries = LABEL_TRIES * sizes.trials
     first, second, *guessed = (
-        target.observed(data, simulated, int(state), tries)
+        target.observed(data, doubles.simulated, int(state), tries)
         for data, state in zip((clients, other) * 2, seeds, strict=True)
     )
     attack = "one label, from the replies that the server receives"
@@ -143,7 +141,7 @@ def received_fields(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterat
 
 def _differ(target: Target, clients: Clients, other: Clients) -> bool:
     """Whether replies without noise distinguish two data sets."""
-    bare = [observe(target.questions, data, BareCoins()) for data in (clients, other)]
+    bare = [observe(target.questions, data, doubles.BareCoins()) for data in (clients, other)]
     return bare[0].shape != bare[1].shape or bool(np.any(bare[0] != bare[1]))
 
 
@@ -157,9 +155,9 @@ def _separated(first: Floats, second: Floats, *guessed: Floats) -> int:
     return int(np.sum(first_scores < 0) + np.sum(second_scores > 0))
 
 
-def whole_curve(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Exposure]:
+def whole_curve(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
     """All labels, from a ROC curve and all scores (after Matthews and Harel 2013)."""
-    scores, labels = synthetic_records(sizes.records // 10, seed, POSITIVE_FRACTION)
+    scores, labels = audits.synthetic_records(sizes.records // 10, seed, audits.POSITIVE_FRACTION)
     clients = Clients.from_arrays(scores, labels)
 
     def exposure(release: str, protected: bool, edges: Floats, rates: Floats) -> Exposure:
@@ -179,12 +177,12 @@ def whole_curve(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[E
     yield exposure(called(protocol), private(protocol), thresholds, rates)
 
 
-def few_labels(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Exposure]:
+def few_labels(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
     """Six labels, from a ROC curve, all scores and all other labels (Stoddard et al. 2014)."""
     rng, right = np.random.default_rng(seed), np.zeros(2, dtype=np.int64)
     for _ in range(sizes.trials):
         trial_seed = int(rng.integers(2**32))
-        scores, labels = synthetic_records(200, trial_seed, 0.5)
+        scores, labels = audits.synthetic_records(200, trial_seed, 0.5)
         hidden = rng.choice(scores.size, UNKNOWN, replace=False)
         labels[hidden] = rng.integers(2, size=UNKNOWN)
         clients = Clients.from_arrays(scores, labels)
@@ -201,7 +199,7 @@ def few_labels(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Ex
     yield from _pair(attack, "exact curve", protocol, right, tries, sizes.trials)
 
 
-def one_more_record(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Exposure]:
+def one_more_record(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
     """The label of the highest-scored record, from the AUC without it and the AUC with it.
 
     The attack tries both labels on each of a few data sets, with many draws of the noise.
@@ -210,7 +208,7 @@ def one_more_record(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterat
     several = 1 if protocol.lone_records else 20
     times = sizes.trials // (2 * DATA_SETS)
     for _ in range(DATA_SETS):
-        scores, labels = synthetic_records(40, int(rng.integers(2**32)), 0.5)
+        scores, labels = audits.synthetic_records(40, int(rng.integers(2**32)), 0.5)
         ids = np.arange(scores.size + 1) // several
         before = Clients.from_arrays(scores, labels, ids[:-1])
         for label in (0, 1):
@@ -241,7 +239,7 @@ def exact_rates(clients: Clients, edges: Floats) -> Floats:
     both = np.stack(
         [np.bincount(cells[clients.labels == label], minlength=edges.size) for label in (0, 1)]
     )
-    reached = counts_from_thresholds(both)
+    reached = curves.counts_from_thresholds(both)
     return np.asarray(reached / np.maximum(reached[:, :1], 1))
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from tacit.auditing import inferring, steps
-from tacit.auditing.cases import protocol_kinds
 from tacit.auditing.exposure import Exposure, judged_together
-from tacit.auditing.protocol_audit import CONFIDENCE, PART
+from tacit.auditing.protocol_audit import CONFIDENCE, PART, protocol_kinds
 from tacit.auditing.steps import Effort, StepAudit, audit_target, targets_of
 from tacit.protocol.declarations.audits import TOPICS, AuditTrial, SelfTestCases
 

@@ -12,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.auditing.bounds import epsilon_bound
-from tacit.auditing.distinguishing import Distinguished, distinguish
-from tacit.auditing.evidence import chi_square, telling
-from tacit.auditing.neighbours import neighbours
-from tacit.auditing.questions import Question, observe, questions_of
+from tacit.auditing.distinguishing import (
+    Distinguished,
+    chi_square,
+    distinguish,
+    epsilon_bound,
+    telling,
+)
+from tacit.auditing.questions import Question, neighbours, observe, questions_of
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.sampling.doubles import BareCoins, NoiseMaker, simulated
+from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol, View
 
@@ -135,7 +138,7 @@ class Target:
     def observed(
         self,
         clients: Clients,
-        noise: NoiseMaker,
+        noise: doubles.NoiseMaker,
         seed: int,
         tries: int,
         low_bits: bool = False,
@@ -248,9 +251,9 @@ def targets_of(
     clients: Clients,
     one_by_one: int = 0,
     tight: bool = True,
-    noise: NoiseMaker = simulated,
+    noise: doubles.NoiseMaker = doubles.simulated,
 ) -> list[Target]:
-    """Every step of a conversation, and the whole run where a record spends in several steps.
+    """Every step of a conversation, and the whole run where it is not one step that spends it all.
 
     Parameters
     ----------
@@ -277,14 +280,15 @@ def targets_of(
         if candidate.client == 0 and 0 < candidate.cost.epsilon < math.inf and _heard(candidate)
     )
     guarantee = protocol.guarantee
-    if len(spending) > 1 and math.isfinite(guarantee.epsilon):
+    beyond = any(each.cost.epsilon > guarantee.epsilon * (1 + 1e-9) for each in spending)
+    if (len(spending) > 1 or beyond) and math.isfinite(guarantee.epsilon):
         targets.append(Target(WHOLE_RUN, spending, guarantee, default, one_by_one, tight))
     return targets
 
 
 def audit_target(
     target: Target,
-    noise: NoiseMaker = simulated,
+    noise: doubles.NoiseMaker = doubles.simulated,
     seed: int = 0,
     effort: Effort = FULL,
     error: float = 0.001,
@@ -359,7 +363,7 @@ def _moved_numbers(
 ) -> NDArray[np.int64]:
     """The columns that a record moves: without noise, or visibly with noise."""
     bare = [
-        observe(target.questions, data, BareCoins(), low_bits).ravel()
+        observe(target.questions, data, doubles.BareCoins(), low_bits).ravel()
         for data in (target.clients, other)
     ]
     moved = np.flatnonzero((bare[0] != bare[1]) | telling(first, second))
@@ -369,7 +373,7 @@ def _moved_numbers(
 
 
 def _spoken_conversation(
-    protocol: Protocol, clients: Clients, noise: NoiseMaker
+    protocol: Protocol, clients: Clients, noise: doubles.NoiseMaker
 ) -> Sequence[Question]:
     """A conversation in which some record answers every query."""
     for seed in range(COINS):

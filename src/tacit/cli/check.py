@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from tacit.cli.evaluating.sources import files_in_memory
-from tacit.cli.options.forms import form_options
-from tacit.cli.options.units import unit_option
+from tacit.cli.record_options import form_options, unit_option
 from tacit.cli.shell import as_json, complain, show
+from tacit.data.file_units import Units
 from tacit.data.files.checking import check_files
 from tacit.data.files.form import FileForm
-from tacit.data.scaling.file_units import Units
 from tacit.data.tables.missing import RULES
 
 PROBLEMS = 1

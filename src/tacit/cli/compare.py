@@ -9,19 +9,15 @@ import click
 import numpy as np
 
 import tacit
-from tacit.cli.options.forms import form_options
-from tacit.cli.options.persons import check_person_options, person_options, split_clients
-from tacit.cli.options.settings import COMPARISONS, SettingsCommand, chosen_protocol
-from tacit.cli.options.shared import json_option, names_option, seed_option, split_option
-from tacit.cli.options.spelled import Spelled
-from tacit.cli.options.units import printed_doubts, unit_option
+from tacit.cli import record_options
+from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.data.clients import Clients
+from tacit.data.file_units import Units
 from tacit.data.files.form import FileForm
-from tacit.data.scaling.file_units import Units
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
-from tacit.results.drawing.several import draw_comparison
+from tacit.results.drawing.displays import draw_comparison
 from tacit.results.parts.comparison import Comparison
 from tacit.results.text import as_lines
 
@@ -49,10 +45,10 @@ Exit status:
 @click.option("--score", required=True, help="The column of the first model's scores.")
 @click.option("--versus", required=True, help="The column of the second model's scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
-@unit_option
-@form_options
+@record_options.unit_option
+@record_options.form_options
 @click.option("--client", help="The column of client ids; without it each file is a client.")
-@person_options
+@record_options.person_options
 @click.option(
     "--protocol",
     default=next(iter(comparison_names()), None),
@@ -60,11 +56,11 @@ Exit status:
     type=Spelled(comparison_names()),
     help="What to run: scores known to the server, labels private.",
 )
-@split_option
-@seed_option
+@record_options.split_option
+@record_options.seed_option
 @click.option("--federation", metavar="NAME", help="What these records are called.")
-@names_option
-@json_option
+@record_options.names_option
+@record_options.json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @click.option(
     "--exact/--no-exact",
@@ -102,14 +98,14 @@ def compare(
     chosen = chosen_protocol(protocol, settings, COMPARISONS)
     if score == versus:
         raise click.UsageError(f"--versus names the same column as --score, {score!r}")
-    check_person_options(person, per_person)
+    record_options.check_person_options(person, per_person)
     picture = None if plot is None else PictureFile.for_drawing(plot)
     if split is not None and client is not None:
         raise click.UsageError("--client cannot be used with --split, which makes its own clients")
-    with printed_doubts():
+    with record_options.printed_doubts():
         clients = _read(files, score, versus, label, client, unit, person, form)
     if split is not None:
-        clients = split_clients(clients, split, "uniform", seed, per_person)
+        clients = record_options.split_clients(clients, split, "uniform", seed, per_person)
     comparison = tacit.compare(
         clients,
         None,

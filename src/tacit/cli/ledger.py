@@ -27,9 +27,8 @@ from tacit.ledger.entries import (
 )
 from tacit.ledger.ledger import Ledger, LedgerError, Pages
 from tacit.output import OutputFile
-from tacit.privacy.composition import Bound, bound
+from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.persons import OF_PERSON
 
 BROKEN = 1
 LEDGER_EXAMPLES = """\b
@@ -247,18 +246,18 @@ def _bound_rows(
     if together and len(names) > 1:
         histories.append((ALL, pages.history()))
     for name, history in histories:
-        bounds = [bound(history, adjacency, delta) for adjacency in _shown(history)]
+        bounds = [composition.bound(history, adjacency, delta) for adjacency in _shown(history)]
         rows += [(name, *_bound_cells(each)) for each in bounds]
     return rows
 
 
 def _shown(history: Mapping[Cost, int]) -> list[Adjacency]:
     """The adjacencies of records, and those of persons where a run was about persons."""
-    about_persons = any(cost.adjacency in OF_PERSON.values() for cost in history)
-    return [each for each in Adjacency if about_persons or each in OF_PERSON]
+    about_persons = any(cost.adjacency in composition.OF_PERSON.values() for cost in history)
+    return [each for each in Adjacency if about_persons or each in composition.OF_PERSON]
 
 
-def _bound_cells(history_bound: Bound) -> tuple[str, ...]:
+def _bound_cells(history_bound: composition.Bound) -> tuple[str, ...]:
     sums = (_number(history_bound.summed.epsilon), _number(history_bound.summed.delta))
     best = (_number(history_bound.tightest.epsilon), _number(history_bound.tightest.delta))
     return (

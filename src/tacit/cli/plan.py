@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from tacit.cli.options.persons import PerPerson
-from tacit.cli.options.spelled import Spelled
+from tacit.cli.record_options import PerPerson
+from tacit.cli.setting_options import Spelled
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.planning.planner import plan as make_plan
-from tacit.protocol.declarations.metric import wanted
+from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.trust import Trust, trust_words
 
 PLAN_EXAMPLES = """\b
@@ -29,9 +29,6 @@ Trust:
   exact-sum           the same without noise: there is no differential privacy
   encrypted           the aggregator computes on encrypted counts
   mpc                 clients compute together, by cryptography
-
-Earlier words are understood: central (each), local-dp (local), distributed-dp (secure-sum),
-secure-aggregation (exact-sum), two-party (mpc).
 
 \b
 Exit status:
@@ -118,7 +115,7 @@ def plan(
         for option, given in (("--metric", metric), ("--target", target)):
             if given is not None:
                 raise click.UsageError(f"--want cannot be used with {option}")
-        metric, target = wanted(want)
+        metric, target = forecast.wanted(want)
     made = make_plan(
         records,
         positives,

@@ -1,4 +1,7 @@
-"""The shell's side of the command: one-sentence errors, prompt interrupts, printing."""
+"""The shell's side of the command: one-sentence errors, prompt interrupts, printing.
+
+Progress on a terminal: how many records are done, how many a second, and how long it takes.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
 
-from tacit.protocol.mpc import MPCError
+from tacit.protocol import mpc
 from tacit.results.text import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
@@ -50,7 +54,7 @@ class Tacit(click.Group):
             fail(error.format_message())
         except OSError as error:
             fail(reason(error))
-        except (ValueError, ImportError, ArithmeticError, MPCError) as error:
+        except (ValueError, ImportError, ArithmeticError, mpc.MPCError) as error:
             fail(str(error))
         except MemoryError:
             fail("there is not enough memory for these records and settings")
@@ -160,3 +164,34 @@ def _settle_standard_output() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def progress_of(records: int, label: str) -> Iterator[Callable[[int], None]]:
+    """A function that receives how many more records are done; silent where no terminal shows it.
+
+    Parameters
+    ----------
+    records : all of them.
+    label : what is done with them.
+    """
+    start = time.monotonic()
+
+    def rate(done: int | None) -> str:
+        return f"{(done or 0) / max(time.monotonic() - start, 1e-3):,.0f} rows/s"
+
+    with click.progressbar(
+        length=records,
+        label=label,
+        file=sys.stderr,
+        hidden=not sys.stderr.isatty(),
+        item_show_func=rate,
+        show_pos=True,
+        update_min_steps=1,
+    ) as bar:
+
+        def advance(more: int) -> None:
+            done = min(bar.pos + more, records)
+            bar.update(done - bar.pos, done)
+
+        yield advance

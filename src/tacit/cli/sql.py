@@ -7,14 +7,13 @@ from typing import Any
 import click
 
 from tacit.cli.evaluating.sources import counted_once
-from tacit.cli.options.settings import SettingsCommand, chosen_protocol
-from tacit.cli.options.spelled import Spelled
-from tacit.cli.options.units import unit_option
+from tacit.cli.record_options import unit_option
+from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import show
 from tacit.data.engines.opening import relation_of
 from tacit.data.engines.sql.dialects import DIALECTS
 from tacit.data.engines.sql.statements import counting_statement
-from tacit.data.scaling.file_units import Units
+from tacit.data.file_units import Units
 from tacit.protocol.registry import protocol_names
 from tacit.running.units import suited_to_scores
 

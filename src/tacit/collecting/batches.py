@@ -1,14 +1,20 @@
-"""Sealed batches: reports of a log in an order drawn anew, and their tokens in files apart."""
+"""Sealed batches: reports of a log in an order drawn anew, and their tokens in files apart.
+
+Batches shared by threads: each reads one while the others count.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +22,75 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.collecting.log import sync_folder
-from tacit.collecting.report import HEADER, STAGE_PLACE, Report
-from tacit.collecting.sharing import shared
-from tacit.collecting.tokens import SERIAL_BYTES
+from tacit.collecting.log import REPORT_HEADER, SERIAL_BYTES, STAGE_PLACE, Report, sync_folder
 from tacit.privacy.sampling.exact import words
 from tacit.protocol.conversation import Query
-from tacit.protocol.devices import DeviceReports, Payloads
-from tacit.protocol.stages import BATCH_REPORTS, slices
+from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, slices
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def shared(
+    items: Iterator[Item], work: Callable[[Iterator[Item]], Result], threads: int | None = None
+) -> list[Result]:
+    """What each thread makes of the items that it takes; no result of one that gets none.
+
+    Parameters
+    ----------
+    items : made one at a time; each goes to one thread, which has no other item then.
+    work : uses up the items that it is given, at least one. What it raises is raised here.
+    threads : by default one for each processor, and two at least.
+
+    Examples
+    --------
+    >>> sum(shared(iter([1, 2, 3]), sum))
+    6
+    """
+    turns = _Turns(items)
+
+    def worked() -> list[Result]:
+        try:
+            return [work(chain([first], turns)) for first in _one_of(turns)]
+        except BaseException:
+            turns.stop()
+            raise
+
+    count = max(os.cpu_count() or 1, 2) if threads is None else threads
+    with ThreadPoolExecutor(count, "tacit-counting") as pool:
+        try:
+            made = [each.result() for each in [pool.submit(worked) for _ in range(count)]]
+        finally:
+            turns.stop()
+    return [result for some in made for result in some]
+
+
+class _Turns(Generic[Item]):
+    """An iterator that several threads may use, each for its next item."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items, self._lock, self._stopped = items, Lock(), False
+
+    def __iter__(self) -> _Turns[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        with self._lock:
+            if self._stopped:
+                raise StopIteration
+            return next(self._items)
+
+    def stop(self) -> None:
+        """Let no thread take another item."""
+        self._stopped = True
+
+
+def _one_of(turns: _Turns[Item]) -> Iterator[Item]:
+    """The next item, or none at the end."""
+    for item in turns:
+        yield item
+        return
+
 
 LOG = re.compile(r"log-(\d+)\.bin")
 BATCH = re.compile(r"batch-(\d+)-(\d+)\.parquet")
@@ -93,7 +160,7 @@ def sealed_payloads(bodies: Sequence[bytes], stages: int) -> list[Payloads]:
     """The payloads of every stage, shape (M, bytes), in the order of the reports."""
     made = []
     for stage in range(stages):
-        chosen = [body[HEADER.size :] for body in bodies if body[STAGE_PLACE] == stage]
+        chosen = [body[REPORT_HEADER.size :] for body in bodies if body[STAGE_PLACE] == stage]
         flat = np.frombuffer(b"".join(chosen), dtype=np.uint8)
         made.append(flat.reshape(len(chosen), -1) if chosen else np.zeros((0, 1), dtype=np.uint8))
     return made

@@ -2,6 +2,8 @@
 
 A signed document is its exact bytes, in JSON, with an Ed25519 signature; nobody writes it again.
 The campaign's digest is SHA-256 of its document. Every report carries the first bytes of it.
+
+What goes wrong in a campaign.
 """
 
 from __future__ import annotations
@@ -20,12 +22,30 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from tacit.collecting.errors import CampaignError
 from tacit.crypto.identities import Identity
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.devices import DeviceReports
-from tacit.protocol.registry import protocol_as_written, protocol_of
+from tacit.protocol.registry import protocol_of
+
+
+class CampaignError(ValueError):
+    """A campaign, a stage or a folder of reports that cannot be what it says."""
+
+
+class ReportError(ValueError):
+    """A report that is not counted.
+
+    Parameters
+    ----------
+    reason : one word for machines and counters.
+    sentence : for readers.
+    """
+
+    def __init__(self, reason: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason
+
 
 CAMPAIGN_FORMAT, STAGE_FORMAT = "tacit-campaign/1", "tacit-stage/1"
 MAX_NAME = 100
@@ -199,7 +219,7 @@ class Campaign:
         """What the coordinator decided."""
         entry = self.signed.content
         opens, closes = (datetime.fromtimestamp(entry[name], UTC) for name in ("opens", "closes"))
-        protocol = protocol_as_written(entry["protocol"], entry["settings"])
+        protocol = protocol_of(entry["protocol"], entry["settings"])
         return Terms(entry["name"], protocol, entry["devices"], opens, closes)
 
     @property

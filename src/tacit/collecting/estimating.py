@@ -2,6 +2,17 @@
 
 The protocol's own conversation runs, as in a simulation: of every stage it sees how often each
 report came. No other estimator is written here.
+
+Payloads as devices would send them, from the client steps: for tests, vectors and benchmarks.
+
+The central guarantee of a campaign's sealed batches, where the bound applies.
+
+A record reports once, into one batch, so the smallest batch bounds what the sealed batches together
+cost it. The bound is about a multiset of reports by one randomiser (``tacit.privacy.shuffling``):
+
+- the campaign has one stage, as the reports of a second one depend on those before;
+- score and label are both protected: a report beside a public label hides among its class only;
+- a batch is in an order drawn anew, without tokens, which lie apart.
 """
 
 from __future__ import annotations
@@ -11,11 +22,14 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from tacit.collecting.campaign import Campaign, Terms
-from tacit.collecting.errors import CampaignError
-from tacit.protocol.conversation import Query
-from tacit.protocol.devices import Payloads
-from tacit.protocol.stages import Concluded, PayloadsInMemory, Stage, conversed, influences_of
+from tacit.collecting.campaign import Campaign, CampaignError, Terms
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.shuffling import Shuffled, shuffled_epsilon
+from tacit.protocol import devices
+from tacit.protocol.conversation import ClientState, Query
+from tacit.protocols.shared.reports.turns import at_their_turn
 from tacit.results.evaluation import Evaluation
 from tacit.results.traffic import Traffic
 
@@ -28,7 +42,7 @@ TRUSTED = (
 )
 
 
-def stage_query(terms: Terms, before: Sequence[Stage | Payloads]) -> Query:
+def stage_query(terms: Terms, before: Sequence[devices.Stage | devices.Payloads]) -> Query:
     """What devices are asked in the stage after these: the first where there is none before.
 
     Parameters
@@ -37,12 +51,14 @@ def stage_query(terms: Terms, before: Sequence[Stage | Payloads]) -> Query:
     before : the reports of every earlier stage: payloads of shape (M, bytes), or a ``Stage``.
     """
     ended = _asked(terms, before)
-    if isinstance(ended, Concluded):
+    if isinstance(ended, devices.Concluded):
         raise CampaignError(f"the campaign has {len(before)} stages, and no more")
     return ended
 
 
-def concluded(terms: Terms, stages: Sequence[Stage | Payloads]) -> Concluded:
+def concluded(
+    terms: Terms, stages: Sequence[devices.Stage | devices.Payloads]
+) -> devices.Concluded:
     """The result of all stages' reports.
 
     Raises
@@ -60,14 +76,18 @@ def concluded(terms: Terms, stages: Sequence[Stage | Payloads]) -> Concluded:
     return ended
 
 
-def _asked(terms: Terms, stages: Sequence[Stage | Payloads]) -> Query | Concluded:
+def _asked(
+    terms: Terms, stages: Sequence[devices.Stage | devices.Payloads]
+) -> Query | devices.Concluded:
     """The query that these stages leave open, or the end of the conversation."""
-    held = [PayloadsInMemory(each) if isinstance(each, np.ndarray) else each for each in stages]
-    return conversed(terms.protocol, terms.reports, terms.devices, held)
+    held = [
+        devices.PayloadsInMemory(each) if isinstance(each, np.ndarray) else each for each in stages
+    ]
+    return devices.conversed(terms.protocol, terms.reports, terms.devices, held)
 
 
 def evaluation_of(
-    campaign: Campaign, stages: Sequence[Stage | Payloads], report_bytes: int
+    campaign: Campaign, stages: Sequence[devices.Stage | devices.Payloads], report_bytes: int
 ) -> Evaluation:
     """The result of a campaign in the form of every other result.
 
@@ -80,7 +100,7 @@ def evaluation_of(
     terms = campaign.terms
     ended = concluded(terms, stages)
     result, count = ended.result.published(), sum(map(len, stages))
-    down, up = (LIARS * each for each in influences_of(terms.reports, ended))
+    down, up = (LIARS * each for each in devices.influences_of(terms.reports, ended))
     return Evaluation(
         protocol={"name": terms.protocol.name, **terms.protocol.settings},
         estimate=result.estimate(),
@@ -98,3 +118,61 @@ def evaluation_of(
         federation=terms.name,
         time=datetime.now(UTC),
     )
+
+
+DELTA = 1e-6
+"""The delta at which epsilon is stated."""
+
+HONEST = 0.9
+"""Part of a batch's reports that is taken to be honest: a lie hides nobody."""
+
+WORD_BITS = 64
+"""Bits of the random word by which a report is placed."""
+
+
+def shuffled_of(terms: Terms, sizes: Sequence[int], honest: float = HONEST) -> Shuffled | None:
+    """The guarantee of sealed batches of these sizes; None for no batch, or where no bound applies.
+
+    Parameters
+    ----------
+    terms : of the campaign.
+    sizes : reports of every sealed batch.
+    honest : the part of every batch's reports that is honest, above 0 and at most 1.
+    """
+    local = terms.protocol.guarantee
+    if not sizes or terms.reports.stages > 1 or local.adjacency is not Adjacency.REPLACE:
+        return None
+    least = min(sizes)
+    epsilon = shuffled_epsilon(
+        local.epsilon, max(int(least * honest), 1), DELTA, _distance(max(sizes))
+    )
+    return Shuffled(epsilon, DELTA, len(sizes), sum(sizes), least, honest, local.epsilon)
+
+
+def _distance(size: int) -> float:
+    """How far a batch is from one of all reports in a uniform order, at most.
+
+    Two words are equal with the probability 2**-64, and then these reports stay in their order. An
+    honest report is refused with one below 2**-40, and then missing.
+    """
+    equal_words = size**2 / 2 * 2.0**-WORD_BITS  # the number of pairs, each with this chance
+    return float(equal_words + size * 2.0**-devices.REFUSED_BITS)
+
+
+def device_payloads(
+    terms: Terms, query: Query, clients: Clients, noise: NoiseSource
+) -> devices.Payloads:
+    """What devices send that speak in a stage, one record each, shape (M, bytes).
+
+    Parameters
+    ----------
+    terms : of the campaign.
+    query : of the stage.
+    clients : made up, one record each; all of them speak in this stage. No ledger is debited.
+    noise : of a seed, or the system's where a test is about it.
+    """
+    state = ClientState()
+    if terms.reports.first_turns:
+        rounds = terms.reports.stage_of(query) or 0
+        query = at_their_turn(clients, query, state, rounds)
+    return terms.reports.payloads(query, query.step.answer(clients, query, noise, state))

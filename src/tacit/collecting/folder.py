@@ -20,22 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.collecting.batches import (
-    StoredReports,
-    batch_files,
-    batch_size,
-    read_spent,
-    sealed_payloads,
-)
-from tacit.collecting.campaign import Campaign, Signed, Terms, stage_content
-from tacit.collecting.errors import CampaignError
+from tacit.collecting import batches
+from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_content
 from tacit.collecting.estimating import stage_query
-from tacit.collecting.log import read_log
-from tacit.collecting.report import HEADER, MAX_REPORT
-from tacit.collecting.tokens import KEY_BYTES, Tokens
+from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log
 from tacit.crypto.identities import Identity
+from tacit.protocol import devices
 from tacit.protocol.conversation import Query
-from tacit.protocol.devices import Payloads
 
 READS = 5
 """Number of times that a folder is read again where batches were sealed meanwhile."""
@@ -125,7 +116,7 @@ class Folder:
     def report_bytes(self) -> int:
         """How long a report of the current stage is."""
         payload = self.campaign.terms.reports.payload_bytes(self.query(self.current_stage))
-        return HEADER.size + payload
+        return REPORT_HEADER.size + payload
 
     def stage(self, number: int) -> Signed:
         """The signed document of a later stage.
@@ -207,7 +198,7 @@ class Folder:
         """The query that devices answer in a stage that is open."""
         return stage_query(self.campaign.terms, self.stages()[:stage])
 
-    def stages(self) -> list[StoredReports]:
+    def stages(self) -> list[batches.StoredReports]:
         """What was taken in every stage up to the current one, sealed or not."""
         for _ in range(READS):
             try:
@@ -216,21 +207,21 @@ class Folder:
                 continue  # a log was sealed meanwhile
         raise CampaignError(f"{self.reports} changes faster than it can be read")
 
-    def payloads(self) -> list[Payloads]:
+    def payloads(self) -> list[devices.Payloads]:
         """The reports of every stage, read into memory, shape (M, bytes)."""
         return [_joined([each for each in stage.batches() if each.size]) for stage in self.stages()]
 
-    def _stages(self) -> list[StoredReports]:
+    def _stages(self) -> list[batches.StoredReports]:
         stages = range(self.current_stage + 1)
         names, spent = self._names()
-        sealed, logs = batch_files(names, spent)
+        sealed, logs = batches.batch_files(names, spent)
         bodies = [body for name in logs for body in read_log(self.reports / name)]
-        opened = sealed_payloads(bodies, len(stages))
+        opened = batches.sealed_payloads(bodies, len(stages))
         files = [
             tuple(self.reports / name for name, of_stage in sealed if of_stage == stage)
             for stage in stages
         ]
-        return [StoredReports(*each) for each in zip(files, opened, strict=True)]
+        return [batches.StoredReports(*each) for each in zip(files, opened, strict=True)]
 
     def _names(self) -> tuple[list[str], set[str]]:
         """The files of reports and of tokens, at one moment between two steps of sealing.
@@ -248,12 +239,12 @@ class Folder:
     def sealed_sizes(self) -> list[int]:
         """How many reports of the first stage every whole sealed batch holds."""
         names = sorted(path.name for path in self.reports.iterdir())
-        sealed, _ = batch_files(names, {path.name for path in self.spent.iterdir()})
-        return [batch_size(self.reports / name) for name, stage in sealed if stage == 0]
+        sealed, _ = batches.batch_files(names, {path.name for path in self.spent.iterdir()})
+        return [batches.batch_size(self.reports / name) for name, stage in sealed if stage == 0]
 
     def spent_serials(self) -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint64]]]:
         """The serial numbers of tokens in sealed batches, a batch at a time."""
-        return (read_spent(path) for path in sorted(self.spent.glob("batch-*.parquet")))
+        return (batches.read_spent(path) for path in sorted(self.spent.glob("batch-*.parquet")))
 
     def _document(self, name: str) -> Signed:
         path = self.path / name
@@ -262,14 +253,14 @@ class Folder:
         return Signed.from_json(path.read_bytes())
 
 
-def _joined(parts: list[Payloads]) -> Payloads:
+def _joined(parts: list[devices.Payloads]) -> devices.Payloads:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.uint8)
 
 
 def _check_size(payload_bytes: int) -> None:
-    size = HEADER.size + payload_bytes
+    size = REPORT_HEADER.size + payload_bytes
     if size > MAX_REPORT:
         raise CampaignError(f"a report must have at most {MAX_REPORT} bytes, got {size}")
 

@@ -15,11 +15,18 @@ from datetime import UTC, datetime
 import numpy as np
 
 from tacit.collecting.batches import log_name, log_numbers, seal
-from tacit.collecting.errors import CampaignError, ReportError
+from tacit.collecting.campaign import CampaignError, ReportError
 from tacit.collecting.folder import Folder
-from tacit.collecting.log import Disk, Log, read_log
-from tacit.collecting.report import DIGEST_PREFIX, HEADER, STAGE_PLACE, Report
-from tacit.collecting.tokens import Spent
+from tacit.collecting.log import (
+    DIGEST_PREFIX,
+    REPORT_HEADER,
+    STAGE_PLACE,
+    Disk,
+    Log,
+    Report,
+    Spent,
+    read_log,
+)
 from tacit.protocol.conversation import Query
 
 ACCEPTED = "accepted"
@@ -136,7 +143,9 @@ class Intake:
 
     def _opened_stage(self, stage: int) -> OpenStage:
         query = self._folder.query(stage)
-        return OpenStage(stage, query, HEADER.size + self._terms.reports.payload_bytes(query))
+        return OpenStage(
+            stage, query, REPORT_HEADER.size + self._terms.reports.payload_bytes(query)
+        )
 
     @property
     def stages(self) -> int:
@@ -200,7 +209,9 @@ class Intake:
         outcomes = ["stage" if each[STAGE_PLACE] != stage.number else "" for each in messages]
         current = [index for index, outcome in enumerate(outcomes) if not outcome]
         joined = b"".join(messages[index] for index in current)
-        payloads = np.frombuffer(joined, dtype=np.uint8).reshape(-1, stage.size)[:, HEADER.size :]
+        payloads = np.frombuffer(joined, dtype=np.uint8).reshape(-1, stage.size)[
+            :, REPORT_HEADER.size :
+        ]
         refused = self._terms.reports.refused(stage.query, payloads)
         with self._folder.locked(alone=False):
             closed = self._folder.closed(stage.number)

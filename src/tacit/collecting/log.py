@@ -1,4 +1,8 @@
-"""An append-only log of reports: a group is written, then fsync returns, then it counts.
+"""Reports and tokens as bytes, and the append-only log that holds them.
+
+A report's bytes: a header with campaign, stage and token, and the payload of its stage.
+
+An append-only log of reports: a group is written, then fsync returns, then it counts.
 
 A record is a header and a body. The header has the record's number in the log, the body's length
 and CRC-32, and a CRC-32 of its own, over the file's name too: under another name a copy would count
@@ -8,19 +12,28 @@ acknowledged; the next start moves it into a file of its own.
 Anything else that does not check stops the reader, and stays as it is. After a failed write or
 fsync nothing is known about the file's end: it is cut to the last good record, and never written
 again. Before a report that was in that end is taken again, the cut must be on disk.
+
+Tokens: a device spends one with its report, and only who has the key makes them.
+
+A token is a serial number of 6 bytes and the first 10 bytes of HMAC-SHA256 over campaign and
+serial, under a key of coordinator and collector. Serials are counted, so that a bit for each says
+which are spent. Whoever hands tokens out and the collector can together see who sent which report:
+nothing here makes them unlinkable.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
-from tacit.collecting.errors import CampaignError
+from tacit.collecting.campaign import CampaignError, ReportError
+from tacit.wire import Header
 
 FIELDS, HEADER = struct.Struct("<IHI"), struct.Struct("<IHII")
 """Number, length and check of the body; the same with the check of the name and these three."""
@@ -167,3 +180,125 @@ def _records(path: Path) -> tuple[list[bytes], int, bytes]:
         bodies.append(body)
         place = start + length
     return bodies, place, content[place:]
+
+
+DIGEST_PREFIX, TOKEN_BYTES = 8, 16
+
+MAX_REPORT = 80
+"""Largest number of bytes of a report."""
+
+REPORT_HEADER = Header(b"TREP", 1, f"{DIGEST_PREFIX}sB{TOKEN_BYTES}s", "a report of a device")
+
+STAGE_PLACE = REPORT_HEADER.size - TOKEN_BYTES - 1
+"""Which byte of a report is its stage."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """One device's report.
+
+    Parameters
+    ----------
+    campaign : the first bytes of the campaign's digest.
+    stage : from 0.
+    token : 16 bytes, used once.
+    payload : what the stage's mechanism gave.
+
+    Examples
+    --------
+    >>> report = Report(bytes(8), 0, bytes(16), b"\\x02\\x50")
+    >>> Report.from_bytes(report.to_bytes()) == report, len(report.to_bytes())
+    (True, 32)
+    """
+
+    campaign: bytes
+    stage: int
+    token: bytes
+    payload: bytes
+
+    def to_bytes(self) -> bytes:
+        """The message."""
+        return REPORT_HEADER.pack(self.campaign, self.stage, self.token) + self.payload
+
+    @classmethod
+    def from_bytes(cls, message: bytes) -> Report:
+        """The report of a message; how long its payload must be is not checked here.
+
+        Raises
+        ------
+        ValueError : for bytes of another format or version, or too few.
+        """
+        campaign, stage, token = REPORT_HEADER.unpack(message)
+        return cls(campaign, stage, token, message[REPORT_HEADER.size :])
+
+
+SERIAL_BYTES, MAC_BYTES = 6, 10
+KEY_BYTES = 32
+CONTEXT = b"tacit token"
+
+
+class Tokens:
+    """The tokens of one campaign.
+
+    Parameters
+    ----------
+    key : 32 secret bytes.
+    digest : the campaign's.
+
+    Examples
+    --------
+    >>> tokens = Tokens(bytes(32), bytes(32))
+    >>> tokens.serial_of(tokens.token(7))
+    7
+    """
+
+    def __init__(self, key: bytes, digest: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a key of tokens has {KEY_BYTES} bytes, got {len(key)}")
+        self._state = hmac.new(key, CONTEXT + digest, "sha256")
+
+    def token(self, serial: int) -> bytes:
+        """The token of a serial number."""
+        return self._signed(serial.to_bytes(SERIAL_BYTES, "little"))
+
+    def tokens(self, start: int, count: int) -> Iterator[bytes]:
+        """The tokens of consecutive serial numbers."""
+        return (self.token(serial) for serial in range(start, start + count))
+
+    def serial_of(self, token: bytes) -> int:
+        """The serial number of a token.
+
+        Raises
+        ------
+        ReportError : for a token that was not made with this key, for this campaign.
+        """
+        if not hmac.compare_digest(self._signed(token[:SERIAL_BYTES]), token):
+            raise ReportError("token", "the token is not one of this campaign")
+        return int.from_bytes(token[:SERIAL_BYTES], "little")
+
+    def _signed(self, serial: bytes) -> bytes:
+        state = self._state.copy()
+        state.update(serial)
+        return serial + state.digest()[:MAC_BYTES]
+
+
+class Spent:
+    """A bit for every serial number up to the largest that was seen."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, serial: int) -> None:
+        """Note a spent token."""
+        place = serial >> 3
+        if place >= len(self._bits):
+            self._bits.extend(bytes(place + 1024 - len(self._bits)))
+        self._bits[place] |= 1 << (serial & 7)
+
+    def remove(self, serial: int) -> None:
+        """Take the note back, where the report was not stored."""
+        self._bits[serial >> 3] &= ~(1 << (serial & 7))
+
+    def __contains__(self, serial: int) -> bool:
+        place = serial >> 3
+        return place < len(self._bits) and bool(self._bits[place] >> (serial & 7) & 1)

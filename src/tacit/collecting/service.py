@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tacit.collecting.errors import CampaignError, ReportError
+from tacit.collecting.campaign import CampaignError, ReportError
 from tacit.collecting.estimating import evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import ACCEPTED, Intake

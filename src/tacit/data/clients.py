@@ -1,4 +1,7 @@
-"""A batch of clients: scores and labels in one flat array each, cut by offsets."""
+"""A batch of clients: scores and labels in one flat array each, cut by offsets.
+
+All scores of a batch, ascending within each client.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.arrays import as_ids, as_scores
-from tacit.data.batches.concatenating import concatenated
-from tacit.data.batches.dealing import dealt
-from tacit.data.batches.ordering import by_client
-from tacit.data.batches.parallel import RecordColumns
+from tacit.arrays import Floats
+from tacit.data.batches.ragged import Ragged, by_client
+from tacit.data.batches.ranked import StoredScores
+from tacit.data.batches.records import FlatRecords, RecordColumns, concatenated, dealt
 from tacit.data.categories import Categories
-from tacit.data.checking import refuse_weights, validate_clients
+from tacit.data.checking import as_ids, as_scores, refuse_weights, validate_clients
 from tacit.data.errors import DataError
 from tacit.data.files.form import PLAIN, FileForm
-from tacit.data.flat_records import FlatRecords
 from tacit.data.persons import counted
 
 if TYPE_CHECKING:
@@ -381,3 +382,21 @@ class Clients(FlatRecords):
         sizes = np.add.reduceat(inside, self.offsets[:-1], dtype=np.int64)
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         return self._taken(inside, offsets), inside
+
+
+def sorted_scores(clients: Clients) -> Ragged[np.float64]:
+    """All scores, ascending within each client: in memory, or where they are stored.
+
+    Examples
+    --------
+    >>> from tacit.data.clients import Clients
+    >>> sorted_scores(Clients.from_arrays([0.7, 0.2], [1, 0])).values
+    array([0.2, 0.7])
+    """
+
+    def load() -> Floats:
+        return clients.scores[clients.ascending]
+
+    if clients.ranking is None:
+        return clients.ragged(load())
+    return StoredScores(clients.offsets, clients.ranking.ranked, load)

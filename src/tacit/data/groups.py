@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.arrays import as_ids
+from tacit.data.checking import as_ids
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 

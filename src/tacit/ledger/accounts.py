@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import lru_cache
 
 from tacit.ledger.entries import DEBIT, LIMIT, MICROSECOND, Chain, Entry, Limit, Line
-from tacit.privacy.composition import largest_rho, restated
+from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost
 
 UNIT = 2**100
@@ -57,7 +57,7 @@ class Amount:
         if self.lost:
             return False
         if limit.accounting == "zcdp":
-            most = _units(largest_rho(limit.epsilon, limit.delta))
+            most = _units(composition.largest_rho(limit.epsilon, limit.delta))
             return not self.rholess and _below(self.rho, most)
         return _below(self.epsilon, _units(limit.epsilon)) and _below(
             self.delta, _units(limit.delta)
@@ -73,7 +73,7 @@ def amount(cost: Cost, adjacency: Adjacency) -> Amount:
     >>> amount(Cost(1.0, adjacency=Adjacency.RECORD), Adjacency.REPLACE).epsilon == 2 * UNIT
     True
     """
-    there = restated(cost, adjacency)
+    there = composition.restated(cost, adjacency)
     if math.isinf(there.epsilon):
         return Amount(lost=1)
     epsilon, delta = _units(there.epsilon), _units(there.delta)

@@ -2,25 +2,173 @@
 
 A block's draws come from a generator of its own, whose seed is the run's seed and the block's
 number. So the sum over all blocks is the same to the last bit whoever draws which block.
+
+A local protocol simulated on stored records that are a client each, in constant memory. Records in
+Parquet files, numbered over all files, of which any range can be read by itself.
 """
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
+from tacit.data import units
+from tacit.data.checking import SCORES
 from tacit.data.clients import Clients
-from tacit.local_reports.files import RecordFiles
+from tacit.data.errors import DataError
+from tacit.data.tables.columns import Location, column_of, labels_of, numbers_of, unchanging
+from tacit.data.tables.frames import Columns, require_columns, require_types
+from tacit.local_reports.summing import Progress, Summing, in_one_process, unheard
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query
-from tacit.protocol.devices import DeviceReports, ReportsByInput
-from tacit.protocol.stages import Concluded, conversed
+from tacit.protocol.devices import Concluded, DeviceReports, ReportsByInput, conversed
 from tacit.protocols.shared.reports.turns import SLOTS, at_their_turn
+from tacit.results.evaluation import Evaluation
+from tacit.results.traffic import Traffic
+
+Columned = tuple[NDArray[np.float64], NDArray[np.int8]]
+"""Scores and labels, each of shape (m,)."""
+
+READ_AT_ONCE = 1 << 16
+"""Number of records that are decoded at a time."""
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Consecutive records of a file that are stored together.
+
+    Parameters
+    ----------
+    file : its path.
+    index : the number of the group in the file.
+    start, stop : the numbers of its first record, and of the one after its last, over all files.
+    before : the records of the file before it.
+    """
+
+    file: str
+    index: int
+    start: int
+    stop: int
+    before: int
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """Records that are a client each.
+
+    Parameters
+    ----------
+    groups : all records, in order.
+    score, label : the names of the columns; without labels they are all 0.
+    unit, target : the unit of the scores, and the one in which they are read.
+    """
+
+    groups: tuple[RowGroup, ...]
+    score: str
+    label: str | None
+    unit: str | None = None
+    target: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        files: Sequence[str],
+        score: str = "score",
+        label: str | None = "label",
+        unit: str | None = None,
+        target: str | None = None,
+    ) -> RecordFiles:
+        """The records of files, numbered in this order.
+
+        Raises
+        ------
+        DataError : for a file that is no Parquet file, without records, or without the columns.
+        """
+        groups, start = list[RowGroup](), 0
+        for file in files:
+            first = start
+            for index, size in enumerate(_group_sizes(file, Columns(score, label, None, None))):
+                groups.append(RowGroup(file, index, start, start + size, start - first))
+                start += size
+        if not start:
+            raise DataError("the files have no records")
+        return cls(tuple(groups), score, label, unit, target)
+
+    @property
+    def records(self) -> int:
+        """M, the number of records of all files."""
+        return self.groups[-1].stop
+
+    def read(self, start: int, stop: int) -> Clients:
+        """The records ``start`` to ``stop - 1``, a client each.
+
+        Raises
+        ------
+        DataError : naming file, row and value, for a record that cannot be used.
+        """
+        parts = [
+            part
+            for group in self.groups
+            if group.start < stop and start < group.stop
+            for part in self._batches(group, start, stop)
+        ]
+        scores = np.concatenate([scores for scores, _ in parts])
+        labels = np.concatenate([labels for _, labels in parts])
+        if self.unit is not None and self.target is not None:
+            scores = units.converted(scores, self.unit, self.target)
+        return Clients(scores, labels, np.arange(scores.size + 1), unit=self.target, _checked=True)
+
+    def _batches(self, group: RowGroup, start: int, stop: int) -> Iterator[Columned]:
+        """Scores and labels of the records of a group that are in a range."""
+        names = Columns(self.score, self.label, None, None).names
+        place = group.start
+        with unchanging(group.file), pq.ParquetFile(group.file) as file:
+            for batch in file.iter_batches(READ_AT_ONCE, row_groups=[group.index], columns=names):
+                low, high = max(start - place, 0), min(stop - place, batch.num_rows)
+                if low < high:
+                    before = group.before + place - group.start + low
+                    yield self._columns(batch.slice(low, high - low), Location(group.file, before))
+                place += batch.num_rows
+                if place >= stop:
+                    return
+
+    def _columns(self, batch: pa.RecordBatch, location: Location) -> Columned:
+        scores = numbers_of(column_of(batch, self.score, location), SCORES, location)
+        self._check_unit(scores, location)
+        if self.label is None:
+            return scores, np.zeros(scores.size, dtype=np.int8)
+        labels, _ = labels_of(column_of(batch, self.label, location), location)
+        return scores, labels
+
+    def _check_unit(self, scores: NDArray[np.float64], location: Location) -> None:
+        if self.unit is None:
+            return
+        wrong = np.flatnonzero(units.outside(scores, self.unit))
+        if wrong.size:
+            low, high = units.RANGES[self.unit]
+            raise DataError(
+                f"scores in {self.unit} must be in [{low:g}, {high:g}], got {scores[wrong[0]]} in "
+                f"{location.row(int(wrong[0]))}"
+            )
+
+
+def _group_sizes(file: str, columns: Columns) -> list[int]:
+    """The numbers of records of a file's row groups."""
+    with unchanging(file), pq.ParquetFile(file) as opened:
+        require_columns(opened.schema_arrow.names, columns, file)
+        require_types(opened.schema_arrow, columns, file)
+        metadata = opened.metadata
+        return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+
 
 BLOCK_RECORDS = 2**18
 """Number of records whose reports are drawn together."""
@@ -146,3 +294,92 @@ class Drawing:
 
     def _words(self, block: int, use: int) -> np.random.SeedSequence:
         return np.random.SeedSequence(self.seed, spawn_key=(block, use))
+
+
+SIMULATED = (
+    "this is a simulation: every record is taken for a client that does not exist, and nothing is "
+    "protected"
+)
+
+
+def evaluate_one_record_clients(
+    records: RecordFiles,
+    protocol: Protocol,
+    seed: int | None = None,
+    *,
+    summing: Summing = in_one_process,
+    federation: str | None = None,
+    progress: Progress = unheard,
+) -> Evaluation:
+    """Simulate a report of every record, and estimate from the sums of all reports.
+
+    Every record is a client. Blocks of ``BLOCK_RECORDS`` records give whole numbers that add up:
+    how many records hold each input of the mechanism, whose reports are then drawn together, or
+    the counts of reports that the client step drew for each. A block's draws follow from the seed
+    and the block's number alone. So the result is the same to the last bit for every way of
+    summing, and memory holds a few blocks.
+
+    Parameters
+    ----------
+    records : the records.
+    protocol : of the local model, which declares reports of clients of one record.
+    seed : of the draws; None takes one from fresh entropy.
+    summing : who adds up the blocks: this process, several (``in_processes``), or a cluster
+        (``tacit.local_reports.spark_sums`` and ``ray_sums``).
+    federation : what the records are called, as for ``tacit.evaluate``.
+    progress : is called with the number of blocks that were added, in every stage.
+
+    Raises
+    ------
+    DataError : for fewer than two records, or a record that cannot be used.
+    ValueError : for a protocol that declares no such reports.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq, tacit
+    >>> scores, labels = tacit.binormal_scores(3000, 3000, 0.8, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"score": scores, "label": labels}), f"{folder}/all.parquet")
+    ...     records = RecordFiles.of([f"{folder}/all.parquet"], unit="real", target="real")
+    ...     protocol = tacit.TwoRoundAUC(epsilon=4.0, scale="real")
+    ...     result = evaluate_one_record_clients(records, protocol, seed=1)
+    >>> low, high = result.auc.interval(0.999)
+    >>> low < 0.8 < high
+    True
+    """
+    if records.records < 2:
+        raise DataError(f"an evaluation needs at least two records, got {records.records}")
+    seed = secrets.randbits(64) if seed is None else seed
+    devices, stages = protocol.device_reports(records.records), list[CountedStage]()
+    while len(stages) < devices.stages:
+        drawing = Drawing(records, protocol, seed, tuple(stages))
+        counts = drawing.counts(summing(drawing.vector, drawing.blocks, progress))
+        stages.append(CountedStage(devices.reported(drawing.query, counts), counts))
+    ended = conversed(protocol, devices, records.records, stages)
+    if isinstance(ended, Query):
+        raise TypeError("the conversation asked for more stages than it declares")
+    return _evaluation(ended, records, protocol, federation)
+
+
+def _evaluation(
+    ended: Concluded, records: RecordFiles, protocol: Protocol, federation: str | None
+) -> Evaluation:
+    result, devices = ended.result.published(), protocol.device_reports(records.records)
+    most = max(devices.payload_bytes(query) for query in ended.queries)
+    return Evaluation(
+        protocol={"name": protocol.name, **protocol.settings},
+        estimate=result.estimate(),
+        roc=result.roc,
+        spent=protocol.guarantee,
+        traffic=Traffic(len(ended.queries), np.broadcast_to(np.int64(most), records.records)),
+        clients=records.records,
+        positives=float(result.positives),
+        negatives=float(result.negatives),
+        noise="simulated",
+        figure=protocol.figure,
+        warnings=(SIMULATED, *result.warnings_to(())),
+        histogram=result.histogram,
+        federation=federation,
+        simulated=True,
+        unit=records.target or protocol.unit or "probability",
+    )

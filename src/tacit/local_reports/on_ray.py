@@ -10,11 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.arrays import Integers
-from tacit.local_reports.columns import counts_row, counts_table, rows_total
-from tacit.local_reports.summing import Progress
+from tacit.local_reports.summing import Progress, counts_row, counts_table, rows_total
 from tacit.protocol.conversation import Query
-from tacit.protocol.devices import DeviceReports
-from tacit.protocol.stages import BATCH_REPORTS
+from tacit.protocol.devices import BATCH_REPORTS, DeviceReports
 
 
 def in_ray(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:

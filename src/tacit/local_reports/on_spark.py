@@ -10,8 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.arrays import Integers
-from tacit.local_reports.columns import COUNTS, counts_row, counts_table, rows_total
-from tacit.local_reports.summing import Progress, Summing
+from tacit.local_reports.summing import (
+    COUNTS,
+    Progress,
+    Summing,
+    counts_row,
+    counts_table,
+    rows_total,
+)
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import DeviceReports
 

@@ -12,6 +12,7 @@ from tacit.protocol.declarations.forecast import Forecast
 from tacit.protocol.declarations.scenario import Scenario
 from tacit.protocol.declarations.traffic import Traffic
 from tacit.results.estimate import finite
+from tacit.results.figure import AUC_FIGURE
 
 WHOLE_RECORD = (Adjacency.RECORD, Adjacency.REPLACE)
 
@@ -49,7 +50,7 @@ class Candidate:
     error_range: tuple[float, float]
     traffic: Traffic
     given_up: str
-    figure: str = "AUC"
+    figure: str = AUC_FIGURE
     smallest_epsilon: float | None = None
     fewest_records: int | None = None
 

@@ -16,7 +16,7 @@ from tacit.planning.candidates import HIDES, Candidate, best_of, rank
 from tacit.planning.planner import plan, trust_of
 from tacit.planning.result import Plan
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.metric import AREA
+from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.options import options_of
 
@@ -88,7 +88,7 @@ def choose(
     fraction = 1 / len(classes) if classes else POSITIVE_FRACTION
     positives = max(1, round(fraction * size))
     budget = NO_NOISE if epsilon is None else epsilon
-    asked: dict[str, Any] = {"classes": len(classes)} if classes else {"metric": AREA}
+    asked: dict[str, Any] = {"classes": len(classes)} if classes else {"metric": forecast.AREA}
     planned = plan(size, positives, clients, budget, model.value, per_person=per_person, **asked)
     if not planned.candidates:
         raise ValueError(
@@ -153,7 +153,7 @@ def _reason(best: Candidate, planned: Plan, trust: Trust) -> str:
 def _refusal(candidates: tuple[Candidate, ...], planned: Plan) -> str:
     """Why there is no choice, and what would help."""
     scenario = planned.scenario
-    figure = "an AUC" if planned.metric == AREA else f"the {planned.metric}"
+    figure = "an AUC" if planned.metric == forecast.AREA else f"the {planned.metric}"
     nearest = min(candidates, key=lambda each: each.forecast.error)
     others = [
         each

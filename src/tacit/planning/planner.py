@@ -5,21 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tacit.planning.advice import advice
+from tacit.planning import searching
 from tacit.planning.candidates import Candidate, best_of, of_persons, rank
-from tacit.planning.families import (
-    best_settings,
-    families,
-    metric_by_class,
-    metric_named,
-    other_metrics,
-    trusts_by_protocol,
-)
-from tacit.planning.result import Plan
-from tacit.planning.searching import fewest_records, smallest_epsilon
-from tacit.privacy.persons import check_per_person
-from tacit.protocol.declarations.forecast import Family
-from tacit.protocol.declarations.metric import AREA, Metric
+from tacit.planning.result import Plan, advice
+from tacit.privacy import composition
+from tacit.protocol.declarations.forecast import AREA, NO_FORECAST, Family, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape, plausible_shapes
 from tacit.protocol.declarations.trust import Trust
 
@@ -54,8 +44,7 @@ def plan(
     epsilon : the privacy budget of one evaluation.
     trust : who may see what (``protocol.trust``): ``"each"``,
         ``"server-sees-scores"``, ``"local"``, ``"secure-sum"``, ``"exact-sum"``, ``"encrypted"``
-        or ``"mpc"`` (or ``"two-party"``). None takes secure sums up to 1,000 clients, and the
-        local model for more.
+        or ``"mpc"``. None takes secure sums up to 1,000 clients, and the local model for more.
     auc_guess : the expected AUC; without one, 0.65 to 0.9 are assumed.
     target : the requested root mean square error, standard error and bias together.
     metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, a measure of score
@@ -82,7 +71,7 @@ def plan(
     positives = _of_one_class(records, classes) if positives is None else positives
     named = Scenario(records, positives, clients, epsilon, classes or 2)
     if per_person:
-        check_per_person(per_person)
+        composition.check_per_person(per_person)
     scenario = replace(named, epsilon=epsilon / max(per_person, 1))
     trust = trust_of(clients, trust).value
     if target is not None and not (math.isfinite(target) and target > 0):
@@ -92,7 +81,7 @@ def plan(
         of_persons(each, named, per_person)
         for each in _candidates(trust, scenario, requested_metric, shapes, target)
     )
-    elsewhere = {} if candidates else trusts_by_protocol(scenario, requested_metric)
+    elsewhere = {} if candidates else searching.trusts_by_protocol(scenario, requested_metric)
     chosen = best_of(candidates)
     plain = metric is None and classes is None
     others = _others(trust, scenario, shapes) if plain else ()
@@ -115,9 +104,9 @@ def plan(
 def _metric(name: str | None, classes: int | None) -> Metric:
     """The metric of a plan: by its name, or that of several classes."""
     if classes is None:
-        return metric_named(name)
-    by_class = metric_by_class()
-    if name is not None and metric_named(name) != by_class:
+        return searching.metric_named(name)
+    by_class = searching.metric_by_class()
+    if name is not None and searching.metric_named(name) != by_class:
         raise ValueError(f"with classes the {by_class.name} is planned, got metric {name!r}")
     return by_class
 
@@ -154,7 +143,7 @@ def _candidates(
     target: float | None,
 ) -> tuple[Candidate, ...]:
     """The candidates for a metric, by rank; with what a target takes, or where none is feasible."""
-    fitting = families(trust, scenario, metric)
+    fitting = searching.families(trust, scenario, metric)
     predicted = [(family, _candidate(family, scenario, shapes)) for family in fitting]
     known = [(family, candidate) for family, candidate in predicted if candidate is not None]
     if target is not None or not any(candidate.feasible for _, candidate in known):
@@ -169,10 +158,10 @@ def _candidates(
 def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[Candidate, ...]:
     """What is predicted of protocols that estimate other figures, each figure's by rank."""
     candidates = []
-    for metric in other_metrics():
-        if metric == metric_by_class():
+    for metric in searching.other_metrics():
+        if metric == searching.metric_by_class():
             continue
-        fitting = families(trust, scenario, metric)
+        fitting = searching.families(trust, scenario, metric)
         predicted = [_candidate(family, scenario, shapes) for family in fitting]
         candidates += sorted((each for each in predicted if each is not None), key=rank)
     return tuple(candidates)
@@ -180,11 +169,11 @@ def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[
 
 def _candidate(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) -> Candidate | None:
     """The family's best settings with their predictions; None where nothing is predicted."""
-    protocol = best_settings(family, scenario, shapes[:COMPARED_SHAPES])
+    protocol = searching.best_settings(family, scenario, shapes[:COMPARED_SHAPES])
     forecasts = []
     for shape in shapes:
-        forecast = protocol.forecast(scenario, shape, family.metric)
-        if forecast is None:
+        forecast = family.forecast(protocol, scenario, shape)
+        if forecast is NO_FORECAST:
             return None
         forecasts.append(forecast)
     errors = [forecast.error for forecast in forecasts]
@@ -210,6 +199,6 @@ def _with_target(
     search_arguments = (family, candidate.protocol, scenario, shapes, aim)
     return replace(
         candidate,
-        smallest_epsilon=smallest_epsilon(*search_arguments),
-        fewest_records=fewest_records(*search_arguments),
+        smallest_epsilon=searching.smallest_epsilon(*search_arguments),
+        fewest_records=searching.fewest_records(*search_arguments),
     )

@@ -14,15 +14,27 @@ from .conversation import (
     step,
     unshared,
 )
-from .declarations.audits import AttackSizes, AuditCase, AuditTrial, Guesses, SelfTestCases
+from .declarations.audits import (
+    AttackSizes,
+    AuditCase,
+    AuditTrial,
+    ErrorCase,
+    Guesses,
+    LawTraits,
+    SelfTestCases,
+)
 from .declarations.defaults import Declarations
-from .declarations.forecast import Family, Forecast, Planning, accepted
-from .declarations.laws import ErrorCase, LawTraits
-from .declarations.metric import AUC, Metric
+from .declarations.forecast import AUC, Family, Forecast, Metric, Planning, accepted
 from .declarations.scenario import Scenario, Shape
 from .declarations.threats import ThreatModel
-from .declarations.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
-from .declarations.trust import Trust
+from .declarations.traffic import (
+    Round,
+    Traffic,
+    measured_forecast,
+    measured_traffic,
+    traffic_of_rounds,
+)
+from .declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
 from .foundations import (
     NOTHING,
     UNPROTECTED,
@@ -31,10 +43,12 @@ from .foundations import (
     Cost,
     Curve,
     DataError,
+    Figure,
     Histogram,
     NoiseSource,
     NoNoise,
     Ragged,
+    RandomisedResponse,
     ServerResult,
     SimulatedNoise,
     SystemNoise,
@@ -42,9 +56,15 @@ from .foundations import (
 )
 from .mpc import MPCProgram, Peers, SharedRun
 from .registry import SettingError, kind_of, protocol_names, protocol_of, register
+from .releases import Released, Sums, ask, by_view, release
+from .settings.choices import Choice
 from .settings.declaring import EPSILON, setting
-from .settings.scaled import ScaledScores, scale_setting
-from .settings.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
+from .settings.scaled import (
+    UNIT_INTERVAL,
+    ScaledScores,
+    check_scores_in_unit_interval,
+    scale_setting,
+)
 
 __all__ = [
     "AUC",
@@ -56,6 +76,7 @@ __all__ = [
     "AttackSizes",
     "AuditCase",
     "AuditTrial",
+    "Choice",
     "ClientState",
     "Clients",
     "Conversation",
@@ -63,15 +84,19 @@ __all__ = [
     "Curve",
     "DataError",
     "Declarations",
+    "Each",
     "ErrorCase",
+    "ExactSum",
     "Family",
     "Field",
+    "Figure",
     "Forecast",
     "Guesses",
     "Histogram",
     "Lasting",
     "LawTraits",
     "Layout",
+    "Local",
     "MPCProgram",
     "Metric",
     "NoNoise",
@@ -81,10 +106,13 @@ __all__ = [
     "Protocol",
     "Query",
     "Ragged",
+    "RandomisedResponse",
+    "Released",
     "Reply",
     "Round",
     "ScaledScores",
     "Scenario",
+    "SecureSum",
     "SelfTestCases",
     "ServerResult",
     "SettingError",
@@ -92,22 +120,28 @@ __all__ = [
     "SharedRun",
     "SimulatedNoise",
     "Step",
+    "Sums",
     "SystemNoise",
     "ThreatModel",
     "Traffic",
     "Trust",
     "View",
     "accepted",
+    "ask",
+    "by_view",
     "check_budget",
     "check_scores_in_unit_interval",
     "kind_of",
+    "measured_forecast",
     "measured_traffic",
     "protocol_names",
     "protocol_of",
     "register",
+    "release",
     "scale_setting",
     "setting",
     "step",
     "traffic_of_rounds",
+    "trust_setting",
     "unshared",
 ]

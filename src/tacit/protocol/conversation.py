@@ -16,34 +16,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from tacit.crypto.identities import Identity, Roster
+from tacit.data import units
 from tacit.data.clients import Clients
-from tacit.data.scaling.linear_map import LinearMap
-from tacit.data.scaling.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import Cost
-from tacit.protocol.client_state import ClientState, Lasting
+from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
 from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.replies import Field, Reply, stack, total
-from tacit.protocol.settings.declaring import check_choices, setting, settings_of
-from tacit.protocol.settings.score_range import UNIT_INTERVAL
+from tacit.protocol.declarations.forecast import Family, Forecast, Metric, Planning, accepted
+from tacit.protocol.declarations.trust import SecureSum, Trust, trust_of
+from tacit.protocol.settings.declaring import (
+    check_choices,
+    known_settings,
+    setting,
+    settings_of,
+)
+from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tacit.protocol.steps import (
     MAX_RECORDS,
     MAX_SUM,
     WRAP_BITS,
+    ClientState,
+    Field,
+    Lasting,
     Layout,
     PublicRefusalError,
     Query,
+    Reply,
     Step,
     View,
+    stack,
     step,
+    total,
     unshared,
 )
+from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
-    from tacit.protocol.declarations.metric import Metric
     from tacit.protocol.declarations.scenario import Scenario, Shape
     from tacit.protocol.declarations.traffic import Traffic
     from tacit.protocol.one_count import OneCount
@@ -81,8 +89,8 @@ class Protocol(Declarations, ABC):
     """
 
     name: ClassVar[str]
-    figure: ClassVar[str] = "AUC"
-    """What the protocol estimates."""
+    figure: ClassVar[str] = AUC_FIGURE
+    """What the protocol estimates: a ``Figure``, or a text where there is no more to say of it."""
     query_types: ClassVar[tuple[type, ...]] = ()
     """Frozen dataclasses whose values the server may send; they check themselves when made."""
     state_types: ClassVar[tuple[type, ...]] = ()
@@ -91,10 +99,19 @@ class Protocol(Declarations, ABC):
     """The settings that a result writes first, where that is not the order of the fields."""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
     """Settings with which ``tacit init`` may begin a plan; None where it should not."""
+    largest_epsilon: ClassVar[float] = MAX_BUDGET
+    """What epsilon may be at most; mechanisms that take no ``exp(epsilon)`` allow more."""
 
     def __post_init__(self) -> None:
-        """Refuse unknown choices; a protocol with further checks calls this one first."""
+        """Refuse unknown choices and a budget out of range.
+
+        A protocol with further checks calls this one first.
+        """
         check_choices(self)
+        declared = known_settings(type(self)).get("epsilon")
+        epsilon: Any = getattr(self, "epsilon", None)
+        if declared is not None and not (declared.optional and epsilon is None):
+            check_budget(epsilon, self.largest_epsilon)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -117,7 +134,7 @@ class Protocol(Declarations, ABC):
         """
         if self.score_range is None:
             return None
-        return PROBABILITY if self.score_range == UNIT_INTERVAL else REAL
+        return units.PROBABILITY if self.score_range == UNIT_INTERVAL else units.REAL
 
     def for_unit(self, unit: str) -> Self:
         """The protocol with the settings that suit scores in a unit, as far as there are such."""
@@ -136,7 +153,7 @@ class Protocol(Declarations, ABC):
     @property
     def needs_both_classes(self) -> bool:
         """Whether the figure is undefined where all records have one label."""
-        return self.figure == "AUC"
+        return Figure.of(self.figure).is_auc
 
     @property
     def draws_noise(self) -> bool:
@@ -161,11 +178,15 @@ class Protocol(Declarations, ABC):
         if self.score_range is None:
             return clients
         low, high = self.score_range
-        return clients.rescored(LinearMap(low=low, high=high), clients.unit)
+        return clients.rescored(units.LinearMap(low=low, high=high), clients.unit)
 
     @abstractmethod
     def conversation(self, clients: int) -> Conversation:
-        """The server side, from the first query to the result, for this many clients."""
+        """The server side, from the first query to the result, for this many clients.
+
+        Runners run it through ``releases.conducted``, which adds to its result the figure's limits
+        and what the noise protects.
+        """
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
@@ -201,7 +222,7 @@ class Protocol(Declarations, ABC):
         planning = _planning_of(cls)
         if planning is not None:
             return planning.families(scenario, metric)
-        if not cls.trusts or metric.title != cls.figure:
+        if not cls.trusts or metric != Metric.of_figure(cls.figure):
             return ()
         settings = getattr(cls, "__dataclass_fields__", {})
         budget = {"epsilon": scenario.epsilon} if "epsilon" in settings else {}
@@ -227,7 +248,13 @@ class Protocol(Declarations, ABC):
         return measured_traffic(self, scenario)
 
     def min_clients(self, clients: int) -> int:
-        """The least number of clients in a sum with which each spends no more than declared."""
+        """The least number of clients in a sum with which each spends no more than declared.
+
+        By default as many as the noise is divided among, where a step releases sums with shares.
+        """
+        trust = trust_of(self)
+        if isinstance(trust, SecureSum) and any(each.releases for each in self.steps):
+            return trust.needed(clients)
         return 1
 
     def enrol(
@@ -248,13 +275,22 @@ class Protocol(Declarations, ABC):
         return None
 
     @property
-    @abstractmethod
     def guarantee(self) -> Cost:
-        """What one evaluation costs each client at most."""
+        """What one evaluation costs each client at most.
 
-    @abstractmethod
+        By default the setting ``epsilon`` at the setting ``adjacency``, or at record adjacency.
+        """
+        epsilon = getattr(self, "epsilon", None)
+        if epsilon is None:
+            raise TypeError(f"{self.name} has no epsilon, so it must say what it guarantees")
+        return Cost(epsilon, adjacency=Adjacency(getattr(self, "adjacency", "record")))
+
     def replicate_size(self, clients: Clients) -> int:
-        """How many numbers one replicate holds in memory at once, for choosing chunks."""
+        """How many numbers one replicate holds in memory at once, for choosing chunks.
+
+        By default two of every record, which suffices for a step that draws for each.
+        """
+        return 2 * clients.records
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -6,14 +6,21 @@ and no query of a conversation; what it has to compute is written there in integ
 that the client step would reply, in a fixed number of bytes. So the conversation is the server's
 side of a campaign, too. It receives how often each report came (``counts``) instead of the reports:
 these are whole numbers, and those of several batches add up.
+
+A conversation with devices whose reports are counted: counts in, query or result out.
+
+The server's side of a protocol for devices needs no report by itself, only how often each came.
+These counts are whole numbers: those of several batches add up, in any order, to the same numbers.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
+from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +28,10 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.local.bounded import SlidingWindow
-from tacit.protocol.conversation import Field, Query, Reply, Step
+from tacit.privacy.local import bounded
+from tacit.protocol.conversation import Field, Protocol, Query, Reply, Step
+from tacit.protocol.releases import conducted
+from tacit.results.server_result import ServerResult
 
 Payloads = NDArray[np.uint8]
 """Payloads of one stage, shape (M, bytes of one)."""
@@ -176,7 +185,7 @@ def scale_entry(name: str, scale: ScoreScale | None = None) -> dict[str, Any]:
     return {"knots": scale.knots.tolist(), "low": scale.low, "high": scale.high}
 
 
-def window_entry(window: SlidingWindow) -> dict[str, Any]:
+def window_entry(window: bounded.SlidingWindow) -> dict[str, Any]:
     """A sliding window in instructions, with its integer weights."""
     inside, outside = window.weights
     return {
@@ -206,3 +215,115 @@ def from_bytes(payloads: Payloads) -> NDArray[Any]:
 def spread_of(values: Floats) -> tuple[float, float]:
     """The least and the largest of several changes."""
     return float(values.min()), float(values.max())
+
+
+BATCH_REPORTS = 2**18
+"""Number of reports that are counted at a time, about."""
+
+
+class Stage(Interface):
+    """The reports of one stage, wherever they are."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def counts(self, devices: DeviceReports, query: Query) -> Integers:
+        """How often each report came (``DeviceReports.counts``), about all of them."""
+
+
+@dataclass(frozen=True)
+class PayloadsInMemory:
+    """Reports in memory.
+
+    Parameters
+    ----------
+    payloads : shape (M, bytes).
+    """
+
+    payloads: Payloads
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.payloads.shape[0]
+
+    def counts(self, devices: DeviceReports, query: Query) -> Integers:
+        """The sum of the counts of all batches."""
+        return devices.counts_of_batches(query, slices(self.payloads))
+
+
+def slices(payloads: Payloads) -> Iterator[Payloads]:
+    """Payloads in batches; one batch, without any, where there are none."""
+    for start in range(0, max(len(payloads), 1), BATCH_REPORTS):
+        yield payloads[start : start + BATCH_REPORTS]
+
+
+@dataclass(frozen=True, eq=False)
+class Concluded:
+    """A result, with the queries that its stages answered and the counts of their reports.
+
+    Parameters
+    ----------
+    result : the server's.
+    queries : one a stage.
+    counts : of the reports of every stage.
+    """
+
+    result: ServerResult
+    queries: tuple[Query, ...]
+    counts: tuple[Integers, ...]
+
+
+def conversed(
+    protocol: Protocol, devices: DeviceReports, expected: int, stages: Sequence[Stage]
+) -> Query | Concluded:
+    """The query that these stages leave open, or the end of the conversation.
+
+    Parameters
+    ----------
+    protocol, devices : the protocol, and what it declares for devices.
+    expected : the number of devices.
+    stages : the reports of the stages that are over, in order.
+    """
+    queries, counts = list[Query](), list[Integers]()
+    conversation = conducted(protocol, expected)
+    try:
+        query = next(conversation)
+        while True:
+            number = devices.stage_of(query)
+            if number is None:
+                reply = CountedReports(_turn_counts(expected, stages))
+            elif number == len(stages):
+                return query
+            else:
+                queries.append(query)
+                counts.append(stages[number].counts(devices, query))
+                reply = CountedReports(counts[-1])
+            query = conversation.send(reply)
+    except StopIteration as ended:
+        return Concluded(ended.value, tuple(queries), tuple(counts))
+
+
+def _turn_counts(expected: int, stages: Sequence[Stage]) -> Integers:
+    """How many records speak in either stage: those that came, or as many as are expected."""
+    early = len(stages[0]) if stages else 0
+    late = len(stages[1]) if len(stages) > 1 else max(expected - early, 1)
+    return np.array([early, late], dtype=np.int64)
+
+
+def influences_of(devices: DeviceReports, ended: Concluded) -> tuple[float, float]:
+    """The least and largest change of the estimate where a fraction of all reports lies, over it.
+
+    A report of one stage moves the estimate by its stage's change over the number of reports there;
+    liars choose the stage in which they move it most.
+    """
+    sizes = [
+        devices.reported(query, counts)
+        for query, counts in zip(ended.queries, ended.counts, strict=True)
+    ]
+    changes = [(0.0, 0.0)]
+    for query, size in zip(ended.queries, sizes, strict=True):
+        least, most = devices.influences(query, ended.counts)
+        share = sum(sizes) / max(size, 1)
+        changes.append((least * share, most * share))
+    # over all stages
+    return float(np.min(changes)), float(np.max(changes))

@@ -4,9 +4,11 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
+from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
+from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 
 __all__ = [
@@ -17,10 +19,12 @@ __all__ = [
     "Cost",
     "Curve",
     "DataError",
+    "Figure",
     "Histogram",
     "NoNoise",
     "NoiseSource",
     "Ragged",
+    "RandomisedResponse",
     "ServerResult",
     "SimulatedNoise",
     "SystemNoise",

@@ -6,8 +6,8 @@ import math
 from dataclasses import fields, replace
 from typing import Any
 
+from tacit.privacy import composition
 from tacit.privacy.cost import MIN_BUDGET
-from tacit.privacy.persons import check_per_person, delta_weights, of_person
 from tacit.protocol.conversation import Protocol
 
 SLACK = 1 + 1e-9
@@ -18,7 +18,7 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
     """The protocol with the part of its budget that one of a person's counted records has.
 
     The epsilon of the settings is a person's: a record has a k-th of it, and the delta with which k
-    records of a person make the whole (``privacy.persons``).
+    records of a person make the whole (``privacy.composition``).
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
     """
     if per_person == 0:
         return protocol
-    check_per_person(per_person)
+    composition.check_per_person(per_person)
     guarantee, settings = protocol.guarantee, {each.name for each in fields(_dataclass(protocol))}
     if math.isinf(guarantee.epsilon) or "epsilon" not in settings:
         raise ValueError(
@@ -59,18 +59,31 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
             f"person count, got {budget:g}"
         )
     changes: dict[str, Any] = {"epsilon": epsilon}
-    if guarantee.delta > 0 and "delta" in settings:
-        changes["delta"] = guarantee.delta / delta_weights(
+    if guarantee.delta > 0:
+        delta = guarantee.delta / composition.delta_weights(
             guarantee.epsilon / per_person, per_person
         )
+        changes |= _with_delta(protocol, delta)
     divided: Protocol = replace(_dataclass(protocol), **changes)
-    spent = of_person(divided.guarantee, per_person)
+    spent = composition.of_person(divided.guarantee, per_person)
     if spent.epsilon > guarantee.epsilon * SLACK or spent.delta > guarantee.delta * SLACK:
         raise ValueError(
             f"{protocol.name} with these settings has no budget that could be divided among "
             f"{per_person} records of a person"
         )
     return divided
+
+
+def _with_delta(protocol: Protocol, delta: float) -> dict[str, Any]:
+    """The settings that hold a delta, with another: one of that name, or a choice's parameter."""
+    settings = {each.name: getattr(protocol, each.name) for each in fields(_dataclass(protocol))}
+    if "delta" in settings:
+        return {"delta": delta}
+    return {
+        name: replace(value, delta=delta)
+        for name, value in settings.items()
+        if "delta" in getattr(value, "__dataclass_fields__", {})
+    }
 
 
 def _dataclass(protocol: Protocol) -> Any:

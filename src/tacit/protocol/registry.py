@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tacit.protocol.settings.declaring import known_settings
-from tacit.protocol.settings.spelling import spelled, suggestion
-from tacit.protocol.settings.types import problem_with
+from tacit.protocol.settings.types import problem_with, spelled, suggestion
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
@@ -28,21 +27,26 @@ _registered: dict[str, type[Protocol]] = {}
 
 
 class SettingError(ValueError):
-    """A setting that a protocol does not have, does not use, or needs.
+    """A setting that a protocol does not have, or needs, or of another type.
 
     Parameters
     ----------
     name : the setting.
     reason : what is wrong with it.
     missing : whether it was needed and not given.
-    choices : the choices that were made and may decide that it is not used.
+    holders : other protocols that have it.
     """
 
     def __init__(
-        self, name: str, reason: str, missing: bool = False, choices: tuple[str, ...] = ()
+        self, name: str, reason: str, missing: bool = False, holders: Sequence[str] = ()
     ) -> None:
-        super().__init__(reason)
-        self.name, self.missing, self.choices = name, missing, choices
+        super().__init__(f"{reason}; {has_it(holders)}" if holders else reason)
+        self.name, self.missing, self.holders = name, missing, tuple(holders)
+
+
+def has_it(holders: Sequence[str]) -> str:
+    """A clause that says which protocols have a setting."""
+    return f"{', '.join(holders)} {'has' if len(holders) == 1 else 'have'} it"
 
 
 def register(kind: Kind) -> Kind:
@@ -152,56 +156,19 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
 
     Raises
     ------
-    SettingError : for an unknown protocol, a setting that it does not have or use, that it needs
-        and was not given, or of another type.
+    SettingError : for an unknown protocol, a setting that it does not have, that it needs and was
+        not given, or of another type.
     ValueError : for a setting outside its range.
 
     Examples
     --------
     >>> protocol_of("dpauc", {"epsilon": 1.0}).scale
     'probability'
-    >>> protocol_of("dpauc", {"epsilon": 1.0, "height": 3})
+    >>> protocol_of("dpauc", {"epsilon": 1.0, "noise": "laplace"})
     Traceback (most recent call last):
-    tacit.protocol.registry.SettingError: dpauc has no setting 'height'
+    tacit.protocol.registry.SettingError: dpauc has no setting 'noise'; paired-ustatistic has it
     """
     return with_settings(kind_of(name), name, settings)
-
-
-def protocol_as_written(name: str, settings: Mapping[str, Any]) -> Protocol:
-    """The protocol whose ``settings`` were written out, as in a result or a signed agreement.
-
-    A setting that came later stands for what the protocol did before, where it is not among them.
-
-    Raises
-    ------
-    SettingError, ValueError : as for ``protocol_of``.
-    """
-    known = known_settings(kind_of(name))
-    earlier = {key: each.declared.earlier for key, each in known.items() if each.is_later}
-    protocol = protocol_of(name, settings)
-    missing = {
-        key: value
-        for key, value in earlier.items()
-        if key not in settings and known[key].applies(protocol)
-    }
-    return protocol_of(name, {**settings, **missing}) if missing else protocol
-
-
-def spelled_today(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A result's ``protocol`` entry with its choices in their present spelling.
-
-    Results keep the words in which they were written; those of an unknown protocol stay as they
-    are.
-
-    Examples
-    --------
-    >>> spelled_today({"name": "fedauc", "mechanism": "rr"})
-    {'name': 'fedauc', 'mechanism': 'randomised-response'}
-    """
-    known = known_settings(written_kind(entry["name"]))
-    return {
-        key: known[key].spelled(value) if key in known else value for key, value in entry.items()
-    }
 
 
 def written_kind(name: str) -> Any:
@@ -257,7 +224,8 @@ def with_settings(kind: Any, name: str, settings: Mapping[str, Any]) -> Protocol
     known = known_settings(kind)
     for key in settings:
         if key not in known:
-            raise SettingError(key, f"{name} has no setting {key!r}")
+            reason = f"{name} has no setting {key!r}"
+            raise SettingError(key, reason, holders=holders_of(key))
     for key, setting in known.items():
         if setting.needed and key not in settings:
             raise SettingError(key, f"{name} needs the setting {key!r}", missing=True)
@@ -268,23 +236,18 @@ def with_settings(kind: Any, name: str, settings: Mapping[str, Any]) -> Protocol
         problem = problem_with(kind, key, value)
         if problem is not None:
             raise SettingError(key, problem)
-    protocol: Protocol = kind(**values)
-    _refuse_unused(protocol, name, settings)
-    return protocol
+    return cast("Protocol", kind(**values))
 
 
-def _refuse_unused(protocol: Protocol, name: str, settings: Iterable[str]) -> None:
-    """Refuse settings that were given and change nothing, with the choices that were made."""
-    used, known = protocol.settings, known_settings(type(protocol))
-    for key in settings:
-        is_earlier = known[key].is_later and known[key].applies(protocol)
-        if key not in used and not is_earlier:
-            made = [each for each in used if each in known and known[each].choices]
-            choices = tuple(f"{each} {used[each]}" for each in made)
-            reason = ", ".join(choices) or "the others given"
-            raise SettingError(
-                key, f"{name} does not use the setting {key!r} with {reason}", choices=choices
-            )
+def holders_of(key: str) -> tuple[str, ...]:
+    """The protocols that have a setting.
+
+    Examples
+    --------
+    >>> holders_of("allocation")
+    ('published-fedauc',)
+    """
+    return tuple(name for name in protocol_names() if key in known_settings(kind_of(name)))
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 
 REVEALED = ("told",)
@@ -56,4 +57,4 @@ def result_of_client(protocol: Protocol, revealed: Revealed) -> ServerResult:
     """
     if not isinstance(protocol, RevealsFigure):
         raise TypeError(f"{protocol.name} must be a RevealsFigure, since a step keeps a figure")
-    return protocol.revealed_result(revealed)
+    return protocol.revealed_result(revealed).within(Figure.of(protocol.figure).limits)

@@ -1,4 +1,8 @@
-"""What a server asks and what answers: queries, views, and client steps with their cost."""
+"""What a server asks and what answers: queries, views, and client steps with their cost.
+
+Replies to a query: named fields of a batch of clients, cut, stacked and added up. What a client
+remembers between steps, rounds and evaluations.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,121 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.client_state import ClientState
+from tacit.protocol.declarations.trust import Each, trust_of
 from tacit.protocol.mpc import MPCProgram
-from tacit.protocol.replies import Field, Reply, field_part
+
+Field = NDArray[Any] | Ragged[Any]
+Reply = Mapping[str, Field]
+"""Named fields. Arrays have the client axis last; ragged fields hold several values a client."""
+
+
+def field_part(value: Field, start: int, stop: int) -> Field:
+    """The clients ``start`` to ``stop - 1`` of a field."""
+    if isinstance(value, Ragged):
+        return value.part(start, stop)
+    return value[..., start:stop]
+
+
+def stack(replies: list[Reply]) -> Reply:
+    """Replies of consecutive batches as one reply."""
+    return {name: _join([reply[name] for reply in replies]) for name in replies[0]}
+
+
+def _join(parts: list[Field]) -> Field:
+    if len(parts) == 1:
+        return parts[0]
+    ragged = [part for part in parts if isinstance(part, Ragged)]
+    if not ragged:
+        return np.concatenate([part for part in parts if not isinstance(part, Ragged)], axis=-1)
+    sizes = np.concatenate([part.sizes for part in ragged])
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return Ragged(np.concatenate([part.values for part in ragged], axis=-1), offsets)
+
+
+def total(replies: list[Reply]) -> Reply:
+    """The sum of several batches' sums, as ``View.SUM`` shows it."""
+    return {name: _sum_field(name, [reply[name] for reply in replies]) for name in replies[0]}
+
+
+def _sum_field(name: str, parts: list[Field]) -> NDArray[Any]:
+    summed = np.zeros((), dtype=np.int64)
+    for part in parts:
+        if isinstance(part, Ragged) or part.dtype != np.int64:
+            raise TypeError(f"field {name!r} must be an array of 64-bit integers to be summed")
+        summed = summed + part
+    return summed
+
+
+class ClientState:
+    """A batch of clients' private state, which lasts between steps and evaluations.
+
+    What it holds by the place of a record serves these records in this order only. ``after_taking``
+    is called whenever a note was taken out: who keeps notes on a disk sets it, to write them down
+    without that note before anything is computed with it.
+
+    Parameters
+    ----------
+    whole : the batch of which these clients are a part, and from where to where.
+    same_places : whether the caller vouches that every record keeps its place when all get other
+        scores, as a test set does that another model has scored. Nothing can check this: with
+        labels alone in their places, two records of one label could have changed places.
+    """
+
+    def __init__(
+        self,
+        whole: tuple[ClientState, int, int] | None = None,
+        *,
+        same_places: bool = False,
+    ) -> None:
+        self.same_places = same_places
+        self._notes: dict[tuple[Any, ...], Any] = {}
+        self._parts: dict[tuple[int, int], ClientState] = {}
+        self._whole = whole
+        self.after_taking: Callable[[], None] = lambda: None
+
+    @property
+    def notes(self) -> dict[tuple[Any, ...], Any]:
+        """All notes, but for those of parts of the batch."""
+        return dict(self._notes)
+
+    def recall(self, key: tuple[Any, ...]) -> Any:
+        """The note under ``key``, or None."""
+        return self._notes.get(key)
+
+    def recall_field(self, key: tuple[Any, ...]) -> Field | None:
+        """A field of these clients, noted here or for the batch of which they are a part."""
+        noted: Field | None = self._notes.get(key)
+        if noted is not None or self._whole is None:
+            return noted
+        batch, start, stop = self._whole
+        batch_field = batch.recall_field(key)
+        return None if batch_field is None else field_part(batch_field, start, stop)
+
+    def keep(self, key: tuple[Any, ...], note: Any) -> None:
+        """Write a note."""
+        self._notes[key] = note
+
+    def take(self, key: tuple[Any, ...]) -> Any:
+        """Remove a note and return it, or None: it is used once, whatever happens afterwards."""
+        if key not in self._notes:
+            return None
+        note = self._notes.pop(key)
+        self.after_taking()
+        return note
+
+    def part(self, start: int, stop: int) -> ClientState:
+        """The state of the clients ``start`` to ``stop - 1`` of the batch."""
+        made = ClientState((self, start, stop), same_places=self.same_places)
+        return self._parts.setdefault((start, stop), made)
+
+
+class Lasting:
+    """A note that outlives a run: what was released once, and may be used again at no cost."""
+
 
 MAX_RECORDS = 2**32
 """Number of records of a client for which sums have room where parties agree on no other."""
@@ -58,6 +171,8 @@ Layout = Mapping[str, tuple[int, ...]]
 """The names of integer fields, with their shapes."""
 Bounds = Callable[["Query"], Mapping[str, int]]
 """By field, the largest magnitude of its sums over all clients."""
+Releases = Callable[["Query"], Mapping[str, Any]]
+"""By field, what a step releases (``tacit.protocol.releases``), from the query alone."""
 NoiseSharing = Callable[["Query"], int | None]
 """The number of clients that divide the noise of a sum, by the query; None where none divides
 it."""
@@ -95,7 +210,8 @@ class Step:
     the records' turns or the session of a key, or uses up keys that serve once: a real party
     answers it once a run, also where an older copy of its state was put back. ``computes`` makes
     the program by which real clients compute a step that is asked for with ``View.MPC``; without it
-    they refuse the step.
+    they refuse the step. ``releases`` is what a step declares that was made by ``release``, from
+    which all others follow.
     """
 
     name: str
@@ -108,6 +224,26 @@ class Step:
     once: bool = False
     computes: Callable[[], MPCProgram] | None = None
     bounds: Bounds | None = None
+    releases: Releases | None = None
+
+    def view_under(self, protocol: Any) -> View | None:
+        """The only view under which clients answer the step; None where a query may choose."""
+        if self.computes is not None:
+            return View.MPC
+        if self.releases is not None and isinstance(trust_of(protocol), Each):
+            return View.EACH
+        return None if self.sums is None else View.SUM
+
+    def fields(self, query: Query) -> Mapping[str, Any]:
+        """What a step releases that was made by ``release``.
+
+        Raises
+        ------
+        TypeError : for another step.
+        """
+        if self.releases is None:
+            raise TypeError(f"{self.name} does not declare what it releases: make it by release")
+        return self.releases(query)
 
     def __reduce__(self) -> tuple[Callable[[str, str], Step], tuple[str, str]]:
         """Where it is declared: in another process it is the same step, not a copy."""
@@ -133,6 +269,7 @@ def step(
     once: bool = False,
     computes: Callable[[], MPCProgram] | None = None,
     bounds: Bounds | None = None,
+    releases: Releases | None = None,
 ) -> Callable[[StepFunction], Step]:
     """Declare a function to be a client step.
 
@@ -141,6 +278,7 @@ def step(
     ``shares`` is ``unshared`` for a step that divides no noise. ``refuses_once`` makes any error in
     it the end of the run, and ``once`` its answer the only one of a run (``Step``). ``computes`` is
     for a step that clients compute together. ``bounds`` is for sums that need few bits.
+    A step that releases whole numbers with noise is made by ``tacit.protocol.releases.release``.
 
     Examples
     --------
@@ -164,6 +302,7 @@ def step(
             once,
             computes,
             bounds,
+            releases,
         )
 
     return declare

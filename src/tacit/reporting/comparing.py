@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.metrics.errors.laws import laplace_law
-from tacit.results.saved.reading import LEVEL, REACH, Bounds, Estimated, Result
+from tacit.metrics import errors
+from tacit.results.saved import reading
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Difference:
     first: str
     second: str
     value: float
-    interval: Bounds
-    population_interval: Bounds
+    interval: reading.Bounds
+    population_interval: reading.Bounds
     paired: bool
     shared_noise: bool
 
@@ -47,7 +47,7 @@ class Difference:
         return self.known and not low <= 0 <= high
 
 
-def differences(results: Sequence[Result]) -> list[Difference]:
+def differences(results: Sequence[reading.Result]) -> list[Difference]:
     """The difference of every further result from the first.
 
     Privacy noise is drawn anew in every evaluation, so its variances add. Errors of measuring on
@@ -75,7 +75,7 @@ def differences(results: Sequence[Result]) -> list[Difference]:
     return [_difference(results[0], other) for other in results[1:]]
 
 
-def check_comparable(results: Sequence[Result]) -> None:
+def check_comparable(results: Sequence[reading.Result]) -> None:
     """Refuse to compare what cannot be compared, with the reason.
 
     Raises
@@ -94,7 +94,7 @@ def check_comparable(results: Sequence[Result]) -> None:
             raise ValueError(f"{results[0].label} and {other.label} cannot be compared: {reason}")
 
 
-def _obstacle(first: Result, second: Result) -> str | None:
+def _obstacle(first: reading.Result, second: reading.Result) -> str | None:
     """Why two results cannot be compared."""
     if first.figure != second.figure:
         return f"one is a {first.figure}, the other a {second.figure}"
@@ -119,7 +119,7 @@ def _federation_reason(first: dict[str, Any], second: dict[str, Any]) -> str:
     )
 
 
-def _difference(first: Result, second: Result) -> Difference:
+def _difference(first: reading.Result, second: reading.Result) -> Difference:
     first_estimate, second_estimate = first.estimate, second.estimate
     shared = _reused(first) or _reused(second)
     noise = (
@@ -134,7 +134,7 @@ def _difference(first: Result, second: Result) -> Difference:
     draws = [first_estimate.laplace_error, second_estimate.laplace_error]
     draws = [sum(draws)] if shared else draws
     value = second_estimate.centre - first_estimate.centre
-    most = 1.0 if first.figure == "AUC" else math.inf
+    most = 1.0 if first.figure.is_auc else math.inf
     return Difference(
         first.label,
         second.label,
@@ -146,7 +146,7 @@ def _difference(first: Result, second: Result) -> Difference:
     )
 
 
-def _reused(result: Result) -> bool:
+def _reused(result: reading.Result) -> bool:
     """Whether a private protocol spent nothing, as it does with labels that were flipped before."""
     return result.content["spent"]["epsilon"] == 0
 
@@ -155,13 +155,13 @@ def _reach(error: float, draws: Sequence[float]) -> float:
     """Half the width of an interval, where parts of an error are one Laplace draw each."""
     drawn = np.array([draw for draw in draws if draw > 0])
     if not drawn.size or not math.isfinite(error):
-        return REACH * error
-    law = laplace_law(drawn)
+        return reading.REACH * error
+    law = errors.laplace_law(drawn)
     rest = math.sqrt(max(error**2 - float(law.variance), 0.0))
-    return float(law.reach(np.asarray(rest), LEVEL))
+    return float(law.reach(np.asarray(rest), reading.LEVEL))
 
 
-def _around(value: float, reach: float, most: float) -> Bounds:
+def _around(value: float, reach: float, most: float) -> reading.Bounds:
     """The interval, within what a difference can be; NaN stays."""
     low, high = value - reach, value + reach
     if math.isnan(low):
@@ -169,7 +169,7 @@ def _around(value: float, reach: float, most: float) -> Bounds:
     return min(max(low, -most), most), min(max(high, -most), most)
 
 
-def pooled_bounds(estimates: Sequence[Estimated]) -> Bounds:
+def pooled_bounds(estimates: Sequence[reading.Estimated]) -> reading.Bounds:
     """The range that holds all these estimates and their intervals; (0, 1) where there are none."""
     bounds = [
         bound

@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.reporting.charts import Plot
 from tacit.reporting.words import decimal, threshold_text
-from tacit.results.saved.reading import Result, number
+from tacit.results.saved import reading
 
 THRESHOLD = "Threshold"
 """The heading of scores from which on records are called positive."""
@@ -45,11 +45,11 @@ class Panel:
     def rows(self) -> list[tuple[float, ...]]:
         """The rows whose point exists."""
         listed = zip(*(values for _, values in self.columns), strict=True)
-        numbers = [tuple(map(number, row)) for row in listed]
+        numbers = [tuple(map(reading.number, row)) for row in listed]
         return [row for row in numbers if math.isfinite(row[0]) and math.isfinite(row[1])]
 
 
-def panels(result: Result, prefix: str) -> list[Panel]:
+def panels(result: reading.Result, prefix: str) -> list[Panel]:
     """The pictures that a result allows: ROC, precision-recall, reliability.
 
     Parameters
@@ -69,7 +69,7 @@ def panels(result: Result, prefix: str) -> list[Panel]:
     return made
 
 
-def _roc(result: Result, prefix: str) -> Panel:
+def _roc(result: reading.Result, prefix: str) -> Panel:
     curve = result.content["roc"]
     columns = (
         ("False-positive rate", curve["false_positive_rate"]),
@@ -180,7 +180,7 @@ def _reliability(content: Mapping[str, Any], prefix: str) -> Panel:
 
 def _outline(columns: Sequence[Column]) -> tuple[list[tuple[float, float]], ...]:
     """The points that exist, and the two edges of the band at those that have one."""
-    rows = [tuple(map(number, row)) for row in zip(*(v for _, v in columns), strict=True)]
+    rows = [tuple(map(reading.number, row)) for row in zip(*(v for _, v in columns), strict=True)]
     known = [row for row in rows if math.isfinite(row[0]) and math.isfinite(row[1])]
     points = [(row[0], row[1]) for row in known]
     if columns[2][0] != "Band from":
@@ -190,6 +190,8 @@ def _outline(columns: Sequence[Column]) -> tuple[list[tuple[float, float]], ...]
 
 
 def _prevalence(content: Mapping[str, Any]) -> float:
-    positives, negatives = (number(content.get(name)) for name in ("positives", "negatives"))
+    positives, negatives = (
+        reading.number(content.get(name)) for name in ("positives", "negatives")
+    )
     total = positives + negatives
     return positives / total if total > 0 and positives >= 0 else math.nan

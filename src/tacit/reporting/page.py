@@ -23,8 +23,7 @@ from tacit.reporting.words import (
     signed,
     threshold_text,
 )
-from tacit.results.saved.reading import Result
-from tacit.results.saved.reading_parts import ComparedModels, Document, GroupedResult
+from tacit.results.saved import reading, reading_parts
 
 SAFE = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -32,7 +31,7 @@ SAFE = str.maketrans(
 """What must not stand in a script's JSON as it is."""
 
 
-def report(documents: Sequence[Document], title: str | None = None) -> str:
+def report(documents: Sequence[reading_parts.Document], title: str | None = None) -> str:
     """The page of one result, or of several with their differences from the first.
 
     Comparisons of two models and results of groups are sections of the same page. Nothing is
@@ -50,7 +49,7 @@ def report(documents: Sequence[Document], title: str | None = None) -> str:
     """
     if not documents:
         raise ValueError("a report needs at least one result, got none")
-    results = [each for each in documents if isinstance(each, Result)]
+    results = [each for each in documents if isinstance(each, reading.Result)]
     body = _comparison(documents, results) if len(results) > 1 else ""
     for index, document in enumerate(documents):
         several = len(documents) > 1
@@ -60,12 +59,14 @@ def report(documents: Sequence[Document], title: str | None = None) -> str:
     return _document(heading, _banner(list(shown.values())) + body, _data(shown))
 
 
-def _shown_results(documents: Sequence[Document]) -> Iterator[tuple[str, Result]]:
+def _shown_results(
+    documents: Sequence[reading_parts.Document],
+) -> Iterator[tuple[str, reading.Result]]:
     """Every result of the page with the prefix of its parts."""
     for index, document in enumerate(documents):
-        if isinstance(document, Result):
+        if isinstance(document, reading.Result):
             yield f"r{index}", document
-        elif isinstance(document, ComparedModels):
+        elif isinstance(document, reading_parts.ComparedModels):
             yield f"r{index}", document.difference
         else:
             for place, group in enumerate(document.groups):
@@ -73,16 +74,16 @@ def _shown_results(documents: Sequence[Document]) -> Iterator[tuple[str, Result]
                     yield f"r{index}g{place}", group.result
 
 
-def _default_title(first: Document) -> str:
-    if isinstance(first, GroupedResult):
+def _default_title(first: reading_parts.Document) -> str:
+    if isinstance(first, reading_parts.GroupedResult):
         return f"{first.figure} of groups of records"
-    if isinstance(first, ComparedModels):
+    if isinstance(first, reading_parts.ComparedModels):
         return f"{first.models[0].name} and {first.models[1].name} compared"
     name = first.content["federation"]["name"]
     return str(name) if name else f"{first.figure} by {first.content['protocol']['name']}"
 
 
-def _banner(results: Sequence[Result]) -> str:
+def _banner(results: Sequence[reading.Result]) -> str:
     """What must be seen before anything else."""
     simulated = [result for result in results if result.content["simulation"]]
     if not simulated:
@@ -99,7 +100,7 @@ def _banner(results: Sequence[Result]) -> str:
     )
 
 
-def _article(document: Document, index: int) -> str:
+def _article(document: reading_parts.Document, index: int) -> str:
     mark = f"r{index}"
     return (
         f'<article id="{mark}" aria-labelledby="{mark}-heading"><h2 id="{mark}-heading">'
@@ -108,25 +109,27 @@ def _article(document: Document, index: int) -> str:
     )
 
 
-def _kind(document: Document) -> str:
+def _kind(document: reading_parts.Document) -> str:
     """What a document is, beside its name."""
-    if isinstance(document, ComparedModels):
+    if isinstance(document, reading_parts.ComparedModels):
         return "two models"
-    if isinstance(document, GroupedResult):
+    if isinstance(document, reading_parts.GroupedResult):
         return f"{len(document.groups)} groups"
     return str(document.content["protocol"]["name"])
 
 
-def _sections(document: Document, position: PagePosition) -> str:
+def _sections(document: reading_parts.Document, position: PagePosition) -> str:
     """Everything about one document."""
-    if isinstance(document, ComparedModels):
+    if isinstance(document, reading_parts.ComparedModels):
         return compared_sections(document, position)
-    if isinstance(document, GroupedResult):
+    if isinstance(document, reading_parts.GroupedResult):
         return grouped_sections(document, position)
     return result_sections(document, position)
 
 
-def _comparison(documents: Sequence[Document], results: Sequence[Result]) -> str:
+def _comparison(
+    documents: Sequence[reading_parts.Document], results: Sequence[reading.Result]
+) -> str:
     all_differences = differences(results)
     figure = results[0].figure
     rows = [(result.label, result.estimate) for result in results]
@@ -176,7 +179,7 @@ def _difference_row(difference: Difference) -> list[str]:
     ]
 
 
-def _cautions(results: Sequence[Result]) -> list[str]:
+def _cautions(results: Sequence[reading.Result]) -> list[str]:
     made = []
     if len(results) > 2:
         made.append("Each interval holds with 95 % by itself, not all of them together.")
@@ -188,7 +191,7 @@ def _cautions(results: Sequence[Result]) -> list[str]:
     return made
 
 
-def _data(results: Mapping[str, Result]) -> str:
+def _data(results: Mapping[str, reading.Result]) -> str:
     """The rates that the slider moves through, as JSON that cannot end its script.
 
     Thresholds are there as they are read, too.

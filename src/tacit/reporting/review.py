@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from tacit.reporting.graphs import Graph, Points, Series, Tick, round_ticks
+from tacit.reporting.charts import Graph, Points, Series, Tick, round_ticks
 from tacit.reporting.parts import PagePosition, datum, paragraphs, table
 from tacit.reporting.words import between, decimal, decimals
-from tacit.results.measures.names import label
+from tacit.results.measures import measure
 from tacit.results.saved.reading import Bounds, Result, number
 
 BAND = "Bands are pointwise, 95 %, about the population: privacy noise, cells and sampling."
@@ -61,11 +61,11 @@ def measures_table(caption: str, measures: Mapping[str, Any], names: Sequence[st
 def _row(name: str, entry: Mapping[str, Any]) -> list[str]:
     value = number(entry["value"])
     if not math.isfinite(value):
-        return [escape(label(name)), "none", escape(str(entry.get("reason", ""))), ""]
+        return [escape(measure.label(name)), "none", escape(str(entry.get("reason", ""))), ""]
     bounds = bounds_of(entry, "interval")
     digits = decimals(bounds)
     return [
-        escape(label(name)),
+        escape(measure.label(name)),
         datum(value, decimal(value, digits)),
         escape(between(bounds, digits)),
         escape(between(bounds_of(entry, "population_interval"), digits)),

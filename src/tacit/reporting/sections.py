@@ -1,4 +1,7 @@
-"""The parts of a report about one result, as HTML in which every value is escaped."""
+"""The parts of a report about one result, as HTML in which every value is escaped.
+
+The threat model of a result's protocol.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ from html import escape
 from typing import Any
 
 from tacit.privacy.cost import cost_line
-from tacit.protocol.registry import spelled_today
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.registry import written_kind
 from tacit.reporting.breakdowns import part_sections
 from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.curves import Panel, panels
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
 from tacit.reporting.review import measures_table, review_section
-from tacit.reporting.tables.tripod import tripod_section
-from tacit.reporting.threats import threats_of
+from tacit.reporting.tripod import tripod_section
 from tacit.reporting.words import (
     NOISE,
     WITHOUT_LIMIT,
@@ -33,6 +36,30 @@ from tacit.reporting.words import (
     threshold_text,
 )
 from tacit.results.saved.reading import Estimated, Result, half_of, number
+
+UNKNOWN = ThreatModel(
+    "This report has no description of the protocol; see the protocol's documentation.",
+    "See the protocol's documentation.",
+    "See the protocol's documentation.",
+    "See the protocol's documentation.",
+)
+
+
+def threats_of(protocol: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of a result's ``protocol`` entry.
+
+    Examples
+    --------
+    >>> threats_of({"name": "hierarchical-auc", "epsilon": 1.0}).others
+    'Nothing.'
+    """
+    kind = written_kind(protocol["name"])
+    if kind is object:
+        return UNKNOWN
+    settings = {key: value for key, value in protocol.items() if key != "name"}
+    threats: ThreatModel = kind.threats(settings)
+    return threats
+
 
 RATES = (
     ("precision", "Precision", "of the records called positive, how many are"),
@@ -312,7 +339,7 @@ def _with_code(text: str) -> str:
 
 def _making(result: Result, position: PagePosition) -> str:
     content = result.content
-    chosen = spelled_today(content["protocol"])
+    chosen = content["protocol"]
     settings = [(escape(key), _setting(value)) for key, value in chosen.items()]
     said = content["federation"]
     facts = [

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
+from tacit.privacy import composition
 from tacit.privacy.cost import cost_line
-from tacit.privacy.persons import person_line
+from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
-from tacit.results.saved.reading import Bounds, Estimated, Result, number
-from tacit.results.shuffled import Shuffled
+from tacit.results.saved import reading
 
 CERTAIN = 0.9999
 """A statement of higher probability than this is called practically certain."""
@@ -40,7 +40,7 @@ NOISE = {
 }
 
 
-def decimals(bounds: Bounds) -> int:
+def decimals(bounds: reading.Bounds) -> int:
     """The number of meaningful decimals of a figure with this interval, between 3 and 6."""
     width = bounds[1] - bounds[0]
     if not (math.isfinite(width) and width > 0):
@@ -82,7 +82,7 @@ def signed(value: float, digits: int = 4) -> str:
     return f"{sign}{abs(value):.{digits}f}" if math.isfinite(value) else "not known"
 
 
-def between(bounds: Bounds, digits: int = 4) -> str:
+def between(bounds: reading.Bounds, digits: int = 4) -> str:
     """An interval in words."""
     low, high = bounds
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -90,7 +90,7 @@ def between(bounds: Bounds, digits: int = 4) -> str:
     return f"{decimal(low, digits)} to {decimal(high, digits)}"
 
 
-def shown_interval(estimate: Estimated, digits: int) -> tuple[str, str]:
+def shown_interval(estimate: reading.Estimated, digits: int) -> tuple[str, str]:
     """Both ends of an estimate's interval; a certain one is rounded outwards, to stay certain."""
     low, high = estimate.interval
     if not estimate.is_certain:
@@ -100,7 +100,7 @@ def shown_interval(estimate: Estimated, digits: int) -> tuple[str, str]:
     return str(down), str(Decimal(repr(high)).quantize(unit, ROUND_CEILING, exact))
 
 
-def headline_sentences(result: Result) -> list[str]:
+def headline_sentences(result: reading.Result) -> list[str]:
     """What the figure means, and how sure it is."""
     estimate = result.estimate
     if not estimate.has_signal:
@@ -108,7 +108,7 @@ def headline_sentences(result: Result) -> list[str]:
             "The noise left no signal: nothing can be said of this figure. More records, or a "
             "larger epsilon, would."
         ]
-    if result.figure != "AUC":
+    if not result.figure.is_auc:
         return _certainty(result)
     whole = estimate.has_interval and estimate.interval[0] <= 0 and estimate.interval[1] >= 1
     if whole and estimate.is_certain:
@@ -132,7 +132,7 @@ def _auc_meaning(value: float) -> str:
     )
 
 
-def _certainty(result: Result) -> list[str]:
+def _certainty(result: reading.Result) -> list[str]:
     estimate, digits = result.estimate, decimals(result.estimate.interval)
     if not estimate.has_interval:
         return ["How far it is from the exact figure is not known, so no interval is given."]
@@ -152,7 +152,7 @@ def _certainty(result: Result) -> list[str]:
     return sentences
 
 
-def privacy_sentences(result: Result) -> list[str]:
+def privacy_sentences(result: reading.Result) -> list[str]:
     """What the evaluation cost in privacy, and what that means."""
     spent = result.content["spent"]
     if spent["epsilon"] is None:
@@ -190,7 +190,7 @@ def _meaning_of(spent: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _unit_sentence(result: Result) -> str:
+def _unit_sentence(result: reading.Result) -> str:
     """Whom the epsilon protects: a record, or a person."""
     person = result.content.get("person")
     if person is None:
@@ -198,11 +198,13 @@ def _unit_sentence(result: Result) -> str:
             "The unit is one record: a person with several records is protected by as many times "
             "that epsilon. Further evaluations of the same records add to it."
         )
-    line = person_line(int(person["records"]), float(result.content["spent"]["epsilon"]))
+    line = composition.person_line(
+        int(person["records"]), float(result.content["spent"]["epsilon"])
+    )
     return f"The unit is {line}. Further evaluations of the same records add to the epsilon."
 
 
-def sent_sentence(result: Result) -> str:
+def sent_sentence(result: reading.Result) -> str:
     """How much was sent, and in how many rounds."""
     traffic = result.content["traffic"]
     each = traffic["bytes_sent_per_client"]
@@ -212,10 +214,10 @@ def sent_sentence(result: Result) -> str:
     )
 
 
-def records_sentence(result: Result) -> str | None:
+def records_sentence(result: reading.Result) -> str | None:
     """How many records there are, as far as the protocol tells."""
-    positives = number(result.content.get("positives"))
-    negatives = number(result.content.get("negatives"))
+    positives = reading.number(result.content.get("positives"))
+    negatives = reading.number(result.content.get("negatives"))
     if not (math.isfinite(positives) and math.isfinite(negatives)):
         return None
     return f"About {positives:,.0f} positive and {negatives:,.0f} negative records, as estimated."
@@ -264,7 +266,7 @@ def pairing_sentence(all_differences: list[Difference]) -> str:
     return text
 
 
-def missing_sentence(result: Result) -> str | None:
+def missing_sentence(result: reading.Result) -> str | None:
     """How many incomplete records were left out; None where the result does not say."""
     missing = result.content.get("missing")
     return None if missing is None else left_out_sentence(missing)

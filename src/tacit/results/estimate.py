@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tacit.metrics.errors.laws import ErrorLaw
-from tacit.metrics.errors.quantiles import laplace_normal_reach
+from tacit.metrics import errors
 
 
 class Interval(NamedTuple):
@@ -81,7 +80,7 @@ class Estimate:
     half_range: float | None = None
     limits: tuple[float, float] = (-math.inf, math.inf)
     laplace_error: float = 0.0
-    law: ErrorLaw | None = field(default=None, compare=False, repr=False)
+    law: errors.ErrorLaw | None = field(default=None, compare=False, repr=False)
 
     def __float__(self) -> float:
         """The value; NaN where the noise left no signal."""
@@ -189,7 +188,7 @@ def half_width(privacy: float, others: float, laplace: float, level: float) -> f
     (9.8, 6.35)
     """
     normal = np.hypot(np.sqrt(np.maximum(privacy**2 - laplace**2, 0.0)), others)
-    return float(laplace_normal_reach(np.asarray(laplace), np.asarray(normal), level))
+    return float(errors.laplace_normal_reach(np.asarray(laplace), np.asarray(normal), level))
 
 
 def bounds_line(bounds: tuple[float, float], form: str = ".6f") -> str:

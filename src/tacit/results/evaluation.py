@@ -12,34 +12,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tacit.data.scaling.units import PROBABILITY
+from tacit.data import units
 from tacit.privacy.cost import Cost
+from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
-from tacit.results.curves.curve import Curve
+from tacit.results.curves.curve import Curve, drawn, rates_entry, rates_of_curve, roc_entry
 from tacit.results.curves.histogram import Histogram
-from tacit.results.curves.threshold_rates import rates_entry, rates_of_curve
-from tacit.results.drawing.drawn_curve import drawn, roc_entry
-from tacit.results.drawing.html_table import html_table
 from tacit.results.equality import is_same
 from tacit.results.estimate import Estimate, finite
 from tacit.results.evaluation_entries import (
+    error_rows,
     figure_entry,
+    histogram_entry,
     participant_entries,
     privacy_entries,
+    privacy_rows,
+    protocol_line,
     software_entry,
+    traffic_row,
 )
-from tacit.results.evaluation_rows import error_rows, privacy_rows, protocol_line, traffic_row
-from tacit.results.measures.clinic import THRESHOLDS
+from tacit.results.figure import AUC_FIGURE, Figure
+from tacit.results.measures.applied import THRESHOLDS
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import ReleaseDrift, drift_between
 from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import Breakdown
 from tacit.results.parts.sites import Sites
-from tacit.results.saved.histogram_entry import histogram_entry
 from tacit.results.saved.integrity import SCHEMA, federation_entry, with_fingerprint
 from tacit.results.saved.reading import Result
-from tacit.results.shuffled import Shuffled
-from tacit.results.text import as_lines
+from tacit.results.text import as_lines, html_table
 from tacit.results.traffic import Traffic
 
 LISTED = 200
@@ -97,7 +98,7 @@ class Evaluation:
     clients: int
     positives: float
     noise: str
-    figure: str = "AUC"
+    figure: str = AUC_FIGURE
     exact: float | None = None
     warnings: tuple[str, ...] = ()
     histogram: Histogram | None = field(default=None, repr=False)
@@ -108,7 +109,7 @@ class Evaluation:
     federation: str | None = None
     simulated: bool = False
     time: datetime | None = None
-    unit: str = PROBABILITY
+    unit: str = units.PROBABILITY
     per_person: int = 0
     decisions: tuple[float, ...] = THRESHOLDS
     breakdown: Breakdown | None = None
@@ -137,7 +138,7 @@ class Evaluation:
         ------
         AttributeError : for another figure, which is in ``estimate``.
         """
-        if self.figure != "AUC":
+        if not Figure.of(self.figure).is_auc:
             raise AttributeError(f"this result has no AUC; its estimate is a {self.figure}")
         return self.estimate
 
@@ -359,7 +360,7 @@ class Evaluation:
         rows.append(("clients", f"{self.clients:,}"))
         if self.left_out is not None:
             rows += self.left_out.to_rows(self._listed_names)
-        if self.unit != PROBABILITY:
+        if self.unit != units.PROBABILITY:
             rows.append(("unit of scores", self.unit))
         rows.append(("noise", self.noise))
         return rows
@@ -383,7 +384,7 @@ class Evaluation:
             [
                 {
                     "protocol": self.protocol["name"],
-                    ("auc" if self.figure == "AUC" else "estimate"): figures["value"],
+                    Figure.of(self.figure).key: figures["value"],
                     "standard_error": figures["standard_error"],
                     "privacy_error": figures["privacy_error"],
                     "sampling_error": figures["sampling_error"],

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.scaling.scales import ScaleDifference
-from tacit.metrics.errors.laws import ErrorLaw
-from tacit.metrics.errors.quantiles import laplace_normal_reach
+from tacit.data.scales import ScaleDifference
+from tacit.metrics import errors
 from tacit.privacy.cost import Cost
-from tacit.results.class_sizes import class_size_warning, class_too_small, is_class_too_small
-from tacit.results.curves.curve import UNIT, Curve
+from tacit.results import figure
+from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Estimate
 from tacit.results.parts.breakdown import Breakdown
@@ -40,7 +40,8 @@ class ServerResult:
     protection : what the noise that arrived supports, where that is less than what clients spent.
     warnings : sentences about this result; only written when there is no replicate axis.
     scales : clients whose scores are evidently of another scale, where the server saw scores.
-    limits : the least and the largest value that the figure can have.
+    limits : the least and the largest value that the figure can have; a run sets those that the
+        protocol's figure has, where there are none.
     breakdown : figures of classes or of private groups; None where there are none.
     sites : the figures of every client that released its own counts; None where none did.
     silence : why no figure may be given, where class sizes alone do not say it; empty for nothing.
@@ -62,12 +63,12 @@ class ServerResult:
     protection: Cost | None = None
     warnings: tuple[str, ...] = ()
     scales: ScaleDifference | None = None
-    limits: tuple[float, float] = UNIT
+    limits: tuple[float, float] = figure.EVERYWHERE
     breakdown: Breakdown | None = None
     sites: Sites | None = None
     silence: str = ""
     laplace_error: Floats | float = 0.0
-    law: ErrorLaw | None = None
+    law: errors.ErrorLaw | None = None
 
     def warnings_to(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """All that a reader must know, with the clients called by these names.
@@ -86,6 +87,10 @@ class ServerResult:
     def estimate(self) -> Estimate:
         """The result of a single run as one estimate, less its known bias and within limits."""
         return self._raw_estimate().within(self.limits)
+
+    def within(self, limits: tuple[float, float]) -> Self:
+        """The result with the figure's limits, unless it has limits of its own."""
+        return replace(self, limits=limits) if self.limits == figure.EVERYWHERE else self
 
     def published(self) -> ServerResult:
         """The result of a single run as it is published: a figure, or the reason for none.
@@ -108,7 +113,7 @@ class ServerResult:
 
     def _cautions(self, centre: float) -> Iterator[str]:
         """What a reader must know about a figure that is given."""
-        warning = class_size_warning(self._smaller_class, float(self.positives_error))
+        warning = figure.class_size_warning(self._smaller_class, float(self.positives_error))
         if warning is not None:
             yield warning
         if not self.limits[0] <= centre <= self.limits[1]:
@@ -127,8 +132,8 @@ class ServerResult:
         if self.silence:
             return self.silence
         smaller, error = self._smaller_class, float(self.positives_error)
-        if is_class_too_small(smaller, error):
-            return class_too_small(smaller, error)
+        if figure.is_class_too_small(smaller, error):
+            return figure.class_too_small(smaller, error)
         if self.limits[0] == self.limits[1]:
             return None
         low, high = raw.interval(0.95)
@@ -163,7 +168,7 @@ class ServerResult:
         others = np.square(self.privacy_error) - drawn
         normal = np.hypot(np.sqrt(np.maximum(others, 0.0)), self.approximation_error)
         if self.law is None:
-            widths = laplace_normal_reach(np.asarray(self.laplace_error), normal, level)
+            widths = errors.laplace_normal_reach(np.asarray(self.laplace_error), normal, level)
         else:
             widths = self.law.reach(normal, level)
         return np.where(np.isnan(self.half_range), widths, self.half_range)
@@ -184,3 +189,10 @@ class ComparisonResult(ServerResult):
 
     first: ServerResult | None = None
     second: ServerResult | None = None
+
+    def within(self, limits: tuple[float, float]) -> Self:
+        """The result with the difference's limits, and those of an AUC for both models."""
+        first, second = (
+            each and each.within(figure.AUC_FIGURE.limits) for each in (self.first, self.second)
+        )
+        return replace(super().within(limits), first=first, second=second)

@@ -1,8 +1,12 @@
-"""Results as text: labelled lines, without a character that a terminal would obey."""
+"""Results as text, and as tables in a notebook.
+
+Results as text: labelled lines, without a character that a terminal would obey.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import html
+from collections.abc import Iterable, Sequence
 
 
 def escaped(text: str) -> str:
@@ -35,3 +39,43 @@ def as_lines(rows: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
     width = max((len(name) for name, _ in safe), default=0)
     lines = [f"{name:{width}}  {value}" for name, value in safe]
     return "\n".join(lines + [f"warning: {escaped(warning)}" for warning in warnings])
+
+
+def html_table(rows: Iterable[tuple[str, str]], warnings: Iterable[str]) -> str:
+    """Rows of a name and a value, and the warnings as a list below.
+
+    Examples
+    --------
+    >>> html_table([("AUC", "< 0.8")], [])
+    "<table><tr><th style='text-align:left'>AUC</th><td>&lt; 0.8</td></tr></table>"
+    """
+    lines = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td>{html.escape(value)}</td></tr>"
+        for name, value in rows
+    )
+    notes = "".join(f"<li>{html.escape(warning)}</li>" for warning in warnings)
+    return f"<table>{lines}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def paragraphs_and_table(
+    before: Iterable[str], rows: Sequence[Sequence[str]], after: Iterable[str]
+) -> str:
+    """A table whose first row is its heading, with lines of text before and after.
+
+    Examples
+    --------
+    >>> paragraphs_and_table(["a & b"], [["n"], ["1"]], [])
+    '<p>a &amp; b</p><table><tr><th>n</th></tr><tr><td>1</td></tr></table>'
+    """
+    heading, *others = rows
+    lines = [_row("th", heading), *(_row("td", row) for row in others)]
+    return f"{_paragraphs(before)}<table>{''.join(lines)}</table>{_paragraphs(after)}"
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _paragraphs(lines: Iterable[str]) -> str:
+    return "".join(f"<p>{html.escape(line)}</p>" for line in lines if line)

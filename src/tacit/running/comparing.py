@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.data.arrays import as_scores
+from tacit.data.checking import as_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.persons import of_person, person_warnings
+from tacit.privacy import composition
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
@@ -125,7 +125,7 @@ def _evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=server_result.estimate(),
         roc=None,
-        spent=of_person(run.spent, per_person),
+        spent=composition.of_person(run.spent, per_person),
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         positives=float(server_result.positives),
@@ -133,7 +133,7 @@ def _evaluation(
         figure=protocol.figure,
         warnings=(
             *simulation_warnings(clients, source),
-            *person_warnings(per_person),
+            *composition.person_warnings(per_person),
             *server_result.warnings_to(clients.names),
         ),
         negatives=float(server_result.negatives),

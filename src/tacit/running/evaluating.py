@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.persons import of_person, person_warnings
+from tacit.privacy import composition
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
@@ -20,13 +20,8 @@ from tacit.protocol.revealed import result_of_client, revealed_to
 from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
 from tacit.results.traffic import Traffic
+from tacit.running import missing
 from tacit.running.arguments import check_clients, check_protocol
-from tacit.running.missing import (
-    check_countable,
-    left_out_in_result,
-    shared_budget,
-    with_noisy_count,
-)
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
 from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.persons import counted_clients, unit_of
@@ -124,8 +119,8 @@ def evaluate(
         clients = counted_clients(clients, most, stored, source)[0]
     run = protocol
     if missing_epsilon is not None:
-        check_countable(clients, most, engine)
-        run = shared_budget(protocol, missing_epsilon)
+        missing.check_countable(clients, most, engine)
+        run = missing.shared_budget(protocol, missing_epsilon)
     result = evaluate_counted(
         clients,
         run,
@@ -138,8 +133,8 @@ def evaluate(
         ledgers=ledgers,
     )
     if missing_epsilon is None:
-        return replace(result, left_out=left_out_in_result(clients, exact))
-    return with_noisy_count(result, clients, run, missing_epsilon, source)
+        return replace(result, left_out=missing.left_out_in_result(clients, exact))
+    return missing.with_noisy_count(result, clients, run, missing_epsilon, source)
 
 
 def evaluate_counted(
@@ -177,7 +172,7 @@ def evaluate_counted(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=server_result.estimate(),
         roc=server_result.roc,
-        spent=run.spent if engine == "spu" else of_person(run.spent, per_person),
+        spent=run.spent if engine == "spu" else composition.of_person(run.spent, per_person),
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         positives=float(server_result.positives),
@@ -187,7 +182,7 @@ def evaluate_counted(
         warnings=(
             *simulation_warnings(clients, source),
             *_mpc_warnings(run),
-            *person_warnings(per_person),
+            *composition.person_warnings(per_person),
             *server_result.warnings_to(clients.names),
         ),
         histogram=server_result.histogram,
@@ -195,7 +190,7 @@ def evaluate_counted(
         sites=server_result.sites,
         protection=None
         if server_result.protection is None
-        else of_person(server_result.protection, per_person),
+        else composition.of_person(server_result.protection, per_person),
         release=divided.prior_estimate(clients.records, server_result),
         negatives=float(server_result.negatives),
         participants=clients.names,

@@ -28,7 +28,7 @@ from typing import Any
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
 from tacit.running.flower_contents import BYTES, HELLO, MESSAGE, SAID, enclosed, message_in, said
-from tacit.running.session.coordinating.coordinator import (
+from tacit.running.session.coordinator import (
     Coordinator,
     LostPartyError,
     RunError,
@@ -359,7 +359,7 @@ client = ClientApp()
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Coordinate one run, and write its result."""
-    from tacit.running.session.coordinating.result import (  # noqa: PLC0415 -- nodes have no use for it
+    from tacit.running.session.result import (  # noqa: PLC0415 -- nodes have no use for it
         ROWS_SUFFIX,
         concluded,
     )

@@ -11,8 +11,8 @@ import numpy as np
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.groups import Groups
+from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, worst_case
-from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.results.parts.grouped import Group, GroupedEvaluation
@@ -124,7 +124,7 @@ def evaluate_groups(
             if not (_tells_classes(protocol) and _lacks_a_class(members, protocol)):
                 raise
             results.append(Group(name, size, None, str(error)))
-            costs.append(of_person(per_record(protocol, most).guarantee, most))
+            costs.append(composition.of_person(per_record(protocol, most).guarantee, most))
             continue
         results.append(Group(name, size, result))
         costs.append(result.spent)

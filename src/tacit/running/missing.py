@@ -9,7 +9,7 @@ from typing import Any
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, check_budget
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import Protocol
+from tacit.protocol.conversation import Protocol, View
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.results.evaluation import Evaluation
@@ -83,7 +83,7 @@ def counting_protocol(protocol: Protocol, epsilon: float) -> Protocol:
     kinds: list[Any] = [kind for name in protocol_names() if (kind := kind_of(name)).counts_missing]
     if not kinds:
         raise ValueError("no registered protocol counts incomplete records")
-    summed = all(step.sums is not None for step in protocol.steps)
+    summed = all(step.view_under(protocol) is View.SUM for step in protocol.steps)
     trust = Trust.SECURE_SUM if summed else Trust.EACH
     adjacency = protocol.guarantee.adjacency
     made: Protocol = kinds[0](

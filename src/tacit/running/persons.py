@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.persons import SEED_BYTES
-from tacit.privacy.mechanisms.choices import UniformIntegers
-from tacit.privacy.persons import check_per_person
+from tacit.privacy import composition
+from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import ClientState, Lasting
 
@@ -102,7 +102,7 @@ def unit_of(clients: Clients, per_person: int | None) -> int:
     if clients.persons is None:
         return 0
     chosen = 1 if per_person is None else per_person
-    check_per_person(chosen)
+    composition.check_per_person(chosen)
     return chosen
 
 

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.errors.laws import joined_laws
+from tacit.metrics import errors
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
+from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
-from tacit.protocol.encoding.fields import bytes_sent
+from tacit.protocol.fields import bytes_sent
 from tacit.results.server_result import ServerResult
 from tacit.running.spending import Payment, most_spent
 
@@ -31,7 +32,7 @@ class Run:
     spent : the sum of the costs that the client steps declared, for the record that spent most.
     rounds : the number of queries.
     bytes_sent : the bytes that each client sent, shape (K,).
-    joint : whether a step ran that clients would compute together, by cryptography.
+    mpc : whether a step ran that clients would compute together, by cryptography.
     """
 
     server_result: ServerResult
@@ -77,7 +78,7 @@ def simulate(
     payments: list[Payment] = []
     sent = np.zeros(clients.count, dtype=np.int64)
     mpc = False
-    conversation = protocol.conversation(clients.count if asked is None else asked)
+    conversation = releases.conducted(protocol, clients.count if asked is None else asked)
     query = next(conversation)
     while True:
         done = _answer(clients, query, noise, stored, chunk)
@@ -165,5 +166,6 @@ def _join_result(parts: list[tuple[int, ServerResult]]) -> ServerResult:
         bias=joined("bias"),
         half_range=joined("half_range"),
         laplace_error=joined("laplace_error"),
-        law=joined_laws([(size, result.law) for size, result in parts]),
+        law=errors.joined_laws([(size, result.law) for size, result in parts]),
+        limits=parts[0][1].limits,
     )

@@ -12,8 +12,8 @@ from collections.abc import Collection
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.scaling.rescaling import in_unit
-from tacit.data.scaling.units import (
+from tacit.data.file_units import in_unit
+from tacit.data.units import (
     PROBABILITY,
     RANGES,
     REAL,
@@ -23,8 +23,9 @@ from tacit.data.scaling.units import (
     is_exact,
 )
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import changed_settings, known_settings
-from tacit.protocol.settings.score_range import UNIT_INTERVAL
+from tacit.protocol.settings.scaled import UNIT_INTERVAL
 
 FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 """Reason that a party gives where the plan needs another unit."""
@@ -49,7 +50,13 @@ def suited(protocol: Protocol, unit: str, given: Collection[str]) -> Protocol:
     ValueError : for an unknown unit, and for settings that do not go with it.
     """
     other = protocol.for_unit(check_unit(unit))
-    return protocol if changed_settings(protocol, other) & set(given) else other
+    changed = changed_settings(protocol, other) & set(given)
+    return other if all(_is_bare(getattr(protocol, name)) for name in changed) else protocol
+
+
+def _is_bare(value: object) -> bool:
+    """Whether a setting is a choice whose own parameters nobody chose, as ``auc`` for a kernel."""
+    return isinstance(value, Choice) and str(value) == value.word
 
 
 def chosen_settings(protocol: Protocol) -> frozenset[str]:

@@ -15,6 +15,7 @@ from .checks import (
     conversation_of,
 )
 from .federations import binormal_clients, federations
+from .foundations import Audit, RunError, audit, simulate
 from .laws import LAWS, Law, laws_for
 from .recording import Loss, Recorder, Rescaled, loss_between, neighbours
 from .rehearsal import Fault, Keys, Refusal, Rehearsal, rehearse
@@ -22,6 +23,7 @@ from .room import Room
 
 __all__ = [
     "LAWS",
+    "Audit",
     "Fault",
     "Keys",
     "Law",
@@ -31,6 +33,8 @@ __all__ = [
     "Rehearsal",
     "Rescaled",
     "Room",
+    "RunError",
+    "audit",
     "binormal_clients",
     "check_batches",
     "check_bytes",
@@ -49,4 +53,5 @@ __all__ = [
     "loss_between",
     "neighbours",
     "rehearse",
+    "simulate",
 ]

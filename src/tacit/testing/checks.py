@@ -14,28 +14,21 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.persons import SEED_BYTES, as_persons
+from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
-from tacit.protocol.declarations.laws import ErrorCase
-from tacit.protocol.encoding.fields import decode, encode, reply_of, sizes_by_client, sum_size
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.forecast import Metric
+from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.persons import per_record
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import evaluate, repeat_results
 from tacit.running.simulation import simulate
 from tacit.running.spending import exceeds
+from tacit.testing import recording
 from tacit.testing.federations import binormal_clients
-from tacit.testing.recording import (
-    Loss,
-    Recorder,
-    Rescaled,
-    check_sizes,
-    loss_between,
-    neighbours,
-    values_of,
-    without_person,
-)
 
 MIN_TIGHTNESS = 0.6
 """Fraction of the declared epsilon that the worst neighbour must cost."""
@@ -96,16 +89,16 @@ def check_bytes(protocol: Protocol, clients: Clients) -> None:
     """
     for query, reply in conversation_of(clients, protocol, NoNoise(), ClientState()):
         if query.view is not View.EACH:
-            message = encode(dict(reply))
-            assert len(message) == sum_size(reply)
-            assert_same(reply, decode(message))
+            message = fields.encode(dict(reply))
+            assert len(message) == fields.sum_size(reply)
+            assert_same(reply, fields.decode(message))
             continue
-        sizes = sizes_by_client(reply, clients.count)
+        sizes = fields.sizes_by_client(reply, clients.count)
         for k in range(clients.count):
-            part = reply_of(reply, k)
-            message = encode(part)
+            part = fields.reply_of(reply, k)
+            message = fields.encode(part)
             assert len(message) == sizes[k]
-            assert_same(part, decode(message))
+            assert_same(part, fields.decode(message))
 
 
 def check_chunks(protocol: Protocol, clients: Clients) -> None:
@@ -113,10 +106,10 @@ def check_chunks(protocol: Protocol, clients: Clients) -> None:
 
     It catches offsets that drift, and a server that depends on how replies were stacked.
     """
-    whole = noiseless(protocol, clients)
+    whole, spread = noiseless(protocol, clients), protocol.law_traits.spread
     for chunk in protocol.law_traits.batches:
         run = simulate(clients, protocol, NoNoise(), chunk=chunk)
-        np.testing.assert_array_equal(run.server_result.value, whole)
+        np.testing.assert_allclose(run.server_result.value, whole, rtol=0, atol=spread)
 
 
 def check_replicates(protocol: Protocol, clients: Clients) -> None:
@@ -124,9 +117,10 @@ def check_replicates(protocol: Protocol, clients: Clients) -> None:
 
     It catches arithmetic that sums over the wrong axis.
     """
-    single = noiseless(protocol, clients)
+    single, spread = noiseless(protocol, clients), protocol.law_traits.spread
     several = simulate(clients, protocol, NoNoise(replicates=3)).server_result.value
-    np.testing.assert_allclose(np.broadcast_to(several, (3,)), np.full(3, single), rtol=1e-12)
+    copies = np.broadcast_to(several, (3,))
+    np.testing.assert_allclose(copies, np.full(3, single), rtol=1e-12, atol=spread)
 
 
 def check_order(protocol: Protocol, clients: Clients) -> None:
@@ -139,9 +133,9 @@ def check_order(protocol: Protocol, clients: Clients) -> None:
         clients.labels[::-1].copy(),
         np.concatenate(([0], np.cumsum(clients.sizes[::-1]))).astype(np.int64),
     )
-    np.testing.assert_allclose(
-        noiseless(protocol, turned), noiseless(protocol, clients), rtol=1e-9, atol=1e-12
-    )
+    values = noiseless(protocol, turned), noiseless(protocol, clients)
+    spread = max(1e-12, protocol.law_traits.spread)
+    np.testing.assert_allclose(*values, rtol=1e-9, atol=spread)
 
 
 def check_exactness(protocol: Protocol, clients: Clients) -> None:
@@ -197,23 +191,31 @@ def two_records(seed: int) -> Clients:
     return Clients.from_arrays(np.array([high, 0.75]), np.array([0, 1]))
 
 
+def far_records(seed: int) -> Clients:
+    """One client of three records, of which two have scores far from the others' range."""
+    far = 10.0 ** np.random.default_rng(seed).integers(2, 4, endpoint=True)
+    return Clients.from_arrays(np.array([-far, 0.25, far]), np.array([1, 0, 1]))
+
+
 def check_neighbours(protocol: Protocol, seed: int) -> None:
     """No neighbour costs more than the step declares, and the worst one nearly that.
 
     Exact, not sampled: the noise that each step asks for against what any neighbour moves.
     Label-private steps are given the same ranks for both data sets, as scores are public there. It
     catches a wrong sensitivity, a private value without noise, be it the largest of a client or in
-    a step that costs nothing, a cost or a size that depends on the records, and a cost far too
-    high.
+    a step that costs nothing, a cost or a size that depends on the records, a cost far too high,
+    and a range of scores that is needed but not declared.
     """
     _check_losses(protocol, protocol.fitted(two_records(seed)))
+    if protocol.score_range is None:
+        _check_losses(protocol, protocol.fitted(far_records(seed)))
     traits, worst = protocol.law_traits, _check_losses(protocol, protocol.fitted(one_client(seed)))
     for cost, losses_of_step in worst:
         nearly = max(loss.delta(MIN_TIGHTNESS * cost.epsilon) for loss in losses_of_step)
         assert traits.loose or nearly > cost.delta, "the declared cost is far from tight"
 
 
-def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list[Loss]]]:
+def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list[recording.Loss]]]:
     """The cost of each step that has one, with what every neighbour costs, which is no more."""
     notes = ClientState() if protocol.law_traits.keeps_state else None
     measured = []
@@ -225,7 +227,7 @@ def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list
             _check_free(protocol, clients, query, reply)
             continue
         assert cost.adjacency is not None
-        for other in neighbours(clients, cost.adjacency):
+        for other in recording.neighbours(clients, cost.adjacency):
             again = query.step.cost(other, query, ClientState())
             assert again == cost, "the declared cost depends on the records"
         step_losses = list(losses(clients, query, cost, notes))
@@ -252,12 +254,13 @@ def check_persons(protocol: Protocol, seed: int) -> None:
             protects_none = math.isinf(protocol.guarantee.epsilon) or protocol.counts_missing
             assert protects_none or "epsilon" not in protocol.settings
             return
-        assert not exceeds(of_person(divided.guarantee, most), of_person(protocol.guarantee, 1)), (
-            "the records of a person cost more than was named"
-        )
+        assert not exceeds(
+            composition.of_person(divided.guarantee, most),
+            composition.of_person(protocol.guarantee, 1),
+        ), "the records of a person cost more than was named"
         draw = np.random.default_rng(seed).bytes(SEED_BYTES)
         counted = clients.counted(most, draw)[0]
-        for other in without_person(clients, divided.guarantee.adjacency):
+        for other in recording.without_person(clients, divided.guarantee.adjacency):
             _check_person(divided, counted, other.counted(most, draw)[0], most)
 
 
@@ -269,23 +272,23 @@ def _check_person(protocol: Protocol, clients: Clients, other: Clients, most: in
         cost = query.step.cost(clients, query, ClientState())
         if math.isinf(cost.epsilon):
             continue
-        noise = Recorder()
+        noise = recording.Recorder()
         query.step.answer(clients, query, noise, notes or ClientState())
         moved = query.step.answer(other, query, NoNoise(), notes or ClientState())
         if noise.flips and cost.adjacency is Adjacency.LABEL:
             changed = np.count_nonzero(clients.labels != other.labels)
-            loss = Loss(changed * _one_flip(noise))
+            loss = recording.Loss(changed * _one_flip(noise))
         elif noise.flips:
             loss = _bit_loss(reply, moved, noise)
         else:
-            loss = loss_between(reply, moved, noise)
-        whole = of_person(cost, most)
+            loss = recording.loss_between(reply, moved, noise)
+        whole = composition.of_person(cost, most)
         assert loss.delta(whole.epsilon) <= whole.delta * (1 + 1e-9), "a person costs too much"
         total += loss.epsilon
     assert total <= most * protocol.guarantee.epsilon * (1 + 1e-9), "a person costs too much"
 
 
-def _one_flip(noise: Recorder) -> float:
+def _one_flip(noise: recording.Recorder) -> float:
     """The privacy loss of one bit that is flipped."""
     flip = noise.flips[0]
     return math.log((1 - flip) / flip)
@@ -296,69 +299,211 @@ def _check_free(protocol: Protocol, clients: Clients, query: Query, reply: Reply
     adjacency = protocol.guarantee.adjacency
     if adjacency is None or math.isinf(protocol.guarantee.epsilon):
         return
-    for other in neighbours(clients, adjacency):
+    for other in recording.neighbours(clients, adjacency):
         moved = query.step.answer(other, query, NoNoise(), ClientState())
-        loss_between(reply, moved, Recorder())
+        recording.loss_between(reply, moved, recording.Recorder())
         again = query.step.cost(other, query, ClientState())
         assert again == NOTHING, "the declared cost depends on the records"
 
 
 def losses(
     clients: Clients, query: Query, cost: Cost, notes: ClientState | None = None
-) -> Iterator[Loss]:
+) -> Iterator[recording.Loss]:
     """What every neighbour costs in the noise that the step asks for."""
     assert cost.adjacency is not None
-    noise = Recorder()
+    noise = recording.Recorder()
     reply = query.step.answer(clients, query, noise, notes or ClientState())
-    for other in neighbours(clients, cost.adjacency):
+    for other in recording.neighbours(clients, cost.adjacency):
         if noise.flips and cost.adjacency is Adjacency.REPLACE:
             yield _bit_loss(reply, query.step.answer(other, query, NoNoise(), ClientState()), noise)
         elif noise.flips:
             yield _response_loss(clients, other, query, reply, noise)
         else:
             moved = query.step.answer(other, query, NoNoise(), notes or ClientState())
-            yield loss_between(reply, moved, noise)
+            yield recording.loss_between(reply, moved, noise)
 
 
 def _response_loss(
-    clients: Clients, other: Clients, query: Query, reply: Reply, noise: Recorder
-) -> Loss:
+    clients: Clients, other: Clients, query: Query, reply: Reply, noise: recording.Recorder
+) -> recording.Loss:
     """A flipped bit undoes a flipped label exactly, so the loss is that of one bit."""
     changed = np.flatnonzero(clients.labels != other.labels)
     assert changed.size == 1
-    undone = query.step.answer(other, query, Recorder(flipped=int(changed[0])), ClientState())
-    check_sizes(reply, undone)
+    undone = query.step.answer(
+        other, query, recording.Recorder(flipped=int(changed[0])), ClientState()
+    )
+    recording.check_sizes(reply, undone)
     assert_same(reply, undone)
-    return Loss(_one_flip(noise))
+    return recording.Loss(_one_flip(noise))
 
 
-def _bit_loss(reply: Reply, other: Reply, noise: Recorder) -> Loss:
+def _bit_loss(reply: Reply, other: Reply, noise: recording.Recorder) -> recording.Loss:
     """Bits that are flipped independently: each differing bit costs the log ratio of one answer."""
-    check_sizes(reply, other)
+    recording.check_sizes(reply, other)
     assert len(noise.flips) == len(reply) == 1
-    moved = sum(np.count_nonzero(values_of(reply[n]) != values_of(other[n])) for n in reply)
-    return Loss(moved * _one_flip(noise))
+    moved = sum(
+        np.count_nonzero(recording.values_of(reply[n]) != recording.values_of(other[n]))
+        for n in reply
+    )
+    return recording.Loss(moved * _one_flip(noise))
 
 
-def check_errors(case: ErrorCase) -> None:
+def check_errors(case: audits.ErrorCase) -> None:
     """The errors vary as predicted within 10 %, and 95 % intervals cover 93 to 97 % of the time.
 
     False alarms, over the choice of the seed: with 2,500 repetitions the error of the standard
     deviation is 1.4 % (2.2 % for the heavier tails of staircase noise) and that of the coverage
     0.44 %, so that a correct protocol misses a bound with probability below 1e-5; with 1,200
-    repetitions below 1e-2. It catches wrong variance formulas and unknown bias.
+    repetitions below 1e-2. Where an error of approximation is more than a third of that by noise,
+    intervals may cover more: of one data set it is the same in every run. It catches wrong variance
+    formulas and unknown bias.
     """
     clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
     server_result = repeat_results(clients, case.protocol, case.repeats, seed=11)
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
     assert abs(ratio - 1.0) <= MAX_DEVIATION
-    assert COVERED[0] <= coverage <= COVERED[1]
+    approximates = (
+        np.mean(server_result.approximation_error) > np.mean(server_result.privacy_error) / 3
+    )
+    assert COVERED[0] <= coverage <= (1.0 if approximates else COVERED[1])
 
 
-def check_wrong_noise(case: ErrorCase, factor: float) -> None:
+VANISHED = 1
+"""Clients that are asked and do not answer, in the law about them."""
+
+
+def check_vanishing(protocol: Protocol) -> None:
+    """A client that vanishes weakens no guarantee unless the result says so.
+
+    Where so few clients may answer that their shares are not the whole noise, the result has a
+    ``protection``; and a step that draws shares says among how many clients. It catches noise that
+    is divided among all without ``min_clients`` or ``protection``, and ``shares`` that are missing.
+    """
+    clients, notes = protocol.fitted(binormal_clients(8, 12, 4)), ClientState()
+    for query, _ in conversation_of(clients, protocol, NoNoise(), notes):
+        noise = recording.ShareRecorder()
+        if query.view is View.SUM:
+            query.step.answer(clients, query, noise, notes)
+        said = query.step.shares and query.step.shares(query)
+        assert not noise.shares or said == clients.count, "a step does not declare its shares"
+    asked = clients.count + VANISHED
+    if protocol.min_clients(asked) > clients.count:
+        return
+    noise = recording.ShareRecorder()
+    result = simulate(clients, protocol, noise, asked=asked).server_result
+    whole = all(share >= 1 - 1e-9 for share in noise.shares)
+    assert whole or result.protection is not None, "a client that vanishes weakens the guarantee"
+
+
+SMALL = (300, 2000)
+"""Records on which errors must hold too."""
+
+SMALL_DRAWS, SMALL_REPEATS = 12, 25
+"""Data sets of each size, and runs of each."""
+
+SMALL_COVERED = 0.85
+"""The least fraction of 95 % intervals that must cover on few records."""
+
+
+def check_small(case: audits.ErrorCase) -> None:
+    """On 300 and on 2,000 records intervals cover nearly as often as they say.
+
+    Over 12 data sets and 25 runs of each. False alarm: were all runs of a data set to cover or miss
+    together, 2 of 12 would miss, which fails, with probability 0.12 over the seeds, which are
+    fixed; where runs are independent, the coverage of 300 intervals falls below 0.85 with
+    probability 1e-10. Power: coverage of 0.77 is then rejected with probability above 0.99. It
+    catches errors that hold for many records only, such as a choice from a noisy first round.
+    """
+    for records in SMALL:
+        covered: list[float] = []
+        for seed in range(SMALL_DRAWS):
+            drawn = case.protocol.fitted(drawn_records(records, seed))
+            protocol = case.protocol.sized_for(drawn)
+            result = repeat_results(drawn, protocol, SMALL_REPEATS, seed=seed)
+            known = np.isfinite(result.value) & np.isfinite(result.standard_error)
+            covered += result.covers(protocol.exact(drawn))[known].tolist()
+        assert not covered or np.mean(covered) >= SMALL_COVERED, f"on {records} records"
+
+
+def drawn_records(records: int, seed: int) -> Clients:
+    """Records of a population in which two in five are positive, of four clients."""
+    positives = int(np.random.default_rng(seed).binomial(records, 0.4))
+    return binormal_clients(positives, records - positives, 4, seed=seed)
+
+
+POPULATIONS = 80
+"""Data sets of which the spread of exact figures is known to 8 %."""
+
+SAMPLING_RATIO = (0.65, 1.55)
+"""What the stated sampling error may be, as a multiple of that spread."""
+
+
+def check_sampling(case: audits.ErrorCase) -> None:
+    """The sampling error is the spread of exact figures over data sets of the population.
+
+    Of 80 data sets of 2,000 records. False alarm: 1e-5 (the spread's own error is 8 %). It catches
+    a sampling error that is doubled, or halved. It is the mean of runs with noise: an estimate from
+    flipped bits is debiased, and says nothing where no bit was flipped.
+    """
+    populations = [
+        case.protocol.fitted(drawn_records(SMALL[-1], seed)) for seed in range(POPULATIONS)
+    ]
+    protocol = case.protocol.sized_for(populations[0])
+    result = repeat_results(populations[0], protocol, SMALL_REPEATS, seed=0)
+    known = result.sampling_error[np.isfinite(result.sampling_error)]
+    if not known.any():
+        return
+    stated = float(np.mean(known))
+    spread = float(np.std([protocol.exact(clients) for clients in populations], ddof=1))
+    assert SAMPLING_RATIO[0] <= stated / spread <= SAMPLING_RATIO[1], "the sampling error is wrong"
+
+
+FORECAST_RATIO = (0.5, 2.0)
+"""What the predicted error may be, as a multiple of the observed one."""
+
+FORECAST_REPEATS = 100
+
+
+def check_forecast(protocol: Protocol) -> None:
+    """The predicted error is that of many runs, up to a factor of two.
+
+    Over 100 runs on 4,000 records, whose error is known to 7 %. A forecast that is right within a
+    third is refused with probability below 1e-4, and one that is tripled accepted so seldom. It
+    catches a forecast that is tripled, and one of another figure.
+    """
+    epsilon = protocol.guarantee.epsilon
+    scenario = Scenario(4000, 1600, 4, epsilon if math.isfinite(epsilon) else 1.0)
+    shape, metric = Shape(0.8), Metric.of_figure(protocol.figure)
+    clients = protocol.fitted(scenario.drawn(shape, seed=3))
+    protocol = protocol.sized_for(clients)
+    try:
+        forecast = protocol.forecast(scenario, shape, metric)
+    except ValueError:
+        return
+    if forecast is None or not 0 < forecast.error < math.inf:
+        return
+    result = repeat_results(clients, protocol, FORECAST_REPEATS, seed=7)
+    observed = math.sqrt(np.nanmean((result.value - protocol.exact(clients)) ** 2))
+    ratio = forecast.error / observed
+    assert FORECAST_RATIO[0] <= ratio <= FORECAST_RATIO[1], "the forecast is wrong"
+
+
+def check_limits(protocol: Protocol) -> None:
+    """The figure's limits hold the figure.
+
+    It catches a range that withholds or clips what the protocol estimates.
+    """
+    clients = protocol.fitted(binormal_clients(60, 140, 4))
+    protocol = protocol.sized_for(clients)
+    result = simulate(clients, protocol, NoNoise()).server_result
+    low, high = result.limits
+    assert low - 1e-9 <= protocol.exact(clients) <= high + 1e-9, "limits withhold the figure"
+
+
+def check_wrong_noise(case: audits.ErrorCase, factor: float) -> None:
     """A noise scale 30 % off is noticed: the law on errors is not blind."""
     clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
-    noise = Rescaled(factor, 11, NOTICED_REPEATS)
+    noise = recording.Rescaled(factor, 11, NOTICED_REPEATS)
     server_result = simulate(clients, case.protocol, noise).server_result
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
     assert abs(ratio - 1.0) > MAX_DEVIATION
@@ -395,6 +540,6 @@ def assert_same(reply: Reply, other: Reply) -> None:
     """Two replies hold the same numbers of the same types."""
     assert reply.keys() == other.keys()
     for name in reply:
-        left, right = values_of(reply[name]), values_of(other[name])
+        left, right = recording.values_of(reply[name]), recording.values_of(other[name])
         assert left.dtype == right.dtype
         np.testing.assert_array_equal(left, right)

@@ -20,7 +20,7 @@ from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations import audits
 
 try:
     import pytest
@@ -57,7 +57,7 @@ class Law:
 
     name: str
     check: Callable[[Protocol, Clients], None]
-    exempt: Callable[[LawTraits], str] = lambda traits: ""
+    exempt: Callable[[audits.LawTraits], str] = lambda traits: ""
 
 
 LAWS = (
@@ -104,6 +104,8 @@ def laws_for(*subjects: Protocol | type[Protocol]) -> dict[str, Test]:
     protocols = _merged(_protocols(subject) for subject in subjects)
     errors = _merged(_error_cases(subject) for subject in subjects)
     noticed = {name: case for name, case in errors.items() if case.noticed}
+    many = {n: case for n, case in errors.items() if not case.protocol.law_traits.few_records}
+    forecast = {n: each for n, each in protocols.items() if not each.law_traits.unforecast}
     tests = [_drawn(law, protocols) for law in LAWS]
     tests += [
         _seeded(
@@ -118,6 +120,11 @@ def laws_for(*subjects: Protocol | type[Protocol]) -> dict[str, Test]:
         ),
         _tested("test_predicted_errors_and_intervals_hold", checks.check_errors, errors),
         _scaled(noticed),
+        _tested("test_intervals_hold_on_few_records", checks.check_small, many),
+        _tested("test_the_sampling_error_is_that_of_the_population", checks.check_sampling, errors),
+        _tested("test_the_forecast_is_the_error_of_runs", checks.check_forecast, forecast),
+        _tested("test_a_client_that_vanishes_is_said", checks.check_vanishing, protocols),
+        _tested("test_the_limits_hold_the_figure", checks.check_limits, protocols),
         _tested(
             "test_exact_noise_from_the_system_runs_every_protocol",
             checks.check_system_noise,
@@ -131,12 +138,12 @@ def _protocols(subject: Protocol | type[Protocol]) -> Mapping[str, Protocol]:
     return {subject.name: subject} if isinstance(subject, Protocol) else subject.law_cases()
 
 
-def _error_cases(subject: Protocol | type[Protocol]) -> Mapping[str, ErrorCase]:
+def _error_cases(subject: Protocol | type[Protocol]) -> Mapping[str, audits.ErrorCase]:
     """The declared cases; of a single configuration itself, where its protocol gives errors."""
     cases = subject.error_cases()
     if not isinstance(subject, Protocol) or not cases:
         return cases
-    return {subject.name: ErrorCase(subject, noticed=True)}
+    return {subject.name: audits.ErrorCase(subject, noticed=True)}
 
 
 def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -176,7 +183,7 @@ def _seeded(
     return _cases(pytest.mark.parametrize("seed", SEEDS)(test), names)
 
 
-def _scaled(cases: Mapping[str, ErrorCase]) -> Test | None:
+def _scaled(cases: Mapping[str, audits.ErrorCase]) -> Test | None:
     """The test that wrong noise is noticed."""
 
     def test(name: str, factor: float) -> None:

@@ -13,11 +13,10 @@ from scipy.special import ndtr
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.mechanisms.choices import Bits
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Field, Reply
 
@@ -48,6 +47,20 @@ class Recorder(NoNoise):
             assert whole, "one client draws all of the noise"
             self.draws.append((distribution, shape))
         return drawn
+
+
+@dataclass
+class ShareRecorder(NoNoise):
+    """No noise, but the shares of a sum's noise that were asked for."""
+
+    shares: list[float] = field(default_factory=list)
+    replicates: int | None = None
+
+    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
+        """No noise, and a record of the share."""
+        if isinstance(distribution, PolyaShare):
+            self.shares.append(float(distribution.share))
+        return super().draw(distribution, shape)
 
 
 def flip_chance(distribution: RandomisedResponse | Bits) -> float:

@@ -21,7 +21,7 @@ from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
-from tacit.running.session.coordinating.coordinator import (
+from tacit.running.session.coordinator import (
     Coordinator,
     LostPartyError,
     RunError,
@@ -230,7 +230,7 @@ def rehearse(
     >>> scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
     >>> clients = tacit.Clients.split(scores, labels, clients=4, seed=0)
     >>> lost = [Fault("drop", party=2, round=0)]
-    >>> protocol = tacit.ScoreHistogram("secure-sum", 1.0, dropouts=0.25)
+    >>> protocol = tacit.ScoreHistogram("secure-sum(dropouts=0.25)", 1.0)
     >>> rehearse(clients, protocol, lost, min_clients=3).members
     (0, 1, 3)
     """

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import summands_of
+from tacit.crypto.secure_sum import masking
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
-from tacit.running.mpc.transport import Announcement, MeasuredPeers, Meeting, Session, Transport
+from tacit.running.mpc import transport
 
 WAIT = 5.0
 """Seconds that a party waits for another."""
 
 
-class Room(Transport):
+class Room(transport.Transport):
     """Where all parties of a rehearsal meet; they share one room.
 
     Parameters
@@ -34,12 +34,12 @@ class Room(Transport):
         self._changed = threading.Condition()
         self._left: dict[tuple[Any, ...], Any] = {}
 
-    def announce(self) -> Announcement:
+    def announce(self) -> transport.Announcement:
         """An empty announcement: a party needs no address or secret to enter the room."""
-        return Announcement({}, {})
+        return transport.Announcement({}, {})
 
     @contextmanager
-    def meet(self, meeting: Meeting) -> Iterator[MeasuredPeers]:
+    def meet(self, meeting: transport.Meeting) -> Iterator[transport.MeasuredPeers]:
         """The parties in the room."""
         yield _RoomPeers(self, meeting)
 
@@ -62,10 +62,10 @@ class Room(Transport):
             return self._left[key]
 
 
-class _RoomPeers(MeasuredPeers):
+class _RoomPeers(transport.MeasuredPeers):
     """The parties of one meeting, as one of them sees them."""
 
-    def __init__(self, room: Room, meeting: Meeting) -> None:
+    def __init__(self, room: Room, meeting: transport.Meeting) -> None:
         self.index, self.offers = meeting.index, meeting.offers
         self.sessions, self.sent = [], 0
         self._room, self._name = room, meeting.session
@@ -81,7 +81,7 @@ class _RoomPeers(MeasuredPeers):
         self._links[members] = self._links.get(members, 0) + 1
         name = f"{self._name} {members} {self._links[members]}"
         yield _RoomRun(self._room, name, members, self.index)
-        self.sessions.append(Session(members, items, 0.0, 0))
+        self.sessions.append(transport.Session(members, items, 0.0, 0))
 
     def send(self, index: int, message: bytes) -> None:
         """Leave a message in the room."""
@@ -143,7 +143,7 @@ class _RoomRun(SharedRun):
         if self.rank == 0:
             inputs = [self._room.take((key, member, "input")) for member in self._members]
             output = np.asarray(computed(inputs), dtype=np.int64)
-            parts = summands_of(output, self.parties)
+            parts = masking.summands_of(output, self.parties)
             for member, part in zip(self._members, parts, strict=True):
                 self._room.leave((key, self._members[0], "output", member), part)
         words: Words = self._room.take((key, self._members[0], "output", index))

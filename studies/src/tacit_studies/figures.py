@@ -15,7 +15,8 @@ import numpy as np
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocols.fedauc.allocation import RankGeometry, adaptive_allocation
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.sums.rank_noise import RESPONSE, RankNoise
+from tacit.protocols.published.fedauc import Fixed, Orthogonal, PublishedFedAUC
+from tacit.protocols.shared.rank_noise import RankNoise
 from tacit_studies.measuring import (
     IID,
     NON_IID,
@@ -56,7 +57,7 @@ def data_size(table: str) -> list[Job]:
 
 def _data_size(table: str, epsilon: float, bench: Bench) -> list[Row]:
     small, large = (
-        standard_deviation(bench.estimates(FedAUC(epsilon, RESPONSE), Split(large=large)))
+        standard_deviation(bench.estimates(FedAUC(epsilon, trust="local"), Split(large=large)))
         for large in (False, True)
     )
     row = f"eps={epsilon:g}"
@@ -115,16 +116,16 @@ def _allocations(table: str, by: Setting, bench: Bench) -> list[Row]:
     ]
 
 
-def _local(epsilon: float, alpha: float) -> FedAUC:
-    return FedAUC(epsilon, "laplace", allocation="fixed", alpha=alpha)
+def _local(epsilon: float, alpha: float) -> PublishedFedAUC:
+    return PublishedFedAUC(epsilon, allocation=Fixed(alpha))
 
 
-def _orthogonal(beta: float) -> FedAUC:
-    return FedAUC(1.0, "laplace", allocation="orthogonal", beta=beta)
+def _orthogonal(beta: float) -> PublishedFedAUC:
+    return PublishedFedAUC(1.0, allocation=Orthogonal(beta))
 
 
 def _curve(
-    bench: Bench, split: Split, protocol: Callable[[float], FedAUC], draws: str
+    bench: Bench, split: Split, protocol: Callable[[float], PublishedFedAUC], draws: str
 ) -> list[float]:
     """The deviation at every fraction, from the same random numbers."""
     return [

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from tacit.data.clients import Clients
-from tacit.data.scaling.units import LOG_ODDS, PROBABILITY
+from tacit.data.units import LOG_ODDS, PROBABILITY
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocol.conversation import Protocol
 from tacit_studies.sources import EDGE, Floats

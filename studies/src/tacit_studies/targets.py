@@ -6,6 +6,7 @@ Every ratio compares settings that were measured in the same run on the same cli
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,11 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.sums.rank_noise import RESPONSE
+from tacit.protocols.published.dpauc.declared import Gaussian, Laplace, RandomisedResponse
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.fedauc import Gaussian as RankGaussian
+from tacit.protocols.published.fedauc import PublishedFedAUC
+from tacit.protocols.shared.rank_noise import RESPONSE
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit_studies.figures import NAMES
@@ -65,12 +70,12 @@ def influence(table: str) -> list[Job]:
 def _influence(table: str, epsilon: float, split: Split, bench: Bench) -> list[Target]:
     """Randomised response does not depend on the clients, and is measured once an epsilon."""
 
-    def deviation(protocol: FedAUC, of: Split = split) -> float:
+    def deviation(protocol: Protocol, of: Split = split) -> float:
         return standard_deviation(bench.estimates(protocol, of))
 
     row = f"eps={epsilon:g} {NAMES[split.by]} K={split.clients}"
     response = bench.once(
-        ("response", epsilon), lambda: deviation(FedAUC(epsilon, RESPONSE), Split())
+        ("response", epsilon), lambda: deviation(FedAUC(epsilon, trust="local"), Split())
     )
     adaptive, staircase = deviation(ADAPTIVE(epsilon)), deviation(FedAUC(epsilon))
     better = quotient(staircase, min(adaptive, response))
@@ -84,7 +89,7 @@ def _influence(table: str, epsilon: float, split: Split, bench: Bench) -> list[T
         column = "influence staircase / adaptive Laplace"
         targets.append(Target(table, row, column, ratio, at_most=bound))
     if setting in AGAINST_ADAPTIVE:
-        ratio = quotient(deviation(FedAUC(epsilon, "laplace")), adaptive)
+        ratio = quotient(deviation(PublishedFedAUC(epsilon, allocation="influence")), adaptive)
         column = "influence Laplace / adaptive Laplace"
         targets.append(Target(table, row, column, ratio, at_most=AGAINST_ADAPTIVE[setting]))
     return targets
@@ -103,9 +108,9 @@ def _histogram(table: str, split: Split, bench: Bench) -> list[Target]:
     printed = standard_deviation(bench.estimates(paper_laplace(1.0), split))
     targets = []
     for adjacency in ("record", "label"):
-        paper = partial(DPAUC, 1.0, LAPLACE_THRESHOLDS, adjacency=adjacency, scale=EVEN)
-        protocol = paper(second_round=0.0)
-        tight = paper(mechanism="laplace", accounting="tight")
+        agreed: Any = {"adjacency": adjacency, "scale": EVEN}
+        protocol = DPAUC(1.0, LAPLACE_THRESHOLDS, **agreed)
+        tight = PublishedDPAUC(1.0, LAPLACE_THRESHOLDS, **agreed)
         estimates = bench.estimates(protocol, split)
         deviation = standard_deviation(estimates)
         plain = float(simulate(bench.clients(split), protocol, NoNoise()).server_result.value)
@@ -144,30 +149,32 @@ def coverage(table: str) -> list[Job]:
 
 def _fedauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
     """Every mechanism with the influence allocation, and the paper's allocations."""
-    protocols = {
-        f"{mechanism} influence": FedAUC(epsilon, mechanism)
-        for mechanism in ("staircase", "discrete-laplace", "laplace")
+    influence = partial(PublishedFedAUC, epsilon, allocation="influence")
+    protocols: dict[str, Protocol] = {
+        "staircase influence": FedAUC(epsilon),
+        "discrete-laplace influence": influence(mechanism="discrete-laplace"),
+        "laplace influence": influence(),
+        "gaussian influence": influence(mechanism=RankGaussian(DELTA)),
     }
-    protocols["gaussian influence"] = FedAUC(epsilon, "gaussian", delta=DELTA)
     protocols["laplace adaptive"] = ADAPTIVE(epsilon)
-    protocols["laplace orthogonal"] = FedAUC(epsilon, "laplace", allocation="orthogonal")
-    protocols["laplace fixed"] = FedAUC(epsilon, "laplace", allocation="fixed")
-    protocols[RESPONSE] = FedAUC(epsilon, RESPONSE)
+    protocols["laplace orthogonal"] = PublishedFedAUC(epsilon, allocation="orthogonal")
+    protocols["laplace fixed"] = PublishedFedAUC(epsilon, allocation="fixed")
+    protocols[RESPONSE] = FedAUC(epsilon, trust="local")
     return {f"FedAUC eps={epsilon:g} {name}": protocol for name, protocol in protocols.items()}
 
 
 def _dpauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
     """Every mechanism; the paper's forms with clamped counts and without."""
-    even = partial(DPAUC, epsilon, scale=EVEN)
-    gaussian = partial(even, mechanism="gaussian", delta=DELTA)
+    even = partial(DPAUC, epsilon, 100, scale=EVEN)
+    paper = partial(PublishedDPAUC, epsilon, 100, scale=EVEN)
     protocols = {
-        "histogram (record)": even(second_round=0.0),
+        "histogram (record)": even(),
         "histogram (label)": even(adjacency="label"),
-        "laplace (record)": even(mechanism="laplace"),
-        "laplace (record) unclamped": even(mechanism="laplace", clamp=False),
-        "gaussian (record)": gaussian(),
-        "gaussian (record) unclamped": gaussian(clamp=False),
-        f"{RESPONSE} (label)": even(mechanism=RESPONSE, adjacency="label"),
+        "laplace (record)": paper(),
+        "laplace (record) unclamped": paper(Laplace(points="plain")),
+        "gaussian (record)": paper(Gaussian(delta=DELTA)),
+        "gaussian (record) unclamped": paper(Gaussian(points="plain", delta=DELTA)),
+        f"{RESPONSE} (label)": paper(RandomisedResponse(), "label"),
     }
     return {f"DPAUC eps={epsilon:g} {name}": protocol for name, protocol in protocols.items()}
 

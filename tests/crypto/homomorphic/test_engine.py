@@ -32,7 +32,7 @@ from tacit.crypto.homomorphic.engine import (
     stored,
     tenseal_api,
 )
-from tacit.crypto.homomorphic.messages import Kind, read, write
+from tacit.crypto.homomorphic.keys import Kind, read, write
 
 pytest.importorskip("tenseal")
 
@@ -310,7 +310,7 @@ def test_any_changed_byte_of_a_message_is_refused(
 @settings(max_examples=400, deadline=None)
 @given(body=st.binary(max_size=60))
 def test_a_body_with_a_right_checksum_is_read_or_refused(body: bytes) -> None:
-    from tacit.crypto.homomorphic.messages import HEADER, _checksum
+    from tacit.crypto.homomorphic.keys import HEADER, _checksum
 
     message = HEADER.pack(Kind.BOX, SESSION, 1) + body
     try:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.crypto.masking.field import SIZES, Field, MaskedValueError, log_uniform
+from tacit.crypto.masking import SIZES, Field, MaskedValueError, log_uniform
 
 
 @given(bits=st.sampled_from(SIZES), data=st.data())

@@ -9,10 +9,11 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
-from tacit.crypto.masking import masks
-from tacit.crypto.masking.field import SIZES, Field
-from tacit.crypto.masking.masks import (
+from tacit.crypto import masking
+from tacit.crypto.masking import (
     REACH,
+    SIZES,
+    Field,
     mask,
     neighbours,
     pair_masks,
@@ -53,7 +54,7 @@ def test_words_from_the_modulus_on_are_left_out(monkeypatch: pytest.MonkeyPatch)
             taken = [self.left.pop(0) for _ in range(len(zeros) // 8)]
             return b"".join(word.to_bytes(8, "little") for word in taken)
 
-    monkeypatch.setattr(masks, "Cipher", lambda algorithm, mode: Stream())
+    monkeypatch.setattr(masking, "Cipher", lambda algorithm, mode: Stream())
     assert total_mask(bytes(32), 3, Field(64)).tolist() == [5, 7, 2**64 - 60]
     assert summed_masks([bytes(32)] * 2, 3, Field(64)).tolist() == [10, 14, 2**64 - 61]
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from tacit.crypto.errors import ForgedError
 from tacit.crypto.secure_sum.masking import (
+    Packing,
+    Run,
     agree,
     derive,
     expand,
@@ -18,7 +20,6 @@ from tacit.crypto.secure_sum.masking import (
     self_mask,
     to_words,
 )
-from tacit.crypto.secure_sum.packing import Packing, Run
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tacit.crypto.errors import MalformedError
 from tacit.crypto.secure_sum.client import SumClient
-from tacit.crypto.secure_sum.masking import to_words
-from tacit.crypto.secure_sum.packing import NUMBERS_AT_ONCE, Packing, Run
+from tacit.crypto.secure_sum.masking import NUMBERS_AT_ONCE, Packing, Run, to_words
 from tacit.crypto.secure_sum.server import SumServer
 from tacit.crypto.secure_sum.terms import SumTerms
 from tests.crypto.secure_sum.transporting import Federation

@@ -26,9 +26,8 @@ from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.consistency import lists_statement
 from tacit.crypto.secure_sum.graph import Neighbourhood
-from tacit.crypto.secure_sum.masking import self_mask
+from tacit.crypto.secure_sum.masking import Packing, self_mask
 from tacit.crypto.secure_sum.messages import EVERYBODY, Advert, Kind
-from tacit.crypto.secure_sum.packing import Packing
 from tacit.crypto.secure_sum.secret_sharing import combine
 from tests.crypto.secure_sum.transporting import (
     HEADER,

@@ -21,7 +21,7 @@ from tacit.crypto.errors import (
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood, certificate_size
-from tacit.crypto.secure_sum.packing import Packing, Run
+from tacit.crypto.secure_sum.masking import Packing, Run
 from tacit.crypto.secure_sum.terms import SumTerms, new_session
 from tests.crypto.secure_sum.transporting import ROUNDS, Federation
 

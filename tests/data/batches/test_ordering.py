@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.batches import ordering
-from tacit.data.batches.ordering import ascending_order, client_order, stable_order
+from tacit.data.batches import ragged
+from tacit.data.batches.ragged import ascending_order, client_order, stable_order
 
 SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=12)
 
@@ -26,11 +26,11 @@ def test_order_is_that_of_one_sort_by_client_score_and_place(
     scores = np.random.default_rng(seed).integers(0, 4, counts.sum()) / 4
     owners = np.repeat(np.arange(counts.size), counts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "PART", part)
+        patch.setattr(ragged, "PART", part)
         assert ascending_order(scores, counts).tolist() == np.lexsort((scores, owners)).tolist()
 
 
-@pytest.mark.parametrize("clients", [3, ordering.SHORT + 1])
+@pytest.mark.parametrize("clients", [3, ragged.SHORT + 1])
 def test_records_are_ordered_by_client_and_place(clients: int) -> None:
     whose = np.array([clients - 1, 0, 2, 0, clients - 1])
     assert client_order(whose, clients).tolist() == [1, 3, 2, 0, 4] or clients == 3

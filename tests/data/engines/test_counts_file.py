@@ -21,6 +21,7 @@ from tacit.data.engines.sql.statements import Relation, counting_statement
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
 from tacit.protocol.conversation import Protocol
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tests.data.engines.test_duckdb import in_memory, table
 
 EDGES = np.array([0.25, 0.5])
@@ -31,7 +32,7 @@ PROTOCOLS: dict[str, Protocol] = {
     "exact sum": tacit.ScoreHistogram("exact-sum", height=6),
     "log-odds": tacit.ScoreHistogram(epsilon=1.0, scale="log-odds", height=5),
     "dpauc": tacit.DPAUC(epsilon=2.0),
-    "confusion": tacit.DPAUC(epsilon=2.0, mechanism="laplace", thresholds=9),
+    "confusion": PublishedDPAUC(epsilon=2.0, thresholds=9),
 }
 
 
@@ -76,7 +77,7 @@ def test_a_protocol_that_needs_records_says_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="only counts of these records are known"):
         tacit.evaluate(clients, tacit.FedAUC(epsilon=1.0), 1)
     with pytest.raises(DataError, match="counted in cells without an edge at"):
-        tacit.evaluate(clients, tacit.DPAUC(epsilon=1.0, second_round=0.0), 1)
+        tacit.evaluate(clients, tacit.DPAUC(1.0, 100), 1)
 
 
 @pytest.mark.parametrize(

@@ -15,25 +15,25 @@ import pytest
 
 import tacit
 from tacit.data.batches.ranked import doubled_ranks
-from tacit.data.batches.sorting import sorted_scores
-from tacit.data.clients import Clients
+from tacit.data.clients import Clients, sorted_scores
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.places import is_large, is_pattern
 from tacit.data.errors import DataError
-from tacit.data.scaling.rescaling import in_unit
+from tacit.data.file_units import in_unit
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocols.fedauc.sums import pair_of_clients, sums_by_client
+from tacit.protocols.fedauc.steps import pair_of_clients, sums_by_client
+from tacit.protocols.published.calibration import PublishedHistogram
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.reports.flipped_labels import flipped_in_order
 
 PROTOCOLS: dict[str, Protocol] = {
     "looks": tacit.ScoreHistogram(epsilon=1.0),
     "tree": tacit.ScoreHistogram(epsilon=1.0, aim="all", height=5),
-    "two rounds": tacit.ScoreHistogram(epsilon=1.0, second_round=0.5, height=6),
     "exact": tacit.ScoreHistogram("exact-sum", height=12),
-    "sampled levels": tacit.ScoreHistogram(epsilon=1.0, budget="sample", height=4),
+    "sampled levels": PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, height=4),
     "dpauc": tacit.DPAUC(epsilon=2.0),
-    "confusion": tacit.DPAUC(epsilon=2.0, mechanism="laplace", thresholds=9),
+    "confusion": PublishedDPAUC(epsilon=2.0, thresholds=9),
     "fedauc": tacit.FedAUC(epsilon=1.0),
     "exact auc": tacit.ExactAUC(),
 }
@@ -241,7 +241,7 @@ def test_a_pass_over_stored_records_tells_how_many_it_read(tmp_path: Path) -> No
     assert [(each[0], sum(each[1:])) for each in passes] == [(4000, 4000)]
 
 
-RANKING = {"fedauc": tacit.FedAUC(epsilon=1.0, allocation="adaptive"), "exact": tacit.ExactAUC()}
+RANKING = {"fedauc": tacit.PublishedFedAUC(1.0, "staircase"), "exact": tacit.ExactAUC()}
 
 
 @pytest.mark.parametrize("name", RANKING)
@@ -336,7 +336,7 @@ def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: N
     """
     records = table(40_000)
     stored = from_files([parts(tmp_path, records)], client="site")
-    protocol = tacit.FedAUC(epsilon=1.0, mechanism="randomised-response")
+    protocol = tacit.FedAUC(epsilon=1.0, trust="local")
     state = ClientState()
     first, again = (tacit.evaluate(stored, protocol, seed, state=state) for seed in (1, 2))
     (note,) = state.notes.values()
@@ -348,8 +348,8 @@ def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: N
 
 
 FLIPPING = {
-    "fedauc": tacit.FedAUC(epsilon=20.0, mechanism="randomised-response"),
-    "dpauc": tacit.DPAUC(epsilon=20.0, mechanism="randomised-response", adjacency="label"),
+    "fedauc": tacit.FedAUC(epsilon=20.0, trust="local"),
+    "dpauc": PublishedDPAUC(epsilon=20.0, mechanism="randomised-response", adjacency="label"),
 }
 
 

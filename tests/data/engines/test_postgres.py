@@ -15,15 +15,13 @@ import pytest
 import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines import postgres_engine
-from tacit.data.engines.database import DatabaseTable
-from tacit.data.engines.opening import from_database
+from tacit.data.engines.opening import DatabaseTable, from_database
 from tacit.data.engines.places import public_address
 from tacit.data.engines.postgres_engine import PostgresEngine
-from tacit.data.engines.sql.tables import ConstantTable
+from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.errors import DataError
 from tacit.data.tables.reading import read
-from tacit.running.session.party.columns import read_records
-from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.party_file import PartyFile, read_records
 from tests.data.engines.conftest import SCRIPT, TERMINATED, Server, example
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
 from tests.running.deployment.federation_files import HISTOGRAM, federation

@@ -13,7 +13,7 @@ from tacit.data.batches.ranked import Ranked, rank_scatter
 from tacit.data.clients import Clients
 from tacit.data.engines import ranking
 from tacit.data.engines.ranking import Ascending, ranked
-from tacit.data.scaling.scales import _fractions_outside, _widths
+from tacit.data.scales import _fractions_outside, _widths
 from tacit.metrics.ranking import auc_with_variance, doubled_mid_ranks
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.engines.sql.dialects import DIALECTS, DUCKDB
-from tacit.data.engines.sql.edges import LARGEST, least_scores
+from tacit.data.engines.sql.pieces import LARGEST, least_scores
 from tacit.data.engines.sql.statements import Relation, cell_expression, counting_statement
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import SCALES, named_scale

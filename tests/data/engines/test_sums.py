@@ -16,19 +16,23 @@ from hypothesis import strategies as st
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_database, from_files
-from tacit.data.engines.sql.bins import Bins, EvenCells
 from tacit.data.engines.sql.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.sql.pieces import ScorePieces
-from tacit.data.engines.sql.placed import binned_counts, even_counts, summing_statement
+from tacit.data.engines.sql.placed import (
+    Bins,
+    EvenCells,
+    binned_counts,
+    even_counts,
+    summing_statement,
+)
 from tacit.data.engines.sql.statements import NUMBER, Relation
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
-from tacit.data.scaling.linear_map import LinearMap
-from tacit.data.scaling.units import conversion
+from tacit.data.units import LinearMap, conversion
 from tacit.metrics.cells.score_distribution import ScoreDistribution
 from tacit.metrics.cells.score_scale import SCALES, CentredScale, ScoreScale, named_scale
 from tacit.privacy.cost import Adjacency
-from tacit.protocols.shared.sums.influence_sum import Influences
+from tacit.protocols.shared.influence_sum import Influences
 from tests.data.engines.conftest import Server
 
 CONNECTION = duckdb.connect()

@@ -10,7 +10,7 @@ import pytest
 
 from tacit import DataError, evaluate, read, read_with_groups
 from tacit.data.clients import Clients
-from tacit.data.scaling.file_units import ScaleWarning
+from tacit.data.file_units import ScaleWarning
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
@@ -83,7 +83,7 @@ def test_real_numbers_are_ranked_and_not_cut(percent: Any) -> None:
     with pytest.raises(
         DataError, match=r"takes scores from 0 to 1, got the unit 'real'.*--rescale"
     ):
-        evaluate(clients, FedAUC(1.0, ranks="mpc"), seed=0)
+        evaluate(clients, FedAUC(1.0, trust="mpc"), seed=0)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_server_that_sees_scores_names_the_client_of_another_scale(percent: An
     """Here clients stand in one table, which is read without a stop."""
     both = [read(file) for file in percent]
     clients = Clients.concatenate(both)
-    for protocol in (FedAUC(1.0), FedAUC(1.0, "randomised-response"), ExactAUC()):
+    for protocol in (FedAUC(1.0), FedAUC(1.0, trust="local"), ExactAUC()):
         result = evaluate(clients, protocol, seed=0)
         (reported,) = (text for text in result.warnings if "scales" in text)
         assert "those of north are from" in reported

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.batches.ragged import Ragged
-from tacit.data.scaling.scales import MAX_FALSE_ALARM, ScaleDifference, clients_apart, files_apart
+from tacit.data.scales import MAX_FALSE_ALARM, ScaleDifference, clients_apart, files_apart
 
 
 def ragged(*parts: Any) -> Any:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Clients, DataError
-from tacit.data.scaling.rescaling import in_unit, rescale
-from tacit.data.scaling.units import (
+from tacit.data.file_units import in_unit, rescale
+from tacit.data.units import (
     MAX_LOG_ODDS,
     RANGES,
     UNITS,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.files import text
-from tacit.data.files.remedies import DROPPED
+from tacit.data.files.form import DROPPED
 from tacit.data.tables import frames, reading
 from tacit.data.tables.reading import read
 

@@ -15,7 +15,7 @@ from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from tacit.metrics.calibrating.calibration import (
+from tacit.metrics.calibration import (
     bayesian_binning,
     calibration_figures,
     debiased_ece,
@@ -24,7 +24,6 @@ from tacit.metrics.calibrating.calibration import (
     isotonic,
     width_error,
 )
-from tacit.metrics.calibrating.platt import platt
 from tacit.metrics.cells.binning import (
     MIN_SIGNAL,
     Buckets,
@@ -35,6 +34,7 @@ from tacit.metrics.cells.binning import (
     merge,
     reliable_starts,
 )
+from tacit.metrics.logistic import platt
 
 Floats = NDArray[np.float64]
 

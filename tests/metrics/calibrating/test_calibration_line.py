@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from tacit.arrays import Floats
-from tacit.metrics.calibrating.calibration_line import calibration_line
+from tacit.metrics.logistic import calibration_line
 
 ODDS = np.linspace(-4, 4, 33)
 

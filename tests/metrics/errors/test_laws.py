@@ -10,19 +10,18 @@ import pytest
 import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics.errors.laws import (
+from tacit.metrics.errors import (
     FREQUENCIES,
     ErrorLaw,
     StaircaseDraws,
     WholeLaplaceDraws,
     joined_laws,
     laplace_law,
+    laplace_normal_reach,
     law_of,
     rotations,
 )
-from tacit.metrics.errors.quantiles import laplace_normal_reach
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace
-from tacit.privacy.mechanisms.staircase import Staircase
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Staircase
 from tacit.privacy.sampling.distributions import staircase_inner_width
 
 OUTCOMES = np.arange(-200, 201)

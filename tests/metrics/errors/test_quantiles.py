@@ -10,7 +10,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.metrics.errors.quantiles import laplace_normal_reach
+from tacit.metrics.errors import laplace_normal_reach
 
 
 def convolved_coverage(reach: float, laplace: float, normal: float) -> float:

@@ -12,18 +12,12 @@ from scipy.special import expit, logit
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from tacit.arrays import Floats
-from tacit.metrics.measures import (
-    decisions,
-    net_benefit,
-    operating_points,
-    partial_area,
-    recalibration,
-    smooth_calibration,
-    squared_error,
-)
-from tacit.metrics.measures import (
-    log_loss as losses,
-)
+from tacit.metrics import logistic
+from tacit.metrics.measures import decisions, operating_points, smooth_calibration
+from tacit.metrics.measures import decisions as losses
+from tacit.metrics.measures import decisions as net_benefit
+from tacit.metrics.measures import decisions as partial_area
+from tacit.metrics.measures import decisions as squared_error
 from tacit.metrics.measures.functional import Functional, prevalence
 
 CELLS = 16
@@ -68,11 +62,11 @@ SMOOTH_FIGURES: dict[str, Callable[[Floats], Functional]] = {
     "scaled brier": lambda c: squared_error.scaled_brier(c, MIDDLES),
     "log loss": lambda c: losses.log_loss(c, ODDS),
     "normalised entropy": lambda c: losses.normalised_entropy(c, ODDS),
-    "intercept": lambda c: known(recalibration.calibration_intercept(c, ODDS)),
-    "slope": lambda c: known(recalibration.calibration_slope(c, ODDS)),
-    "intercept beside": lambda c: known(recalibration.intercept_beside_slope(c, ODDS)),
-    "o/e": lambda c: recalibration.observed_over_expected(c, MIDDLES),
-    "ratio": lambda c: recalibration.calibration_ratio(c, MIDDLES, ABOVE),
+    "intercept": lambda c: known(logistic.calibration_intercept(c, ODDS)),
+    "slope": lambda c: known(logistic.calibration_slope(c, ODDS)),
+    "intercept beside": lambda c: known(logistic.intercept_beside_slope(c, ODDS)),
+    "o/e": lambda c: logistic.observed_over_expected(c, MIDDLES),
+    "ratio": lambda c: logistic.calibration_ratio(c, MIDDLES, ABOVE),
     "partial auc": lambda c: partial_area.partial_auc(c, 0.1),
     "separation": lambda c: operating_points.separation(c, np.array([6.0])),
 }
@@ -162,14 +156,14 @@ def test_the_standardised_partial_area_is_that_of_scikit_learn() -> None:
 def test_a_logistic_fit_solves_its_equations() -> None:
     counts = some_counts()
     design = np.stack([np.ones(CELLS), ODDS])
-    fit = recalibration.logistic_fit(counts, design)
+    fit = logistic.logistic_fit(counts, design)
     assert fit is not None
     residual = counts[0] - counts.sum(axis=0) * fit.fitted
     assert np.abs(design @ residual).max() < 1e-8
 
 
 def test_counts_without_information_have_no_fit() -> None:
-    assert recalibration.calibration_slope(-some_counts(), ODDS) is None
+    assert logistic.calibration_slope(-some_counts(), ODDS) is None
 
 
 def test_a_smooth_curve_through_a_line_is_that_line() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.privacy.local import bit_counts as module
-from tacit.privacy.local.bit_counts import BitCounter, bit_counts
+from tacit.privacy.local import unary as module
+from tacit.privacy.local.unary import BitCounter, bit_counts
 
 
 @given(

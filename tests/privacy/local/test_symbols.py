@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit.privacy.local.symbols import SymbolResponse
-from tacit.privacy.mechanisms.choices import Bits
+from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.mechanisms.interface import Distribution
+from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.sampling import exact
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tests.privacy.reference import SEEDED_LEVEL, UNSEEDED_LEVEL

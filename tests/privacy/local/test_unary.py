@@ -20,9 +20,8 @@ from tacit.privacy.local.unary import (
     unary_counts,
     unary_variance,
 )
-from tacit.privacy.mechanisms.choices import Bits
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.testing.recording import flip_chance
 

@@ -12,14 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from tacit import DPAUC
 from tacit.privacy.composition import bound, restated
 from tacit.privacy.cost import Adjacency, Cost, compose, worst_case
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare
+from tacit.privacy.mechanisms.interface import Together
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.mechanisms.staircase import Staircase
-from tacit.privacy.mechanisms.together import Together
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 
 LABEL = Adjacency.LABEL
 MECHANISMS: dict[str, Any] = {
@@ -149,8 +148,8 @@ def test_a_cost_keeps_its_mechanism_only_where_it_still_says_what_was_drawn() ->
 
 def test_the_papers_forms_of_dpauc_say_what_they_draw() -> None:
     """A record moves 2 T counts by one, each under noise for 2 T of them: much like a Gaussian."""
-    for mechanism, delta, gain in (("laplace", 0.0, 0.2), ("gaussian", 1e-8, 0.95)):
-        protocol = DPAUC(0.5, 50, mechanism, adjacency="replace", delta=delta)
+    for mechanism, gain in (("laplace", 0.2), ("gaussian(delta=1e-8)", 0.95)):
+        protocol = PublishedDPAUC(0.5, 50, mechanism, "replace")
         cost = protocol.guarantee
         read, bare = (compose([one] * 8, 1e-6).epsilon for one in (cost, cost.figures))
         assert read < gain * bare

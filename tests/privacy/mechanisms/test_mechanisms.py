@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.mechanisms.choices import Bits, Choices, UniformIntegers
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian, Normal
-from tacit.privacy.mechanisms.interface import Distribution, Mechanism
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare
-from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.mechanisms.staircase import ContinuousStaircase, Staircase
-from tacit.privacy.mechanisms.together import Together
+from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Together
+from tacit.privacy.mechanisms.laplace import (
+    ContinuousStaircase,
+    DiscreteLaplace,
+    Laplace,
+    PolyaShare,
+    Staircase,
+)
+from tacit.privacy.mechanisms.response import Bits, Choices, RandomisedResponse, UniformIntegers
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tests.privacy import reference
 

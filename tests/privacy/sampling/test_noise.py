@@ -15,13 +15,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit.privacy.mechanisms.choices import Bits
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Normal
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace
-from tacit.privacy.mechanisms.staircase import ContinuousStaircase, Staircase
+from tacit.privacy.mechanisms.laplace import (
+    ContinuousStaircase,
+    DiscreteLaplace,
+    Laplace,
+    Staircase,
+)
+from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.sampling import exact
 from tacit.privacy.sampling.distributions import staircase_gamma
+from tacit.privacy.sampling.exact import Stairs, outer_threshold
 from tacit.privacy.sampling.grids import (
     GAUSSIAN_GRID_BITS,
     GRID_BITS,
@@ -29,7 +34,6 @@ from tacit.privacy.sampling.grids import (
     power_of_two_grid,
 )
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
-from tacit.privacy.sampling.stairs import Stairs, outer_threshold
 from tests.privacy import reference
 
 Draws = NDArray[Any]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import tacit
-from tacit.privacy.mechanisms.choices import Choices, UniformIntegers
 from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.mechanisms.response import Choices, UniformIntegers
 from tacit.privacy.sampling import exact
 from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
@@ -316,9 +316,9 @@ class TestLossUnderAShare:
         self, needed: int, left: int, said: float
     ) -> None:
         """The losses of all levels add up; ``docs/privacy.md`` states them."""
-        levels = tacit.ScoreHistogram("secure-sum", 1.0).level_scales(height=10).values()
+        levels = tacit.ScoreHistogram("secure-sum", 1.0).level_parts(height=10).values()
         total = 0.0
-        for scale in levels:
+        for scale in (1 / part for part in levels):
             pmf = stats.nbinom.pmf(
                 np.arange(int(50 * scale) + 30), left / needed, -np.expm1(-1 / scale)
             )

@@ -25,7 +25,7 @@ def test_settings_that_cannot_be_read_are_said_not_to_be() -> None:
         (DPAUC(1.0), [("noisy_looks", "each")] * 3),
         (ScoreHistogram("exact-sum", height=2), [("summed_trees", "sum")]),
         (
-            FedAUC(1.0, ranks="mpc"),
+            FedAUC(1.0, trust="mpc"),
             [
                 ("offer_sizes", "each"),
                 ("rank_together", "joint"),

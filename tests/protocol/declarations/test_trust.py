@@ -1,10 +1,10 @@
-"""One vocabulary of trust, which understands the earlier ones."""
+"""One vocabulary of trust."""
 
 from __future__ import annotations
 
 import pytest
 
-from tacit.protocol.declarations.trust import OLDER_WORDS, Trust, trust_words
+from tacit.protocol.declarations.trust import Trust
 
 
 @pytest.mark.parametrize("trust", Trust)
@@ -13,10 +13,8 @@ def test_a_word_means_its_trust(trust: Trust) -> None:
     assert trust.description
 
 
-@pytest.mark.parametrize(("older", "word"), OLDER_WORDS.items())
-def test_older_words_mean_a_word_of_today(older: str, word: str) -> None:
-    assert Trust.of(older).value == word
-    assert older in trust_words()
+def test_parameters_may_follow_a_word() -> None:
+    assert Trust.of("secure-sum(dropouts=0.2)") is Trust.SECURE_SUM
 
 
 def test_unknown_words_are_refused_with_the_known_ones() -> None:

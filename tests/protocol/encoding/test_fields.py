@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
-from tacit.protocol.encoding.fields import HEADER, MAX_BYTES, MessageError, decode, encode
+from tacit.protocol.fields import FIELDS_HEADER, MAX_BYTES, MessageError, decode, encode
 
 FIELDS = st.dictionaries(
     st.text("abcdefgh_", min_size=1, max_size=12),
@@ -35,7 +35,11 @@ def test_arrays_come_back_as_they_were(fields: dict[str, NDArray[Any]]) -> None:
 @settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_refused_with_our_own_error(message: bytes) -> None:
-    for candidate in (message, HEADER.magic + message, HEADER.magic + b"\x01" + message):
+    for candidate in (
+        message,
+        FIELDS_HEADER.magic + message,
+        FIELDS_HEADER.magic + b"\x01" + message,
+    ):
         try:
             decode(candidate)
         except MessageError:
@@ -69,7 +73,13 @@ def test_a_message_cut_short_or_continued_is_refused(
 
 
 def test_an_announced_size_is_checked_before_anything_is_allocated() -> None:
-    huge = HEADER.magic + b"\x01\x01" + b"\x01\x00\x01" + b"a" + (MAX_BYTES).to_bytes(8, "little")
+    huge = (
+        FIELDS_HEADER.magic
+        + b"\x01\x01"
+        + b"\x01\x00\x01"
+        + b"a"
+        + (MAX_BYTES).to_bytes(8, "little")
+    )
     with pytest.raises(MessageError, match="announces"):
         decode(huge)
 
@@ -78,12 +88,12 @@ def test_an_axis_beside_an_empty_one_is_bounded_too() -> None:
     """It has no bytes, but whoever makes room for it would."""
     shape = (2**30).to_bytes(8, "little") + bytes(8)
     with pytest.raises(MessageError, match="announces an axis of 1073741824"):
-        decode(HEADER.magic + b"\x01\x01" + b"\x01\x00\x02" + b"a" + shape)
+        decode(FIELDS_HEADER.magic + b"\x01\x01" + b"\x01\x00\x02" + b"a" + shape)
 
 
 def test_another_version_is_refused_by_name() -> None:
     with pytest.raises(MessageError, match="version must be 1, got 9"):
-        decode(HEADER.magic + b"\x09\x00")
+        decode(FIELDS_HEADER.magic + b"\x09\x00")
 
 
 def test_arrays_of_other_types_are_not_sent() -> None:

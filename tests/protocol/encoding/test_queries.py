@@ -16,18 +16,21 @@ from tacit import DPAUC, FedAUC
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.encoding.fields import MessageError, encode
-from tacit.protocol.encoding.queries import decode_query, encode_query, query_kinds
-from tacit.protocol.encoding.values import (
+from tacit.protocol.fields import MessageError, encode
+from tacit.protocol.values import (
     BLOB,
     MAX_DEPTH,
     MAX_STRUCTURE,
     STRUCTURE,
+    decode_query,
     decode_values,
+    encode_query,
     encode_values,
     named_values,
+    query_kinds,
 )
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.published.fedauc import PublishedFedAUC
+from tacit.protocols.shared.rank_noise import RankNoise
 from tests.federations import binormal_clients
 
 RANK_KINDS = query_kinds(FedAUC(1.0))
@@ -54,7 +57,7 @@ NAMED = st.dictionaries(st.text(max_size=8), VALUES, max_size=4)
 
 def sample_query() -> Query:
     """The second query of FedAUC, whose values are of every kind."""
-    clients, protocol = binormal_clients(20, 30, 3), FedAUC(1.0, allocation="fixed")
+    clients, protocol = binormal_clients(20, 30, 3), PublishedFedAUC(1.0, "staircase", "fixed")
     conversation = protocol.conversation(3)
     first = next(conversation)
     return conversation.send(first.step.answer(clients, first, NoNoise(), ClientState())).part(1, 2)
@@ -77,7 +80,7 @@ def test_numbers_that_are_not_finite_arrays_and_dataclasses_come_back() -> None:
 
 
 def test_an_ask_comes_back_under_the_agreed_settings() -> None:
-    query, agreed = sample_query(), FedAUC(1.0, allocation="fixed")
+    query, agreed = sample_query(), PublishedFedAUC(1.0, "staircase", "fixed")
     back = decode_query(encode_query(query), agreed)
     assert (back.step, back.view, back.broadcast) == (query.step, query.view, dict(query.broadcast))
     assert back.protocol is agreed

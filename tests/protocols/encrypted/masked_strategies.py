@@ -17,13 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from tacit.crypto.masking.field import Elements, MaskedValueError
+from tacit.crypto.masking import Elements, MaskedValueError
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.masked.party import MaskedParty
-from tacit.protocols.encrypted.masked.scheme import FORMS, SEED_BYTES, TAG_BYTES, MaskedScheme
+from tacit.protocols.encrypted.masked.scheme import (
+    FORMS,
+    SEED_BYTES,
+    TAG_BYTES,
+    MaskedScheme,
+    Words,
+    forms,
+    untagged,
+)
+from tacit.protocols.encrypted.masked.sides import MaskedParty
 from tacit.protocols.encrypted.masked.verified import REFUSED, coefficients, later_masks
-from tacit.protocols.encrypted.masked.words import Words, forms, untagged
 from tests.protocols.encrypted.forging import (
     PARTIES,
     RECORDS,

@@ -27,9 +27,9 @@ from tacit.crypto.homomorphic.engine import (
     tenseal_api,
 )
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty
-from tacit.protocols.encrypted.ciphertexts.checks import RUNS, CheatingError
 from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty
+from tacit.protocols.published.fhe.checks import RUNS, CheatingError
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,

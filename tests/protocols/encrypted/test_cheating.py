@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator
 from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.published.fhe.bfv import ExactAggregator
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,

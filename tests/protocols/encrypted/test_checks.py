@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from tacit.crypto.homomorphic.bfv import PLAIN_MODULI
-from tacit.protocols.encrypted.ciphertexts.bfv import NOTHING, ExactParty
-from tacit.protocols.encrypted.ciphertexts.checks import RUNS, CheatingError, Checks, agreed
 from tacit.protocols.encrypted.counts import Counts, cumulative_counts
+from tacit.protocols.published.fhe.bfv import NOTHING, ExactParty
+from tacit.protocols.published.fhe.checks import RUNS, CheatingError, Checks, agreed
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,

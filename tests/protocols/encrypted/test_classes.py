@@ -12,24 +12,29 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import tacit
+from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking import masks
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
-from tacit.protocol.encoding.values import Kind, decode_values, encode_values
 from tacit.protocol.revealed import REVEALED
-from tacit.protocols.encrypted.classes.keys import pieces
+from tacit.protocol.values import Kind, decode_values, encode_values
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
-from tacit.protocols.encrypted.classes.result import ABSENT, ClassesRevealed
-from tacit.protocols.encrypted.classes.steps import open_masked_classes, send_masked_classes
+from tacit.protocols.encrypted.classes.steps import (
+    ABSENT,
+    ClassesRevealed,
+    open_masked_classes,
+    pieces,
+    send_masked_classes,
+)
+from tacit.protocols.encrypted.hidden import PARTIES_ONLY
 from tacit.protocols.encrypted.masked import scheme
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.scheme import SLACK, MaskedScheme
-from tacit.protocols.encrypted.protocol import PARTIES_ONLY, EncryptedAUC
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator
+from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_parts, pin
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.running.simulation import simulate
@@ -117,14 +122,14 @@ def test_the_mean_has_the_mean_of_the_half_ranges() -> None:
 def test_no_two_classes_or_sessions_share_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     """All keys and first words of masks of five sessions of the same parties; a pair's twice."""
     drawn: list[tuple[bytes, bytes]] = []
-    real = masks.mask
+    real = masking.mask
 
     def recorded(key: bytes, count: int, field: Any) -> Any:
         made = real(key, count, field)
         drawn.append((key, made[:2].tobytes()))
         return made
 
-    monkeypatch.setattr(masks, "mask", recorded)
+    monkeypatch.setattr(masking, "mask", recorded)
     identities = [Identity.generate() for _ in range(4)]
     state = ClientState()
     pin(state, identities, Roster(tuple(identity.public for identity in identities)))

@@ -10,12 +10,12 @@ import pytest
 
 import tacit
 from tacit import Clients, EncryptedAUC
-from tacit.crypto.masking.masks import REACH, neighbours
+from tacit.crypto.masking import REACH, neighbours
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocols.encrypted.counts import Counts, cumulative_counts
-from tacit.protocols.encrypted.masked.party import MaskedParty, cells_of
 from tacit.protocols.encrypted.masked.scheme import SEED_BYTES, TAG_BYTES, MaskedScheme
+from tacit.protocols.encrypted.masked.sides import MaskedParty, cells_of
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 

@@ -15,20 +15,20 @@ from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, 
 from tacit.protocols.encrypted import confirming
 from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer, digest, joined
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme, Products
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator
 from tacit.protocols.encrypted.masked.steps import open_masked, party_of, send_masked
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOTE, RefusedAnswer, as_field, as_parts, seat_of
+from tacit.protocols.published.fhe.protocol import FheAUC
 from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
+from tests.protocols.encrypted.variants import CHECKED
 
 PARTIES = 3
 
 
 def checked(reveal: Literal["parties", "aggregator"] = "parties") -> EncryptedAUC:
-    return EncryptedAUC(
-        THRESHOLDS, "malicious", "masked", most_records=RECORDS, scale="even", reveal=reveal
-    )
+    return EncryptedAUC(THRESHOLDS, "malicious", most_records=RECORDS, scale="even", reveal=reveal)
 
 
 class Session:
@@ -176,7 +176,7 @@ def test_two_answers_of_one_session_would_give_pooling_parties_the_totals(
 
     For this reason a semi-honest aggregator answers once, and a malicious one is made to.
     """
-    protocol = EncryptedAUC(THRESHOLDS, adversary, "masked", most_records=RECORDS, scale="even")
+    protocol = EncryptedAUC(THRESHOLDS, adversary, most_records=RECORDS, scale="even")
     scheme = protocol.masked_scheme
     answers = pooled(Session(protocol), scheme)
     found = []
@@ -193,7 +193,7 @@ def test_two_answers_of_one_session_would_give_pooling_parties_the_totals(
 
 def test_in_ciphertexts_all_open_one_answer_too() -> None:
     pytest.importorskip("tenseal")
-    protocol = EncryptedAUC(10, "malicious", most_records=RECORDS, reveal="parties")
+    protocol = FheAUC(10, CHECKED, most_records=RECORDS, reveal="parties")
     data, state = federation(), ClientState()
     conversation = protocol.conversation(data.count)
     query: Any = next(conversation)
@@ -215,5 +215,5 @@ def test_a_semi_honest_session_has_no_round_for_it() -> None:
     data: Clients = federation()
     assert cumulative_counts(data, 5).positives.size == PARTIES
     assert confirm_answer not in EncryptedAUC(10).steps
-    assert confirm_answer in EncryptedAUC(10, "malicious").steps
+    assert confirm_answer in FheAUC(10, CHECKED).steps
     assert confirm_answer in checked().steps

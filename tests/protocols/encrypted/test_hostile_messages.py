@@ -14,24 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit import Clients, EncryptedAUC
+from tacit import Clients
 from tacit.crypto.homomorphic import engine
 from tacit.crypto.homomorphic.ckks import CKKS as PARAMETERS
 from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack
-from tacit.protocols.encrypted.ciphertexts.ckks import (
+from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
+from tacit.protocols.encrypted.classes.steps import pieces
+from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.sessions import as_field, as_parts
+from tacit.protocols.published.fhe.ckks import (
     ApproximateAggregator,
     ApproximateParty,
     ApproximateScheme,
 )
-from tacit.protocols.encrypted.classes.keys import pieces
-from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
-from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.sessions import as_field, as_parts
+from tacit.protocols.published.fhe.protocol import FheAUC
 from tests.classified import CLASSES, class_clients
 
 PARTIES, ROUNDS, OPENING = 3, 4, 3
@@ -184,7 +185,7 @@ def test_many_hostile_messages_by_class(place: Any, how: Any) -> None:
     check_one_change(BY_CLASS, place, how)
 
 
-CKKS = EncryptedAUC(10, scheme="ckks", most_records=1000)
+CKKS = FheAUC(10, "ckks", most_records=1000)
 
 
 @pytest.mark.parametrize("kind", ["flip", "cut", "replay"])

@@ -14,19 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking import masks
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.revealed import revealed_to
 from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.hidden import PARTIES_ONLY, UNPERTURBED_WARNING
 from tacit.protocols.encrypted.masked import verified
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
-from tacit.protocols.encrypted.masked.party import MaskedParty
 from tacit.protocols.encrypted.masked.scheme import (
     PRECISION,
     SLACK,
@@ -35,6 +34,7 @@ from tacit.protocols.encrypted.masked.scheme import (
     Products,
     certain,
 )
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.masked.steps import (
     boxes_of,
     meet,
@@ -42,7 +42,7 @@ from tacit.protocols.encrypted.masked.steps import (
     seal_secret,
     send_masked,
 )
-from tacit.protocols.encrypted.protocol import PARTIES_ONLY, UNPERTURBED_WARNING, EncryptedAUC
+from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
 from tacit.running.simulation import simulate
 
@@ -166,7 +166,7 @@ def test_totals_a_factor_of_two_apart_give_nearly_the_same_answers() -> None:
     The distance of two histograms of 20 bins is off by 0.014 in standard deviation at most; with a
     multiplier within a factor of 4, as in ciphertexts, the advantage is 1/2.
     """
-    from tacit.crypto.masking.field import log_uniform
+    from tacit.crypto.masking import log_uniform
 
     scheme = MaskedScheme(100, 2**20)
     least, most = scheme.least_bits, scheme.least_bits + scheme.octaves
@@ -267,7 +267,7 @@ def test_no_two_sessions_share_a_mask(
 ) -> None:
     """All keys and first words of masks of 30 sessions of the same parties; every pair's twice."""
     drawn: list[tuple[bytes, bytes]] = []
-    real = masks.mask
+    real = masking.mask
 
     def recorded(key: bytes, count: int, field: Any) -> Any:
         made = real(key, count, field)
@@ -277,14 +277,14 @@ def test_no_two_sessions_share_a_mask(
     def recorded_sums(keys: Sequence[bytes], count: int, field: Any) -> Any:
         for key in keys:
             recorded(key, count, field)
-        return masks.summed_masks(keys, count, field)
+        return masking.summed_masks(keys, count, field)
 
-    monkeypatch.setattr(masks, "mask", recorded)
+    monkeypatch.setattr(masking, "mask", recorded)
     monkeypatch.setattr(verified, "summed_masks", recorded_sums)
     identities = [Identity.generate() for _ in range(4)]
     state = ClientState()
     pin(state, identities, Roster(tuple(identity.public for identity in identities)))
-    data, protocol = federation(), EncryptedAUC(10, adversary, "masked", most_records=2000)
+    data, protocol = federation(), EncryptedAUC(10, adversary, most_records=2000)
     for _ in range(30):
         simulate(data, protocol, NoNoise(), state)
     # a session: 6 pairs at both ends, 4 parties' own; once to send and once to open the masks of
@@ -329,7 +329,7 @@ def test_a_state_restored_whole_sends_the_same_bytes(
     the aggregator has P N and the AUC; and two secrets would be sealed with one key and nonce. The
     codes of two messages would betray D, with which a wrong answer passes.
     """
-    protocol = EncryptedAUC(10, adversary, "masked", most_records=2000)
+    protocol = EncryptedAUC(10, adversary, most_records=2000)
     data, state = federation(), ClientState()
     before: dict[Any, Any] = {}
     for query, reply in conversed(data, protocol, state):
@@ -384,7 +384,7 @@ def test_parties_alone_are_told() -> None:
     result = tacit.evaluate(data, protocol, exact=True)
     assert result.auc.value == pytest.approx(revealed.value, abs=1e-6)
     assert result.to_dict()["protocol"]["reveal"] == "parties"
-    assert "reveal" not in open_protocol.settings
+    assert open_protocol.settings["reveal"] == "aggregator"
 
 
 def test_boxes_for_others_and_strangers_are_refused() -> None:

@@ -31,8 +31,8 @@ from tacit.protocols.encrypted.private.steps import (
     noisy_counts,
     noisy_influences,
 )
-from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.encrypted.protocol import Colluding, EncryptedAUC
+from tacit.protocols.shared.influence_sum import units_for
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of, losses, one_client
 from tacit.testing.recording import Recorder
@@ -56,7 +56,7 @@ def test_the_error_is_near_the_floor_at_any_scale(power: float, digits: int, mos
     interval of 95 % misses more than 8.9 % of 300 runs with a probability below 0.2 %.
     """
     data = federation(100_000, 10, power, digits)
-    protocol = EncryptedAUC(epsilon=1.0, colluding=0.0, most_records=100_000)
+    protocol = EncryptedAUC(epsilon=1.0, adversary="semi-honest", most_records=100_000)
     exact = protocol.exact(data)
     made = simulate(data, protocol, SimulatedNoise(1, replicates=300)).server_result
     off = np.abs(made.value - exact)
@@ -99,22 +99,22 @@ def test_a_part_that_is_nobody_is_told_with_one_that_is_somebody(parties: int) -
     data = federation(2000, parties)
 
     def told(colluding: float) -> list[str]:
-        protocol = EncryptedAUC(epsilon=1.0, most_records=2000, colluding=colluding)
+        protocol = EncryptedAUC(epsilon=1.0, adversary=Colluding(colluding), most_records=2000)
         found = simulate(data, protocol, SimulatedNoise(0)).server_result.warnings
-        return [each for each in found if each.startswith("colluding=")]
+        return [each for each in found if "is less than one" in each]
 
     def left(colluding: float) -> Fraction:
         return (parties - 1) * PrivateSums(1.0, 2000, colluding).share(1, parties)
 
     (warning,) = told(0.2)
-    needed = float(warning.split("agree on colluding=")[1].split()[0])
+    needed = float(warning.split("agree on a part of ")[1].split()[0])
     assert left(0.2) < 1 <= left(needed)
     assert told(needed) == told(0.0) == []
 
 
 def test_the_privacy_law_notices_noise_of_one_part_less() -> None:
     """With eight parties' noise where ten are needed, or 30 % less, a neighbour costs too much."""
-    protocol = EncryptedAUC(epsilon=1.0, colluding=0.0, most_records=64)
+    protocol = EncryptedAUC(epsilon=1.0, adversary="semi-honest", most_records=64)
     clients = one_client(0)
     queries = [query for query, _ in conversation_of(clients, protocol, NoNoise())]
     assert [query.step for query in queries] == [noisy_counts, noisy_influences]
@@ -166,7 +166,7 @@ def test_more_noise_than_needed_is_stated() -> None:
     data = federation(20_000, 10)
     errors = {}
     for colluding in (0.0, 0.2):
-        protocol = EncryptedAUC(epsilon=1.0, colluding=colluding, most_records=20_000)
+        protocol = EncryptedAUC(epsilon=1.0, adversary=Colluding(colluding), most_records=20_000)
         made = simulate(data, protocol, SimulatedNoise(3, replicates=400)).server_result
         errors[colluding] = float(np.mean(made.privacy_error**2)), float(np.var(made.value))
     assert errors[0.2][0] / errors[0.0][0] == pytest.approx(1.25, abs=0.1)
@@ -178,12 +178,12 @@ def test_more_noise_than_needed_is_stated() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"scheme": "bfv"}, "scheme must be 'masked' with an epsilon, got 'bfv'"),
-        ({"adversary": "malicious"}, "scheme must be 'masked' with an epsilon, got 'bfv'"),
+        ({"adversary": "malicious"}, "must be colluding or semi-honest with an epsilon, got mal"),
+        ({"half_range": 0.01}, "half_range must be None with an epsilon, got 0.01"),
         ({"reveal": "parties"}, "reveal must be 'aggregator' with an epsilon"),
         ({"thresholds": 100}, "thresholds must be None with an epsilon, got 100"),
         ({"perturbed": False}, "perturbed must be True"),
-        ({"colluding": 1.0}, "colluding must be from 0 to below 1, got 1"),
+        ({"adversary": "colluding(part=1)"}, "colluding must be from 0 to below 1, got 1"),
         ({"epsilon": -1.0}, "epsilon must be"),
     ],
 )

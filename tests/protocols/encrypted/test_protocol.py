@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
@@ -25,24 +26,26 @@ from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.encrypted.ciphertexts.packing import (
+from tacit.protocols.encrypted.counts import Counts, cumulative_counts
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
+from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.published.fhe.packing import (
     MULTIPLIER_RANGE,
     Layout,
     Numbers,
     Scale,
     uniform_below,
 )
-from tacit.protocols.encrypted.ciphertexts.steps import (
+from tacit.protocols.published.fhe.protocol import FheAUC
+from tacit.protocols.published.fhe.steps import (
     introduce,
     open_answer,
     send_counts,
     share_keys,
 )
-from tacit.protocols.encrypted.counts import Counts, cumulative_counts
-from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
 from tacit.running.simulation import simulate
+from tests.protocols.encrypted.variants import CHECKED, VARIANTS
 
 pytest.importorskip("tenseal")
 
@@ -63,38 +66,38 @@ def naive_trapezoid(clients: Clients, thresholds: int, scale: str = PROBABILITY)
     return area / (2 * points[-1][0] * points[-1][1])
 
 
-def run(clients: Clients, protocol: EncryptedAUC, **options: Any) -> float:
+def run(clients: Clients, protocol: EncryptedAUC | FheAUC, **options: Any) -> float:
     return float(simulate(clients, protocol, NoNoise(), **options).server_result.value)
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
 @pytest.mark.parametrize("clients", [2, 7])
 @pytest.mark.parametrize("scale", SCALES)
-def test_exact_without_perturbation(adversary: Any, clients: int, scale: str) -> None:
+def test_exact_without_perturbation(form: str, clients: int, scale: str) -> None:
     data = federation(clients=clients)
-    plain = EncryptedAUC(40, adversary, most_records=5000, perturbed=False, scale=scale)
+    plain = VARIANTS[form](40, most_records=5000, perturbed=False, scale=scale)
     assert run(data, plain) == naive_trapezoid(data, 40, scale)
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_perturbation_is_below_a_millionth_and_there(adversary: Any) -> None:
+@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
+def test_perturbation_is_below_a_millionth_and_there(form: str) -> None:
     data = federation(seed=1)
-    value = run(data, EncryptedAUC(40, adversary, most_records=5000))
+    value = run(data, VARIANTS[form](40, most_records=5000))
     exact = naive_trapezoid(data, 40)
     assert 0 < abs(value - exact) < 1e-6 * exact
 
 
 def test_ckks_to_a_millionth() -> None:
     data = federation()
-    value = run(data, EncryptedAUC(100, scheme="ckks", most_records=5000))
+    value = run(data, FheAUC(100, "ckks", most_records=5000))
     assert abs(value - naive_trapezoid(data, 100)) < 1e-6
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_each_party_on_its_own_gives_the_same(adversary: Any) -> None:
+@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
+def test_each_party_on_its_own_gives_the_same(form: str) -> None:
     """One notebook a party: all that they share travelled encrypted, past the aggregator."""
     data = federation(clients=3)
-    protocol = EncryptedAUC(20, adversary, most_records=5000, perturbed=False)
+    protocol = VARIANTS[form](20, most_records=5000, perturbed=False)
     assert run(data, protocol, chunk=1) == naive_trapezoid(data, 20)
 
 
@@ -113,14 +116,14 @@ def test_any_data(seed: int, thresholds: int, clients: int) -> None:
 @pytest.mark.parametrize(
     ("protocol", "most"),
     [
-        (EncryptedAUC(100, scheme="bfv", most_records=5000), 200_000),
-        (EncryptedAUC(scheme="bfv", most_records=5000), 200_000),
-        (EncryptedAUC(100, "malicious", most_records=5000), 400_000),
+        (FheAUC(100, most_records=5000), 200_000),
+        (FheAUC(most_records=5000), 200_000),
+        (FheAUC(100, CHECKED, most_records=5000), 400_000),
     ],
 )
-def test_bytes_of_a_client(protocol: EncryptedAUC, most: int) -> None:
+def test_bytes_of_a_client(protocol: FheAUC, most: int) -> None:
     made = simulate(federation(), protocol, NoNoise())
-    assert made.rounds == (5 if protocol.adversary == "malicious" else 4)
+    assert made.rounds == (5 if protocol.checked else 4)
     assert np.all(made.bytes_sent[1:] <= most)
     assert made.bytes_sent[0] <= most + 1_200_000
 
@@ -137,7 +140,7 @@ def test_findings_and_costs() -> None:
     assert abs(result.auc.value - result.exact) < result.auc.half_range
     assert result.auc.approximation_error == pytest.approx(result.auc.half_range / math.sqrt(3))
     assert result.to_dict()["auc"]["half_range"] == result.auc.half_range
-    assert result.to_dict()["protocol"]["scheme"] == "masked"
+    assert result.to_dict()["protocol"]["adversary"] == "semi-honest"
     unperturbed = EncryptedAUC(50, most_records=5000, perturbed=False)
     warnings = tacit.evaluate(federation(), unperturbed).warnings
     assert any("not perturbed" in warning for warning in warnings)
@@ -170,13 +173,7 @@ def crowded(kind: str) -> Clients:
 
 
 KINDS = ("crowded", "tied", "at the ends", "apart")
-FORMS: dict[str, dict[str, Any]] = {
-    "masked": {},
-    "bfv": {"scheme": "bfv"},
-    "malicious": {"adversary": "malicious"},
-    "ckks": {"scheme": "ckks"},
-    "even": {"scale": EVEN},
-}
+FORMS = {**VARIANTS, "even": EncryptedAUC}
 
 
 @pytest.mark.parametrize(
@@ -194,21 +191,22 @@ def test_the_interval_holds_the_exact_auc_whatever_the_scores(
 
     Every number of thresholds meets every kind of scores and every form.
     """
-    data, options = crowded(kind), FORMS[form]
-    made = tacit.evaluate(data, EncryptedAUC(thresholds, most_records=2000, **options), exact=True)
+    data, scale = crowded(kind), EVEN if form == "even" else PROBABILITY
+    protocol = FORMS[form](thresholds, most_records=2000, scale=scale)
+    made = tacit.evaluate(data, protocol, exact=True)
     low, high = made.auc.interval()
     assert made.exact is not None
     assert low <= made.exact <= high
-    exact = float(naive_half_range(data, thresholds, options.get("scale", PROBABILITY)))
+    exact = float(naive_half_range(data, thresholds, scale))
     assert made.auc.half_range is not None
-    assert exact <= made.auc.half_range < 1.01 * exact + (1e-5 if "scheme" in options else 3e-6)
+    assert exact <= made.auc.half_range < 1.01 * exact + (1e-5 if form in ("bfv", "ckks") else 3e-6)
 
 
 def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
     """Rare positives: the denominator is near what the scheme can tell from 0."""
     scores, labels = tacit.binormal_scores(12, 5988, 0.9, seed=0)
     data = Clients.split(scores, labels, 3, seed=0)
-    protocol = EncryptedAUC(100, scheme="ckks", most_records=12_000)
+    protocol = FheAUC(100, "ckks", most_records=12_000)
     made = tacit.evaluate(data, protocol, exact=True)
     low, high = made.auc.interval()
     assert made.exact is not None
@@ -216,10 +214,10 @@ def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
     assert abs(made.auc.value - naive_trapezoid(data, 100)) < 1e-5
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_the_half_range_is_exact_without_perturbation(adversary: Any) -> None:
+@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
+def test_the_half_range_is_exact_without_perturbation(form: str) -> None:
     data = crowded("crowded")
-    protocol = EncryptedAUC(40, adversary, most_records=2000, perturbed=False)
+    protocol = VARIANTS[form](40, most_records=2000, perturbed=False)
     computed_run = simulate(data, protocol, NoNoise()).server_result
     assert float(computed_run.half_range) == pytest.approx(
         float(naive_half_range(data, 40)), rel=1e-15
@@ -282,13 +280,13 @@ def test_numbers_that_no_honest_answer_holds_are_refused(changed: Numbers) -> No
         Scale(16).area(changed, perturbed=False)
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_one_class_alone_has_no_auc(adversary: Any) -> None:
+@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
+def test_one_class_alone_has_no_auc(form: str) -> None:
     data = Clients.from_arrays(np.linspace(0, 1, 20), np.ones(20), np.arange(20) % 2)
     with pytest.raises(DataError, match="without both classes"):
-        run(data, EncryptedAUC(10, adversary, most_records=20))
+        run(data, VARIANTS[form](10, most_records=20))
     with pytest.raises(DataError, match="without both classes"):
-        run(data, EncryptedAUC(10, scheme="ckks", most_records=20))
+        run(data, FheAUC(10, "ckks", most_records=20))
 
 
 def test_scores_outside_the_unit_interval_are_refused() -> None:
@@ -299,10 +297,10 @@ def test_scores_outside_the_unit_interval_are_refused() -> None:
 
 def test_overflow_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(ValueError, match=r"most_records must be at most 11863283.*2 P N c"):
-        EncryptedAUC(adversary="malicious", most_records=11_863_284)
-    assert EncryptedAUC(adversary="malicious", most_records=11_863_283)._exact.runs == 2
+        FheAUC(scheme=CHECKED, most_records=11_863_284)
+    assert FheAUC(scheme=CHECKED, most_records=11_863_283)._exact.runs == 2
     with pytest.raises(ValueError, match=r"most_records must be at most \d{15,}, or 2 P N c"):
-        EncryptedAUC(scheme="bfv", most_records=2**60)
+        FheAUC(most_records=2**60)
     with pytest.raises(ValueError, match=r"must be from 2 to 4294967296 with masked values"):
         EncryptedAUC(most_records=2**60)
     with pytest.raises(DataError, match="most_records is 500 for all parties"):
@@ -314,7 +312,7 @@ def test_overflow_is_refused_before_anything_is_sent() -> None:
 def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bool) -> None:
     """Counts of up to 4 * 10^12 records: exact, but for the perturbation, modulo two primes."""
     data = federation(clients=2)
-    protocol = EncryptedAUC(20, scheme="bfv", most_records=4000 * factor, perturbed=perturbed)
+    protocol = FheAUC(20, most_records=4000 * factor, perturbed=perturbed)
     party = protocol.scheme_party(os.urandom(32), bytes(16), 2)
     counts = cumulative_counts(data, protocol.threshold_scores)
     names = ("rising", "falling", "inside", "positives", "negatives")
@@ -331,12 +329,12 @@ def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bo
 def test_more_records_than_agreed_are_noticed_by_the_answer() -> None:
     """No party alone is too large, but all together are four times what was agreed."""
     with pytest.raises(HomomorphicError, match="more than 1001 records"):
-        run(federation(clients=4), EncryptedAUC(10, scheme="bfv", most_records=1001))
+        run(federation(clients=4), FheAUC(10, most_records=1001))
 
 
 def test_bound_far_above_the_records_is_refused() -> None:
     with pytest.raises(DataError, match="agree on a bound nearer"):
-        run(federation(), EncryptedAUC(10, "malicious", most_records=2**20))
+        run(federation(), FheAUC(10, CHECKED, most_records=2**20))
 
 
 def test_bound_far_above_the_records_of_masked_values_is_refused_or_right() -> None:
@@ -354,21 +352,29 @@ def test_bound_far_above_the_records_of_masked_values_is_refused_or_right() -> N
     assert refused > 0
 
 
-def test_settings_outside_their_range() -> None:
+def test_paper_settingsoutside_their_range() -> None:
     for options, sentence in (
         ({"adversary": "rude"}, "adversary must be one of"),
-        ({"scheme": "bgv"}, "scheme must be one of"),
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
-        ({"thresholds": 910, "scheme": "bfv"}, "from 5 to 909 products, got 910"),
-        ({"thresholds": 227, "adversary": "malicious"}, "from 5 to 909 products, got 912"),
-        ({"thresholds": 5000, "scheme": "ckks"}, "at most 4095, got 5000"),
-        ({"scheme": "ckks", "adversary": "malicious"}, "use scheme='bfv'"),
-        ({"most_records": 1, "scheme": "bfv"}, "most_records must be at least 2, got 1"),
+        ({"adversary": "colluding"}, "must be semi-honest or malicious, got colluding"),
         ({"most_records": 1}, "most_records must be from 2 to 4294967296"),
         ({"reveal": "everybody"}, "reveal must be one of"),
     ):
         with pytest.raises(ValueError, match=sentence):
             EncryptedAUC(**options)
+    of_the_paper: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"scheme": "bgv"}, "scheme must be one of"),
+        ({"scheme": "bfv(adversary=rude)"}, "adversary must be semi-honest or malicious"),
+        ({"scheme": "ckks(adversary=malicious)"}, "ckks has no parameter 'adversary'"),
+        ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
+        ({"thresholds": 910}, "from 5 to 909 products, got 910"),
+        ({"thresholds": 227, "scheme": CHECKED}, "from 5 to 909 products, got 912"),
+        ({"thresholds": 5000, "scheme": "ckks"}, "at most 4095, got 5000"),
+        ({"most_records": 1}, "most_records must be at least 2, got 1"),
+    )
+    for paper_settings, sentence in of_the_paper:
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            FheAUC(**paper_settings)
 
 
 def crossing(
@@ -499,7 +505,7 @@ def test_the_server_is_sent_no_secret() -> None:
 
     data, protocol, state = (
         federation(clients=3),
-        EncryptedAUC(10, scheme="bfv", most_records=5000),
+        FheAUC(10, most_records=5000),
         ClientState(),
     )
     conversation = protocol.conversation(3)
@@ -521,7 +527,7 @@ def test_the_server_is_sent_no_secret() -> None:
 
 
 def test_steps_out_of_turn() -> None:
-    protocol = EncryptedAUC(10, scheme="bfv", most_records=5000)
+    protocol = FheAUC(10, most_records=5000)
     data, state = federation(clients=2), ClientState()
     boxes = {"box": as_field([b"", b""])}
     with pytest.raises(HomomorphicError, match="in no session"):
@@ -541,11 +547,11 @@ def test_counts_of_one_client() -> None:
     assert counts.of(1).positives.tolist() == [0]
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_an_auc_is_told_to_seven_places(adversary: Any) -> None:
+@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
+def test_an_auc_is_told_to_seven_places(form: str) -> None:
     """With all its digits the aggregator, which knows how it answered, finds the class totals."""
     data = federation(clients=3)
-    estimate = run(data, EncryptedAUC(20, adversary, most_records=5000))
+    estimate = run(data, VARIANTS[form](20, most_records=5000))
     assert estimate == round(estimate, 7)
     assert estimate == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
 
@@ -553,7 +559,7 @@ def test_an_auc_is_told_to_seven_places(adversary: Any) -> None:
 def test_nothing_opens_after_an_answer_that_was_refused() -> None:
     """A session has one attempt: after a forgery the honest answer is not looked at."""
     data, state = federation(clients=3), ClientState()
-    conversation = EncryptedAUC(20, "malicious", most_records=5000).conversation(3)
+    conversation = FheAUC(20, CHECKED, most_records=5000).conversation(3)
     query = next(conversation)
     while query.step is not open_answer:
         query = conversation.send(query.step.answer(data, query, NoNoise(), state))
@@ -569,7 +575,7 @@ def test_nothing_opens_after_an_answer_that_was_refused() -> None:
 def test_the_secret_is_sealed_once() -> None:
     data, protocol, state = (
         federation(clients=2),
-        EncryptedAUC(20, scheme="bfv", most_records=5000),
+        FheAUC(20, most_records=5000),
         ClientState(),
     )
     said = introduce.answer(data, Query(introduce, protocol), NoNoise(), state)
@@ -584,35 +590,32 @@ def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
     data = federation(clients=3)
     inner = np.quantile(data.scores, np.linspace(0, 1, 20)[1:-1])
     edges = (0.0, *inner.tolist(), 1.0)
-    agreed = EncryptedAUC(20, most_records=5000, perturbed=False, edges=edges)
+    agreed = EncryptedAUC(edges, most_records=5000, perturbed=False)
     even = EncryptedAUC(20, most_records=5000, perturbed=False, scale=EVEN)
     exact = tacit.evaluate(data, tacit.ExactAUC()).auc.value
     assert abs(run(data, agreed) - exact) < abs(run(data, even) - exact)
-    assert agreed.settings["edges"] == list(edges)
+    assert agreed.settings["thresholds"] == list(edges)
     for wrong, message in [
-        ((0.0, 1.0), "as many as thresholds, 20, got 2"),
+        ((0.0, 1.0), "thresholds must be at least 5, got 2"),
         ((*edges[:-1], 0.99), "ascend from 0 to 1"),
         ((0.0, *edges[::-1][1:-1], 1.0), "ascend from 0 to 1"),
     ]:
         with pytest.raises(ValueError, match=message):
-            EncryptedAUC(20, most_records=5000, edges=wrong)
+            EncryptedAUC(wrong, most_records=5000)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"scheme": "bfv"}, {"scheme": "ckks"}], ids=["masked", "bfv", "ckks"]
-)
+@pytest.mark.parametrize("form", ["masked", "bfv", "ckks"])
 @pytest.mark.parametrize("edges", [None, (-0.5, -0.25, 0.0, 0.25, 0.5, 0.75)], ids=["scale", "own"])
 @pytest.mark.parametrize("scale", ["log-odds", "real"])
 def test_scores_beyond_the_end_thresholds_stay_in_the_certain_range(
-    scale: str, edges: tuple[float, ...] | None, options: dict[str, Any]
+    scale: str, edges: tuple[float, ...] | None, form: str
 ) -> None:
     """Nearly all are beyond them, and in the wrong order: taken as ties, they would count half."""
     rng = np.random.default_rng(0)
     ends = np.concatenate([rng.normal(1e300, 1e290, 100), rng.normal(-50, 1, 100), [0.0, 0.3]])
     labels = (ends < np.median(ends)).astype(np.int8)
     data = Clients.split(ends, labels, 3, seed=0)
-    count = 6 if edges is not None else 20
-    protocol = EncryptedAUC(count, most_records=400, edges=edges, scale=scale, **options)
+    protocol = VARIANTS[form](edges or 20, most_records=400, scale=scale)
     made = tacit.evaluate(data, protocol, exact=True)
     low, high = made.auc.interval()
     assert made.exact is not None
@@ -636,42 +639,42 @@ def test_a_range_hardly_widens_when_log_odds_move() -> None:
 
 def test_edges_are_in_the_unit_of_the_scores() -> None:
     inner = (-2.0, -1.0, 0.0, 1.0, 2.0)
-    made = EncryptedAUC(5, most_records=100, edges=inner, scale="log-odds")
+    made = EncryptedAUC(inner, most_records=100, scale="log-odds")
     assert made.threshold_scores.tolist() == [-math.inf, -1.0, 0.0, 1.0, math.inf]
     for edges, message in [
         ((-math.inf, -1.0, 0.0, 1.0, 2.0), "must be finite and ascend, got -inf to 2.0"),
         ((-2.0, 0.0, -1.0, 1.0, 2.0), "must be finite and ascend"),
     ]:
         with pytest.raises(ValueError, match=message):
-            EncryptedAUC(5, most_records=100, edges=edges, scale="log-odds")
+            EncryptedAUC(edges, most_records=100, scale="log-odds")
     with pytest.raises(ValueError, match=r"from 0 to 1, got -2\.0 to 2\.0"):
-        EncryptedAUC(5, most_records=100, edges=inner)
+        EncryptedAUC(inner, most_records=100)
 
 
-def test_terms_without_the_setting_are_those_of_even_thresholds() -> None:
-    """Parties of an earlier version agree with those that name even thresholds, and no others."""
-    even = json.loads(EncryptedAUC(most_records=100, scheme="bfv", scale=EVEN).terms)
-    assert "scale" not in even
-    assert even["thresholds"] == 100
-    today = json.loads(EncryptedAUC(most_records=100, scheme="bfv").terms)
-    assert today == {**even, "scale": PROBABILITY, "thresholds": 909}
+@pytest.mark.parametrize("form", VARIANTS)
+def test_terms_name_the_protocol_and_all_that_is_agreed(form: str) -> None:
+    """Parties with other settings, or of another protocol, are in no session together."""
+    protocol = VARIANTS[form](most_records=100)
+    terms = json.loads(protocol.terms)
+    assert terms == {"name": protocol.name, **protocol.settings}
+    assert len({VARIANTS[each](20, most_records=100).terms for each in VARIANTS}) == len(VARIANTS)
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("form", "scale", "expected"),
     [
-        ({}, 1000),
-        ({"scheme": "bfv"}, 909),
-        ({"scheme": "bfv", "scale": "log-odds"}, 909),
-        ({"adversary": "malicious"}, 226),
-        ({"scale": EVEN}, 100),
-        ({"scale": EVEN, "adversary": "malicious"}, 100),
-        ({"scheme": "ckks"}, 100),
-        ({"edges": (0.0, 0.1, 0.2, 0.3, 0.6, 1.0)}, 6),
+        ("masked", PROBABILITY, 1000),
+        ("masked, malicious", PROBABILITY, 1000),
+        ("bfv", PROBABILITY, 909),
+        ("bfv", "log-odds", 909),
+        ("malicious", PROBABILITY, 226),
+        ("masked", EVEN, 100),
+        ("malicious", EVEN, 100),
+        ("ckks", PROBABILITY, 100),
     ],
 )
-def test_as_many_thresholds_as_cost_no_bytes(options: dict[str, Any], expected: int) -> None:
-    assert EncryptedAUC(most_records=100, **options).thresholds == expected
+def test_as_many_thresholds_as_cost_no_bytes(form: str, scale: str, expected: int) -> None:
+    assert VARIANTS[form](most_records=100, scale=scale).thresholds == expected
 
 
 def test_the_default_range_is_no_wider_than_that_of_the_papers_thresholds() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.crypto.masking.field import MaskedValueError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
@@ -24,13 +24,13 @@ from tacit.protocol.conversation import (
     Reply,
     stack,
 )
-from tacit.protocol.encoding.values import decode_values
-from tacit.protocols.encrypted.ciphertexts.packing import Scale
-from tacit.protocols.encrypted.masked import aggregator
+from tacit.protocol.values import decode_values
+from tacit.protocols.encrypted.masked import sides as sides_module
 from tacit.protocols.encrypted.masked.steps import open_masked
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
-from tacit.running.session.coordinating.coordinator import Coordinator
+from tacit.protocols.published.fhe.packing import Scale
+from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, verified
 from tacit.running.session.party import service
 from tacit.running.session.party.answers import REFUSED
@@ -41,15 +41,13 @@ from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, t
 from tests.running.deployment.federation_files import federation as federation_on_disk
 
 REVEAL: Literal["parties", "aggregator"] = "parties"
-CHECKED = EncryptedAUC(
-    THRESHOLDS, "malicious", "masked", most_records=RECORDS, scale="even", reveal=REVEAL
-)
+CHECKED = EncryptedAUC(THRESHOLDS, "malicious", most_records=RECORDS, scale="even", reveal=REVEAL)
 RUNS = 20
 
 
 def is_accepted(multiplier: int, state: ClientState, monkeypatch: pytest.MonkeyPatch) -> bool:
     """A run in which all is computed as agreed, but for how the multiplier is chosen."""
-    monkeypatch.setattr(aggregator, "log_uniform", lambda *bits: multiplier)
+    monkeypatch.setattr(sides_module, "log_uniform", lambda *bits: multiplier)
     try:
         simulate(federation(), CHECKED, NoNoise(), state)
     except (MaskedValueError, DataError):
@@ -78,11 +76,11 @@ def test_after_a_refusal_no_session_is_begun(monkeypatch: pytest.MonkeyPatch) ->
         is_accepted(2**13, state, monkeypatch)
 
 
-SETTINGS = (
-    'name = "encrypted-auc"\nmost_records = 200\nthresholds = 6\nscale = "even"\n'
-    'adversary = "malicious"\nreveal = "parties"\nscheme = '
-)
-SCHEMES = ["masked", "bfv"]
+SETTINGS = 'most_records = 200\nthresholds = 6\nscale = "even"\nreveal = "parties"\n'
+FORMS = {
+    "masked": 'name = "encrypted-auc"\nadversary = "malicious"\n',
+    "bfv": 'name = "published-fhe"\nscheme = "bfv(adversary=malicious)"\n',
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class Liar:
         """Among parties that agreed to a checked evaluation."""
         if scheme == "bfv":
             pytest.importorskip("tenseal")
-        settings = f'{SETTINGS}"{scheme}"'
+        settings = FORMS[scheme] + SETTINGS
         identity = federation_on_disk(home, settings, parties, "epsilon = inf")
         liar = cls(home, identity, parties)
         for index in range(parties):
@@ -172,7 +170,7 @@ def test_of_masked_sessions_side_by_side_one_is_refused(
     sessions = []
     for bound in np.geomspace(2 * product, product / 2, 27):  # 2 c Y <= most: Y <= bound
         multiplier = int(most / (2 * bound))
-        monkeypatch.setattr(aggregator, "log_uniform", lambda *_, chosen=multiplier: chosen)
+        monkeypatch.setattr(sides_module, "log_uniform", lambda *_, chosen=multiplier: chosen)
         sessions.append(liar.confirmed())
     said = [
         liar.asked(index, answers[index])
@@ -198,7 +196,7 @@ def test_of_ciphertexts_side_by_side_one_is_refused(
     assert liar.confirmed() == {}
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", FORMS)
 def test_a_session_whose_answer_has_not_come_is_the_only_one_until_it_comes(
     tmp_path: Path, scheme: str
 ) -> None:
@@ -251,7 +249,7 @@ def test_one_party_that_keeps_its_notes_suffices(
     for index in range(3):
         liar.desk(index).answer(liar.begun()[1][index])
         shutil.copytree(liar.folder(index), tmp_path / "copies" / str(index))
-    monkeypatch.setattr(aggregator, "log_uniform", lambda *_: 2**60)
+    monkeypatch.setattr(sides_module, "log_uniform", lambda *_: 2**60)
     answers = liar.confirmed()
     assert liar.asked(0, answers[0]) == REFUSED
 
@@ -272,7 +270,7 @@ def test_parties_that_are_stopped_over_a_confirmation_remember_it(
 ) -> None:
     """All of them, in each session, between the files that they write; then asked again."""
     liar, written = Liar.among(tmp_path, "masked"), list[Path]()
-    monkeypatch.setattr(aggregator, "log_uniform", lambda *_: 2**60)
+    monkeypatch.setattr(sides_module, "log_uniform", lambda *_: 2**60)
     sessions = [liar.begun() for _ in range(3)]
     asked = [liar.ahead(*session, rounds=3) for session in sessions]
 
@@ -305,7 +303,7 @@ def test_other_settings_are_another_refusal(
     plan = tmp_path / "plan.toml"
     assert liar.confirmed()
     plan.write_text(plan.read_text().replace("most_records = 200", "most_records = 201"))
-    monkeypatch.setattr(aggregator, "log_uniform", lambda *_: 2**60)
+    monkeypatch.setattr(sides_module, "log_uniform", lambda *_: 2**60)
     assert liar.opened(liar.confirmed()) == [REFUSED] * 3
     assert liar.opened(liar.begun()[1]) == [REFUSED_BEFORE] * 3
     plan.write_text(plan.read_text().replace("most_records = 201", "most_records = 200"))
@@ -376,7 +374,7 @@ def test_in_any_order_of_messages_one_session_is_refused(monkeypatch: pytest.Mon
                 sides.append(Side(len(sides), data.count, int(rng.choice([2**13, 2**60]))))
             side = sides[int(rng.integers(len(sides)))]
             monkeypatch.setattr(
-                aggregator, "log_uniform", lambda *_, chosen=side.multiplier: chosen
+                sides_module, "log_uniform", lambda *_, chosen=side.multiplier: chosen
             )
             side.ask(int(rng.integers(data.count)), members)
         told = [set(side.said.values()) for side in sides]

@@ -1,4 +1,4 @@
-"""The number of thresholds by the wanted interval, and even ones by either spelling."""
+"""The number of thresholds by the wanted interval."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.registry import protocol_of
-from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.thresholds import thresholds_for, wide_range_warning
+from tacit.protocols.encrypted.protocol import EncryptedAUC, thresholds_for
 from tacit.running.simulation import simulate
 
 
@@ -48,28 +47,23 @@ def test_thresholds_follow_from_public_numbers() -> None:
     assert thresholds_for(5e-5, "even") == 10_000
     assert EncryptedAUC(half_range=5e-4).threshold_count == 5000
     assert EncryptedAUC().threshold_count == 1000
-    assert "about 300 thresholds" in wide_range_warning(0.03, 0.01, 100)
+    assert "about 300 thresholds" in EncryptedAUC(100).result_of(0.75, 0.03).warnings[0]
     for wrong in (0.0, 1.0, float("nan")):
         with pytest.raises(ValueError, match=r"half_range must be from 1e-05 to 0.1, got"):
             EncryptedAUC(half_range=wrong)
-    with pytest.raises(ValueError, match="takes 250 thresholds, got thresholds=100"):
-        EncryptedAUC(100, half_range=0.01)
-    with pytest.raises(ValueError, match="from 5 to 909 products"):
-        EncryptedAUC(scheme="bfv", half_range=0.001)
 
 
-@pytest.mark.parametrize("given", [{"edges": "even"}, {"scale": "even"}, {"half_range": 0.01}])
+def test_a_range_is_wanted_of_chosen_thresholds_too() -> None:
+    protocol = EncryptedAUC(100, half_range=0.02)
+    assert protocol.threshold_count == 100
+    assert protocol.result_of(0.75, 0.019).warnings == ()
+    assert "wider than 0.02" in protocol.result_of(0.75, 0.021).warnings[0]
+
+
+@pytest.mark.parametrize(
+    "given", [{"thresholds": (0.0, 0.1, 0.2, 0.5, 1.0)}, {"scale": "even"}, {"half_range": 0.01}]
+)
 def test_settings_of_a_result_give_the_same_protocol(given: dict[str, Any]) -> None:
     made = protocol_of("encrypted-auc", dict(given))
     settings = {**made.settings, "scale": made.scale}  # type: ignore[attr-defined]
     assert protocol_of("encrypted-auc", settings) == made
-
-
-def test_even_edges_are_the_even_scale() -> None:
-    made = EncryptedAUC(100, edges="even")
-    assert made == EncryptedAUC(100, scale="even")
-    assert made.settings == EncryptedAUC(100, scale="even").settings
-    with pytest.raises(ValueError, match="edges 'even' are of probabilities, got scale='real'"):
-        EncryptedAUC(100, edges="even", scale="real")
-    with pytest.raises(ValueError, match=r"edges must be one of \('even',\), the thresholds them"):
-        EncryptedAUC(100, edges="odd")  # type: ignore[arg-type]

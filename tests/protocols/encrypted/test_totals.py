@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.arrays import Floats
-from tacit.crypto.masking.field import log_uniform
+from tacit.crypto.masking import log_uniform
 from tacit.protocols.encrypted.masked import scheme as settings
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme, Products
 

@@ -11,18 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.crypto.masking.field import Field, MaskedValueError
-from tacit.crypto.masking.masks import total_mask
+from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.masked import party
-from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
-from tacit.protocols.encrypted.masked.party import MaskedParty
-from tacit.protocols.encrypted.masked.scheme import FORMS, PRECISION, MaskedScheme, Products
+from tacit.protocols.encrypted.masked import sides
+from tacit.protocols.encrypted.masked.scheme import (
+    FORMS,
+    PRECISION,
+    MaskedScheme,
+    Products,
+    Words,
+    forms,
+)
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.masked.steps import BOX_BYTES
 from tacit.protocols.encrypted.masked.verified import VerifierKeys, check, coefficients
-from tacit.protocols.encrypted.masked.words import Words, forms
 from tacit.protocols.encrypted.protocol import EXPERIMENTAL_WARNING, EncryptedAUC
 from tacit.running.simulation import simulate
 from tests.protocols.encrypted.forging import PARTIES, exact_area, federation, true_numbers
@@ -78,7 +82,7 @@ def test_without_the_proof_wrong_answers_are_believed(
 
     Most other strategies leave masks that do not cancel, and so no plausible numbers.
     """
-    monkeypatch.setattr(party, "check", lambda *arguments: None)
+    monkeypatch.setattr(sides, "check", lambda *arguments: None)
     believed = Counter(outcome(sessions[0], strategy) for strategy in STRATEGIES.values())
     assert believed[FORGED] >= 8
 
@@ -167,7 +171,7 @@ def test_the_whole_conversation_on_masked_values() -> None:
     """At most 7 kB at 100 thresholds, 12 kB of the first of 100 parties; marked experimental."""
     scores, labels = tacit.binormal_scores(50_000, 150_000, 0.8, seed=0)
     data = tacit.Clients.split(scores, labels, 4, seed=0)
-    protocol = EncryptedAUC(100, "malicious", "masked", scale="even")
+    protocol = EncryptedAUC(100, "malicious", scale="even")
     made = simulate(data, protocol, NoNoise())
     assert float(np.median(made.bytes_sent)) <= 7000
     assert int(made.bytes_sent.max()) + (100 - data.count) * BOX_BYTES <= 12_000
@@ -176,11 +180,8 @@ def test_the_whole_conversation_on_masked_values() -> None:
     assert float(made.server_result.value) == pytest.approx(exact, abs=2e-6)
 
 
-def test_defaults_and_refusals_of_the_malicious_form() -> None:
-    assert EncryptedAUC(adversary="malicious").scheme == "bfv"
-    with pytest.raises(ValueError, match="use scheme='bfv'"):
-        EncryptedAUC(adversary="malicious", scheme="ckks")
-    protocol = EncryptedAUC(10, "malicious", "masked", most_records=2**20)
+def test_refusals_of_the_malicious_form() -> None:
+    protocol = EncryptedAUC(10, "malicious", most_records=2**20)
     with pytest.raises(DataError, match=r"without both classes|agree on a bound nearer"):
         simulate(federation(), replace(protocol, most_records=2**22), NoNoise())
     smallest = MaskedScheme(10, 2**20, checked=True)

@@ -26,7 +26,7 @@ from tacit.protocols.fedauc.allocation import (
     prior_from,
     vague_prior,
 )
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.running.evaluating import exact_auc
 from tests.federations import binormal_clients
 

@@ -14,18 +14,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import tacit
-from tacit import Clients, FedAUC
+from tacit import Clients, FedAUC, PublishedFedAUC
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.mechanisms.interface import Distribution, Shape
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.comparing.protocol import noisy_difference_sums
-from tacit.protocols.fedauc.hidden_ranks.mpc import noisy_hidden_rank_sums, rank_together
-from tacit.protocols.fedauc.requests import MAX_RECORDS
-from tacit.protocols.fedauc.steps import noisy_rank_sums
-from tacit.protocols.fedauc.sums import check_sums, largest_distance
-from tacit.protocols.shared.sums.rank_noise import (
+from tacit.protocols.fedauc.hidden_ranks import noisy_hidden_rank_sums, rank_together
+from tacit.protocols.fedauc.steps import MAX_RECORDS, check_sums, largest_distance, noisy_rank_sums
+from tacit.protocols.shared.rank_noise import (
     PURE_MECHANISMS,
     ROUNDED_SUMS,
     WHOLE_SUMS,
@@ -36,8 +34,9 @@ MECHANISMS = (*PURE_MECHANISMS, "gaussian")
 HIGHEST = 2 * MAX_RECORDS
 
 
-def protocol(mechanism: str) -> FedAUC:
-    return FedAUC(1.0, mechanism, "fixed", delta=1e-6 if mechanism == "gaussian" else 0.0)
+def protocol(mechanism: str) -> PublishedFedAUC:
+    written = "gaussian(delta=1e-6)" if mechanism == "gaussian" else mechanism
+    return PublishedFedAUC(1.0, written, "fixed")
 
 
 def crafted(mechanism: str, ranks: Ragged[np.int64], pivot: int = 0) -> Query:
@@ -46,7 +45,7 @@ def crafted(mechanism: str, ranks: Ragged[np.int64], pivot: int = 0) -> Query:
     return Query(
         noisy_rank_sums,
         own,
-        broadcast={"noise": RankNoise(mechanism, own.epsilon, own.delta), "sensitivity": 0},
+        broadcast={"noise": own.rank_noise, "sensitivity": 0},
         per_client={
             "ranks": ranks,
             "pivot": np.full(clients, pivot, dtype=np.int64),
@@ -134,10 +133,8 @@ def test_sums_without_flips_are_refused_where_labels_are_to_be_flipped() -> None
     """No noise of a sum was agreed: a continuous one would round sums of this size."""
     clients = one_client(8, 4)
     query = crafted("staircase", clients.ragged(np.arange(8)))
-    own = FedAUC(1.0, "randomised-response")
-    asked = replace(
-        query, protocol=own, broadcast={**query.broadcast, "noise": RankNoise(own.mechanism, 1.0)}
-    )
+    own = FedAUC(1.0, trust="local")
+    asked = replace(query, protocol=own, broadcast={**query.broadcast, "noise": own.rank_noise})
     for answered in (
         lambda: asked.step.cost(clients, asked, ClientState()),
         lambda: asked.step.answer(clients, asked, NoNoise(), ClientState()),
@@ -175,18 +172,18 @@ def test_continuous_noise_is_added_to_the_exact_sum(value: int, scale: int) -> N
     assert Fraction(float(released[0])) == Fraction(float(Fraction(value) + Fraction(drawn[0])))
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "staircase"])
+@pytest.mark.parametrize("records", [2**13, 2**22])
 def test_hidden_ranks_refuse_an_announced_number_whose_sums_would_not_be_exact(
-    mechanism: str,
+    records: int,
 ) -> None:
     """The middle rank follows from what the server announces."""
-    clients = one_client(2**13, 2**11)
-    hidden = FedAUC(1.0, mechanism, ranks="mpc")
+    clients = one_client(records, 2**11)
+    hidden = FedAUC(1.0, trust="mpc")
     state = ClientState()
     rank_together.answer(clients, Query(rank_together, hidden, view=View.MPC), NoNoise(), state)
-    shared = {"noise": RankNoise(mechanism, 1.0), "records": HIGHEST, "share": 0.5}
+    shared = {"noise": hidden.rank_noise, "records": HIGHEST, "share": 0.5}
     query = Query(noisy_hidden_rank_sums, hidden, shared)
-    if mechanism == "laplace":
+    if records == 2**22:
         with pytest.raises(ValueError, match="the sum would not be exact"):
             query.step.answer(clients, query, NoNoise(), state)
         return
@@ -195,15 +192,14 @@ def test_hidden_ranks_refuse_an_announced_number_whose_sums_would_not_be_exact(
     assert int(residuals[0]) == int(ranks.sum()) - 2**11 * (HIGHEST - 1)
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "staircase"])
-def test_comparisons_refuse_ranks_whose_sums_would_not_be_exact(mechanism: str) -> None:
+def test_comparisons_refuse_ranks_whose_sums_would_not_be_exact() -> None:
     """Levels are sums of two ranks, measured from a pivot of up to twice as much."""
-    records = 2**21 if mechanism == "staircase" else 2**13
+    records = 2**21
     scores = np.linspace(0.0, 1.0, records)
     clients = Clients.from_arrays(
         scores, np.ones(records, dtype=np.int8), np.zeros(records, np.int64), second=scores
     )
-    made = tacit.ComparedAUC(1.0, mechanism)
+    made = tacit.ComparedAUC(1.0)
     zero = clients.ragged(np.zeros(records, dtype=np.int64))
     each: dict[str, Any] = {
         "first": zero,

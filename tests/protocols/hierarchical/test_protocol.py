@@ -17,13 +17,19 @@ from tacit import Clients, ClientState, DataError, binormal_scores, evaluate
 from tacit.data.batches.ragged import Ragged
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES
 from tacit.privacy.local.response import flip_probability
-from tacit.privacy.mechanisms.choices import Bits, UniformIntegers
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, UniformIntegers
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query
-from tacit.protocols.hierarchical.level_counts import LevelCounts
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC, hadamard_reports, table_of
+from tacit.protocol.settings.choices import Choice
+from tacit.protocols.hierarchical.estimate import LevelCounts, table_of
+from tacit.protocols.hierarchical.protocol import (
+    EveryLevel,
+    HierarchicalAUC,
+    OneLevel,
+    hadamard_reports,
+)
+from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -116,7 +122,7 @@ def test_answers_on_every_level_cost_no_more_than_epsilon_and_delta() -> None:
     Where the drawn rows tell two cells apart on every level it is delta itself; on average over the
     rows it is less.
     """
-    protocol, height = HierarchicalAUC(1.0, delta=0.05), 3
+    protocol, height = HierarchicalAUC(1.0, levels=EveryLevel(0.05)), 3
     cells = [outcomes(protocol, height, score_at(protocol, (k + 0.5) / 8)) for k in range(8)]
     worst = 0.0
     for first_cell, second_cell in itertools.permutations(cells, 2):
@@ -130,10 +136,10 @@ def test_answers_on_every_level_cost_no_more_than_epsilon_and_delta() -> None:
     assert worst == pytest.approx(0.05, rel=1e-6)
 
 
-@pytest.mark.parametrize("delta", [0.0, 0.05])
-def test_counts_are_unbiased(delta: float) -> None:
+@pytest.mark.parametrize("asked", [OneLevel(), EveryLevel(0.05)])
+def test_counts_are_unbiased(asked: Choice) -> None:
     """The expected counts of one record, over every draw and flip, are 1 in its own nodes."""
-    protocol, height = HierarchicalAUC(0.8, delta=delta), 3
+    protocol, height = HierarchicalAUC(0.8, levels=str(asked)), 3
     noise = protocol.report_noise(height)
     for cell in range(8):
         levels = [np.zeros(2**level) for level in range(height + 1)]
@@ -175,7 +181,7 @@ def test_the_order_of_reports_tells_nothing_of_the_order_of_records() -> None:
     plain = binormal_clients(40, 60, 4)
     places = np.lexsort((plain.scores, plain.client_of_record))
     ordered = Clients(plain.scores[places], plain.labels[places], plain.offsets)
-    protocol = HierarchicalAUC(1.0, delta=0.01)
+    protocol = HierarchicalAUC(1.0, levels=EveryLevel(0.01))
     plain_reports, ordered_reports = (
         reports_of(c, protocol, 4, NoNoise()) for c in (plain, ordered)
     )
@@ -198,13 +204,16 @@ def test_levels_and_rows_are_drawn_evenly() -> None:
     assert chisquare(rows[1:]).pvalue > 1e-6
 
 
+Kind = type[HierarchicalAUC]
+both_kinds = pytest.mark.parametrize("kind", [HierarchicalAUC, PublishedHierarchicalAUC])
+
 SETTINGS = {
     "consistent": HierarchicalAUC(2.0, 5),
     "consistent, large epsilon": HierarchicalAUC(6.0, 4),
-    "traversal": HierarchicalAUC(2.0, 5, estimator="traversal"),
-    "traversal, large epsilon": HierarchicalAUC(6.0, 4, estimator="traversal"),
-    "every level": HierarchicalAUC(8.0, 4, delta=1e-3),
-    "every level, traversal": HierarchicalAUC(8.0, 4, delta=1e-3, estimator="traversal"),
+    "traversal": PublishedHierarchicalAUC(2.0, 5, scale=PROBABILITY),
+    "traversal, large epsilon": PublishedHierarchicalAUC(6.0, 4, scale=PROBABILITY),
+    "every level": HierarchicalAUC(8.0, 4, EveryLevel(1e-3)),
+    "every level, traversal": PublishedHierarchicalAUC(8.0, 4, EveryLevel(1e-3), PROBABILITY),
 }
 REPEATS = 1000
 
@@ -241,11 +250,11 @@ class WronglyFlipped(SimulatedNoise):
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.3])
-@pytest.mark.parametrize("estimator", ["consistent", "traversal"])
-def test_flips_30_percent_off_are_noticed(estimator: Any, factor: float) -> None:
+@both_kinds
+def test_flips_30_percent_off_are_noticed(kind: Kind, factor: float) -> None:
     clients = binormal_clients(8000, 12000, 20000, seed=5)
     noise = WronglyFlipped(factor, 11, 200)
-    protocol = HierarchicalAUC(1.0, 5, estimator=estimator)
+    protocol = kind(1.0, 5)
     server_result = simulate(clients, protocol, noise).server_result
     _, covered = spread_and_coverage(clients, server_result)
     assert not 0.92 <= covered <= 0.98
@@ -282,9 +291,9 @@ def test_clients_may_hold_any_number_of_records() -> None:
 def test_delta_pays_for_large_epsilon_only() -> None:
     clients = binormal_clients(1600, 2400, 4000, seed=5)
     errors = {
-        (epsilon, delta): evaluate(clients, HierarchicalAUC(epsilon, 6, delta), seed=0)
+        (epsilon, delta): evaluate(clients, HierarchicalAUC(epsilon, 6, levels), seed=0)
         for epsilon in (1.0, 12.0)
-        for delta in (0.0, 1e-6)
+        for delta, levels in ((0.0, OneLevel()), (1e-6, EveryLevel(1e-6)))
     }
     small, large = ([errors[e, d].auc.privacy_error for d in (0.0, 1e-6)] for e in (1.0, 12.0))
     assert small[0] < small[1]
@@ -296,7 +305,7 @@ def test_delta_pays_for_large_epsilon_only() -> None:
 def test_exact_noise_from_the_system_runs_it() -> None:
     """Of 5,800 records the error is below 0.02; six of these is the bound, false alarm 2e-9."""
     clients = binormal_clients(2320, 3480, 5800, seed=5)
-    for protocol in (HierarchicalAUC(6.0, 5), HierarchicalAUC(12.0, 5, 1e-3)):
+    for protocol in (HierarchicalAUC(6.0, 5), HierarchicalAUC(12.0, 5, EveryLevel(1e-3))):
         result = evaluate(clients, protocol, noise=SystemNoise())
         assert result.noise == "system"
         assert abs(result.auc.value - exact_auc(clients)) < 6 * result.auc.standard_error
@@ -305,32 +314,32 @@ def test_exact_noise_from_the_system_runs_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimator", "height"), [("consistent", 1), ("consistent", 3), ("traversal", 1)]
+    ("kind", "height"), [(HierarchicalAUC, 1), (HierarchicalAUC, 3), (PublishedHierarchicalAUC, 1)]
 )
-def test_without_noise_every_record_reports_on_the_first_level(estimator: Any, height: int) -> None:
+def test_without_noise_every_record_reports_on_the_first_level(kind: Kind, height: int) -> None:
     """At an epsilon that leaves nothing to undo: the exact area of the two halves of [0, 1]."""
     scores = np.repeat([0.1, 0.2, 0.3, 0.9, 0.4, 0.6, 0.7, 0.8], 100)
     clients = Clients.from_arrays(scores, np.repeat([0, 1], 400))
-    protocol = HierarchicalAUC(40.0, height, estimator=estimator)
+    protocol = kind(40.0, height)
     server_result = simulate(clients, protocol, NoNoise()).server_result
     assert float(server_result.value) == pytest.approx(0.75)
 
 
 def test_few_records_give_no_number() -> None:
     clients = binormal_clients(4, 5, 9)
-    for protocol in (HierarchicalAUC(0.5, 8), HierarchicalAUC(0.5, 8, estimator="traversal")):
+    for protocol in (HierarchicalAUC(0.5, 8), PublishedHierarchicalAUC(0.5, 8)):
         result = evaluate(clients, protocol, seed=0)
         assert not result.has_signal
         assert "not enough signal" in result.warnings[-1]
         assert result.to_dict()["auc"]["value"] is None
 
 
-@pytest.mark.parametrize("estimator", ["consistent", "traversal"])
-def test_crowded_scores_are_known_to_hide_much(estimator: Any) -> None:
+@both_kinds
+def test_crowded_scores_are_known_to_hide_much(kind: Kind) -> None:
     labels = np.resize([0, 1], 20000)
     scores = 0.3 + 1e-6 * labels
     clients = Clients.split(scores, labels, clients=20000, seed=0)
-    protocol = HierarchicalAUC(5.0, 6, estimator=estimator)
+    protocol = kind(5.0, 6)
     results = repeat_results(clients, protocol, times=1, seed=0)
     assert float(results.value[0]) == pytest.approx(0.5, abs=0.1)
     assert 1.96 * float(results.standard_error[0]) > 0.45
@@ -370,8 +379,9 @@ def test_both_classes_are_needed() -> None:
         ({"height": 0}, "height must be a whole number between 1 and 24, got 0"),
         ({"height": 25}, "height must be a whole number between 1 and 24, got 25"),
         ({"height": 6.5}, "height must be a whole number between 1 and 24, got 6.5"),
-        ({"delta": 1.0}, "delta must be at least 0 and below 1, got 1.0"),
-        ({"estimator": "x"}, "estimator must be one of .*, got 'x'"),
+        ({"levels": "every(delta=1)"}, "delta must be above 0 and below 1, got 1.0"),
+        ({"levels": "every"}, "levels: every needs delta"),
+        ({"levels": "x"}, "levels must be one of one, every, got 'x'"),
     ],
 )
 def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 
 from tacit import Clients
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 

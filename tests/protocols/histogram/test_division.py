@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.protocols.histogram.looking.division import division_warning, rate_error
+from tacit.metrics.trees import TreeNoise
+from tacit.protocols.histogram.looking.rounds import division_warning, rate_error
 
 
 def division_warnings(records: int, epsilon: float, **settings: object) -> list[str]:

@@ -29,7 +29,7 @@ from tacit.protocols.histogram.second_round import (
     SIZES,
     summed_influences,
 )
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.zoomed_cells import crowded_cells, zoomed
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
@@ -159,12 +159,9 @@ def test_a_client_remembers_what_its_run_has_spent() -> None:
 
 def test_the_protocol_looks_where_the_auc_is_the_aim() -> None:
     assert ScoreHistogram("secure-sum", 1.0).looks
-    assert "second_round" not in ScoreHistogram("secure-sum", 1.0).settings
     for settings in (
         {"aim": "curves"},
         {"aim": "all"},
-        {"budget": "sample"},
-        {"second_round": 0},
         {"height": 10},
         {"epsilon": 1e-3},
     ):
@@ -278,7 +275,7 @@ def test_the_last_part_is_the_numbers_however_crowded_cells_are(spent: tuple[int
 
 def test_it_is_more_accurate_than_one_round_in_less_bytes() -> None:
     clients = binormal_clients(8000, 12_000, 20, seed=5)
-    one, looked = (ScoreHistogram("secure-sum", 1.0, second_round=second) for second in (0, None))
+    one, looked = (ScoreHistogram("secure-sum", 1.0, height) for height in (10, None))
     assert errors_of(clients, looked).std() < 0.5 * errors_of(clients, one).std()
     assert simulate(clients, looked, SimulatedNoise(1)).bytes_sent.max() < 4000
 

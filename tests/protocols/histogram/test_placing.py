@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,9 +11,14 @@ from tacit import Clients, ScoreHistogram, binormal_scores
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocols.histogram.placing import PLACING_CELLS, balanced_knots, placing_counts
 from tacit.protocols.histogram.steps import summed_trees
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.histogram.trees import (
+    PLACING_CELLS,
+    balanced_knots,
+    placing_counts,
+    placing_field,
+)
+from tacit.protocols.shared.cells import KNOTS
 from tacit.running.simulation import simulate
 from tacit_studies.floors.curve_areas import areas_between, exact_curves
 
@@ -30,11 +34,10 @@ def records(size: int = 20_000) -> Clients:
 @pytest.mark.parametrize("adjacency", ["record", "replace"])
 def test_both_rounds_spend_epsilon_and_no_more(epsilon: float, adjacency: str) -> None:
     protocol = ScoreHistogram("secure-sum", epsilon, aim="curves", adjacency=adjacency)  # type: ignore[arg-type]
-    levels = protocol.level_scales(protocol.tree_height(5)).values()
-    tree = sum(protocol.distance / scale for scale in levels)
-    assert tree == pytest.approx(protocol.tree_cost.epsilon, rel=1e-9)
-    assert protocol.placing_cost.epsilon + protocol.tree_cost.epsilon == epsilon
-    assert simulate(records(2_000), protocol, SimulatedNoise(1)).spent.epsilon == epsilon
+    tree = sum(protocol.level_parts(protocol.tree_height(5)).values())
+    assert placing_field(protocol).epsilon + tree == pytest.approx(epsilon, rel=1e-12)
+    spent = simulate(records(2_000), protocol, SimulatedNoise(1)).spent.epsilon
+    assert epsilon * (1 - 1e-12) < spent <= epsilon
 
 
 def test_the_first_count_has_the_noise_that_it_pays_for() -> None:
@@ -108,7 +111,7 @@ def test_whatever_the_knots_a_record_moves_one_count_of_each_level() -> None:
             )
             for n in (60, 59)
         ]
-        for level in PLACED.level_scales(10):
+        for level in PLACED.level_parts(10):
             apart = np.abs(np.subtract(*(np.asarray(reply[f"level-{level}"]) for reply in replies)))
             assert apart.sum() == 1
 
@@ -131,13 +134,12 @@ def test_placed_cells_leave_less_area_than_fixed_ones() -> None:
 
     placed, fixed = (
         np.mean([area(each, seed) for seed in range(12)])
-        for each in (PLACED, replace(PLACED, height=10, second_round=0))
+        for each in (PLACED, replace(PLACED, height=10))
     )
     assert placed < fixed
 
 
 def test_the_other_forms_place_no_cells() -> None:
-    for settings in ({"height": 8}, {"second_round": 0.5}, {"budget": "sample"}, {"aim": "all"}):
+    for settings in ({"height": 8}, {"aim": "auc"}, {"aim": "all"}):
         assert not replace(PLACED, **settings).places_trees
     assert not ScoreHistogram("secure-sum", 1.0, aim="curves", scale="even").places_trees
-    assert PLACED.level_noise(10, Fraction(1))

@@ -20,8 +20,9 @@ from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState
+from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 from tacit.results.curves.histogram import Histogram
 from tacit.results.server_result import ServerResult
@@ -29,13 +30,15 @@ from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 
-SHARED = ScoreHistogram("secure-sum", 1.0, second_round=0, scale="even")
+SHARED = ScoreHistogram("secure-sum", 1.0, 10, scale="even")
 LOOKS = ScoreHistogram("secure-sum", 1.0)
 BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
-    ({"trust": "nobody", "epsilon": 1.0}, r"trust must be one of .*'local'.*, got 'nobody'"),
+    (
+        {"trust": "nobody", "epsilon": 1.0},
+        "trust must be one of secure-sum, exact-sum, local, got 'nobody'",
+    ),
     ({"epsilon": 1.0, "height": 0}, "height must be from 1 to 24, got 0"),
     ({"epsilon": 1.0, "height": 25}, "height must be from 1 to 24, got 25"),
-    ({"epsilon": 1.0, "buckets": 0}, "buckets must be at least 1, got 0"),
     ({"epsilon": 1.0, "aim": "ece"}, r"aim must be one of .*, got 'ece'"),
     ({}, "secure-sum needs an epsilon"),
     ({"trust": "local"}, "local needs an epsilon"),
@@ -47,16 +50,18 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
         {"trust": "exact-sum", "epsilon": 2.0},
         "exact-sum takes no epsilon, got 2.0",
     ),
-    ({"epsilon": 1.0, "dropouts": 1.0}, "dropouts must be from 0 to below 1, got 1.0"),
-    ({"epsilon": 1.0, "dropouts": -0.1}, "dropouts must be from 0 to below 1, got -0.1"),
-    ({"epsilon": 1.0, "second_round": 1.0}, "second_round must be from 0 to below 1, got 1.0"),
     (
-        {"trust": "local", "epsilon": 1.0, "dropouts": 0.2},
-        "dropouts belongs to secure-sum, got 0.2",
+        {"trust": "secure-sum(dropouts=1.0)", "epsilon": 1.0},
+        "dropouts must be from 0 to below 1, got 1.0",
     ),
     (
-        {"trust": "exact-sum", "second_round": 0.5},
-        "second_round belongs to secure-sum, got 0.5",
+        {"trust": SecureSum(0.1), "epsilon": None},
+        r"secure-sum\(dropouts=0.1\) needs an epsilon",
+    ),
+    ({"trust": "local(dropouts=0.2)", "epsilon": 1.0}, "local has no parameter 'dropouts'"),
+    (
+        {"trust": "distributed-dp", "epsilon": 1.0},
+        "trust must be one of secure-sum, exact-sum, local, got 'distributed-dp'",
     ),
     (
         {"trust": "local", "epsilon": 1.0, "adjacency": "record"},
@@ -65,18 +70,6 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     (
         {"epsilon": 1.0, "adjacency": "label"},
         r"adjacency must be one of \('record', 'replace'\), got 'label'",
-    ),
-    (
-        {"trust": "local", "epsilon": 1.0, "budget": "split"},
-        r"budget must be one of \('sample',\) for local, got 'split'",
-    ),
-    (
-        {"trust": "exact-sum", "budget": "sample"},
-        r"budget must be one of \('split',\) for exact-sum, got 'sample'",
-    ),
-    (
-        {"epsilon": 1.0, "budget": "sample", "second_round": 0.5},
-        "second_round needs budget 'split', got 'sample'",
     ),
 ]
 
@@ -90,38 +83,35 @@ class TestSettings:
     def test_the_least_and_the_most_are_allowed(self) -> None:
         for height in (1, 24):
             assert ScoreHistogram("exact-sum", height=height).tree_height(3) == height
-        assert replace(SHARED, buckets=1, dropouts=0.99, second_round=0.99).buckets == 1
+        assert replace(SHARED, trust=SecureSum(0.99)).min_clients(100) == 1
 
     def test_the_first_choice_that_applies_is_taken(self) -> None:
         local = ScoreHistogram("local", 1.0)
-        assert (SHARED.adjacency, SHARED.budget) == ("record", "split")
-        assert (local.adjacency, local.budget) == ("replace", "sample")
-        assert SHARED.tree_height(5) == 10
+        assert (SHARED.adjacency, local.adjacency) == ("record", "replace")
+        assert replace(SHARED, height=None).tree_height(5) == 10
         assert ScoreHistogram("exact-sum").tree_height(5) == 14
         assert local.tree_height(10) < ScoreHistogram("local", 5.0).tree_height(10**8)
 
     def test_the_guarantee_is_what_was_asked_for(self) -> None:
         assert ScoreHistogram("exact-sum").guarantee == UNPROTECTED
         for adjacency in Adjacency.RECORD, Adjacency.REPLACE:
-            made = replace(SHARED, adjacency=adjacency.value, second_round=0.25)
+            made = replace(SHARED, adjacency=adjacency.value)
             assert made.guarantee == Cost(1.0, adjacency=adjacency)
         assert ScoreHistogram("local", 2.0).guarantee == Cost(2.0, adjacency=Adjacency.REPLACE)
 
-    def test_only_settings_that_matter_are_named(self) -> None:
+    def test_settings_are_named_with_the_parameters_of_trust(self) -> None:
         assert ScoreHistogram("exact-sum").settings == {
             "trust": "exact-sum",
+            "aim": "auc",
             "scale": "probability",
         }
-        assert replace(SHARED, height=4, buckets=7).settings == {
-            "trust": "secure-sum",
+        assert replace(SHARED, height=4, trust=SecureSum(0.2)).settings == {
+            "trust": "secure-sum(dropouts=0.2)",
             "adjacency": "record",
             "epsilon": 1.0,
-            "budget": "split",
             "aim": "auc",
-            "dropouts": 0.0,
-            "second_round": 0,
             "height": 4,
-            "buckets": 7,
+            "scale": "even",
         }
 
     def test_scores_outside_the_range_are_refused(self) -> None:
@@ -167,35 +157,23 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("aim", ["auc", "curves", "all"])
     def test_distributed_counts_are_exact(self, height: int, aim: Any) -> None:
         clients = binormal_clients(300, 500, 4)
-        protocol = replace(SHARED, height=height, aim=aim)
+        protocol = PublishedHistogram("secure-sum", 1.0, height, aim=aim)
         histogram = histogram_of(simulate(clients, protocol, NoNoise()).server_result).counts
         np.testing.assert_allclose(histogram, cells_of(clients, height), atol=1e-9)
-
-    def test_the_second_round_finds_the_area_of_the_records(self) -> None:
-        """At so little noise that cells are fine, what they hide is below a millionth."""
-        clients = binormal_clients(3000, 5000, 4)
-        protocol = ScoreHistogram("secure-sum", 300.0, second_round=0.5)
-        server_result = simulate(clients, protocol, NoNoise()).server_result
-        assert float(server_result.value) == pytest.approx(exact_auc(clients), abs=2e-6)
 
 
 STATISTICAL = {
     "record": SHARED,
     "replace": replace(SHARED, adjacency="replace"),
     "cumulative": replace(SHARED, aim="curves"),
-    "second-round": replace(SHARED, second_round=0.5),
-    "second-round-replace": replace(SHARED, second_round=0.5, adjacency="replace"),
-    "dropouts": replace(SHARED, dropouts=0.3),
+    "dropouts": replace(SHARED, trust=SecureSum(0.3)),
     "looks": LOOKS,
     "looks-replace": replace(LOOKS, adjacency="replace"),
-    "looks-dropouts": replace(LOOKS, dropouts=0.3),
+    "looks-dropouts": replace(LOOKS, trust=SecureSum(0.3)),
 }
 SAMPLED = {
-    "record": replace(SHARED, budget="sample"),
-    "replace": replace(SHARED, budget="sample", adjacency="replace"),
     "local": ScoreHistogram("local", 1.0, scale="even"),
     "local-5": ScoreHistogram("local", 5.0, scale="even"),
-    "record, log-odds": replace(SHARED, budget="sample", scale="probability"),
     "local, log-odds": ScoreHistogram("local", 1.0),
     "local-5, log-odds": ScoreHistogram("local", 5.0),
 }
@@ -251,7 +229,7 @@ class TestErrors:
         assert 0.90 <= coverage <= 0.99
 
     @pytest.mark.parametrize("factor", [0.7, 1.3])
-    @pytest.mark.parametrize("name", ["record", "second-round", "dropouts", "looks"])
+    @pytest.mark.parametrize("name", ["record", "dropouts", "looks"])
     def test_a_noise_scale_30_percent_off_is_noticed(
         self, name: str, factor: float, clients: Clients
     ) -> None:
@@ -261,14 +239,6 @@ class TestErrors:
         spread, coverage = spread_and_coverage(server_result, exact_auc(clients))
         assert abs(spread - 1.0) > 0.2
         assert not 0.93 <= coverage <= 0.97
-
-    def test_a_second_round_is_more_accurate(self, clients: Clients) -> None:
-        """1,000 runs each of the same budget; either's own error is 2.2 %."""
-        one, two = (
-            repeat_results(clients, STATISTICAL[name], 1000, seed=3).value.std()
-            for name in ("record", "second-round")
-        )
-        assert two < 0.85 * one
 
     def test_class_sizes_are_as_wrong_as_said(self, clients: Clients) -> None:
         """1,000 runs: the spread's own error is 2.3 %; false alarm below 1e-5."""
@@ -281,7 +251,7 @@ class TestErrors:
         exact = float(
             simulate(clients, ScoreHistogram("exact-sum"), NoNoise()).server_result.sampling_error
         )
-        for protocol in (SHARED, SAMPLED["record"], SAMPLED["local-5"]):
+        for protocol in (SHARED, SAMPLED["local-5"]):
             results = repeat_results(clients, protocol, 10, seed=1).sampling_error
             assert float(results.mean()) == pytest.approx(exact, rel=0.1)
 
@@ -297,21 +267,13 @@ def loss_of_counts(scale: float, share: float, distance: int = 1) -> float:
 class TestVanishedClients:
     """20 clients answer where more were asked."""
 
-    @pytest.mark.parametrize("name", ["record", "replace", "sampled", "second-round"])
+    @pytest.mark.parametrize("name", ["record", "replace"])
     def test_what_is_left_of_the_guarantee_is_said(self, name: str, clients: Clients) -> None:
-        protocol = {**STATISTICAL, "sampled": SAMPLED["record"]}[name]
-        protocol = replace(protocol, height=3)
+        protocol = replace(STATISTICAL[name], height=3, aim="curves")
         run = simulate(clients, protocol, SimulatedNoise(1), asked=25)
-        distance = 2 if name == "replace" else 1
-        parts = [protocol.guarantee.epsilon]
-        if name != "sampled":
-            budget = 1.0 - (protocol.second_round or 0.0)
-            divided = epsilon_by_level(3, budget, distance, "auc", known_total=False)
-            parts = [part for part in divided if part]
+        distance = protocol.distance
+        parts = [part for part in epsilon_by_level(3, 1.0, distance, "curves", False) if part]
         expected = distance * sum(loss_of_counts(distance / part, 0.8) for part in parts)
-        if protocol.second_round:
-            units = units_for(0.5)
-            expected += loss_of_counts(units / 0.5, 0.8, units)
         found = run.server_result.protection
         assert found is not None
         assert found.adjacency is protocol.guarantee.adjacency
@@ -320,12 +282,12 @@ class TestVanishedClients:
         assert any(f"supports epsilon {found.epsilon:.4g}" in w for w in run.server_result.warnings)
         assert run.spent == protocol.guarantee
 
-    @pytest.mark.parametrize("second_round", [0.0, 0.5])
-    def test_enough_dropouts_cover_them(self, second_round: float, clients: Clients) -> None:
-        protocol = replace(SHARED, dropouts=0.2, second_round=second_round)
+    @pytest.mark.parametrize("protocol", [SHARED, LOOKS])
+    def test_enough_dropouts_cover_them(self, protocol: ScoreHistogram, clients: Clients) -> None:
+        protocol = replace(protocol, trust=SecureSum(0.2))
         run = simulate(clients, protocol, SimulatedNoise(1), asked=25)
         assert run.server_result.protection is None
-        assert not run.server_result.warnings
+        assert not any("vanished" in each for each in run.server_result.warnings)
         few = simulate(clients, protocol, SimulatedNoise(1), asked=26)
         assert few.server_result.protection is not None
 
@@ -341,8 +303,7 @@ class TestVanishedClients:
 
     def test_clients_that_vanish_between_the_rounds_end_the_run(self, clients: Clients) -> None:
         """The server is told of 20 answers to the first query and of 10 to the second."""
-        protocol = replace(SHARED, second_round=0.5)
-        conversation = protocol.conversation(20)
+        conversation = LOOKS.conversation(20)
         query = next(conversation)
         reply = query.step.answer(clients, query, SimulatedNoise(1), ClientState())
         query = conversation.send(reply)
@@ -366,11 +327,9 @@ TINY = {
 }
 TRIED = {
     "exact-sum": ScoreHistogram("exact-sum"),
-    "one-cut": ScoreHistogram("secure-sum", 8.0, height=1, second_round=0),
+    "one-cut": ScoreHistogram("secure-sum", 8.0, height=1, aim="all"),
     "shared": SHARED,
-    "little": ScoreHistogram("secure-sum", 0.01, second_round=0),
-    "sampled": SAMPLED["record"],
-    "second-round": STATISTICAL["second-round"],
+    "little": ScoreHistogram("secure-sum", 0.01, 10),
     "looks": LOOKS,
     "looks-little": replace(LOOKS, epsilon=0.02),
     "local": ScoreHistogram("local", 1.0, scale="even"),
@@ -408,21 +367,6 @@ def test_one_class_alone_has_no_area(name: str) -> None:
             continue
         result = evaluate(TINY[data], TRIED[name], seed=1)
         assert not result.has_signal or "smaller class" in " ".join(result.warnings)
-
-
-@pytest.mark.parametrize("asked", [None, 40, 300])
-def test_more_buckets_than_the_counts_support_are_warned_of(asked: int | None) -> None:
-    server_result = simulate(
-        binormal_clients(2000, 3000, 5), replace(SHARED, buckets=asked), SimulatedNoise(2)
-    ).server_result
-    supported = histogram_of(server_result).supported
-    assert 40 < supported < 300
-    warned = [w for w in server_result.warnings if "more than these counts support" in w]
-    if asked == 300:
-        assert len(warned) == 1
-        assert f"300 buckets are more than these counts support: with {supported} each" in warned[0]
-    else:
-        assert not warned
 
 
 def test_many_clients_of_one_record_fit_in_memory() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit import Clients
 from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
-from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
 from tacit.protocols.histogram.protocol import ScoreHistogram
@@ -25,8 +25,9 @@ from tacit.protocols.histogram.steps import (
     summed_trees,
     unary_reports,
 )
-from tacit.protocols.shared.reports import packed_reports
-from tacit.protocols.shared.sums.noise_shares import noise_fraction
+from tacit.protocols.published.calibration import PublishedHistogram
+from tacit.protocols.shared.influence_sum import noise_fraction
+from tacit.protocols.shared.trees import forest_reports
 from tacit.testing.recording import values_of
 from tests.protocols.histogram.losses import (
     HEIGHT,
@@ -38,18 +39,10 @@ from tests.protocols.histogram.losses import (
 )
 
 SPLIT = {
-    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT, second_round=0),
-    "replace": ScoreHistogram("secure-sum", 1.0, HEIGHT, adjacency="replace", second_round=0),
+    "record": PublishedHistogram("secure-sum", 1.0, HEIGHT, aim="auc"),
+    "replace": PublishedHistogram("secure-sum", 1.0, HEIGHT, aim="auc", adjacency="replace"),
     "curves": ScoreHistogram("secure-sum", 3.0, HEIGHT, aim="curves", adjacency="replace"),
     "all": ScoreHistogram("secure-sum", 0.5, HEIGHT, aim="all"),
-    "two-rounds": ScoreHistogram("secure-sum", 1.0, HEIGHT, second_round=0.3),
-    "two-rounds-replace": ScoreHistogram(
-        "secure-sum", 2.0, HEIGHT, second_round=0.6, adjacency="replace"
-    ),
-}
-SAMPLED = {
-    name: ScoreHistogram("secure-sum", 1.5, HEIGHT, adjacency=name, budget="sample")
-    for name in ("record", "replace")
 }
 
 
@@ -66,27 +59,12 @@ class TestTheCostOfTrees:
     def test_a_split_budget_is_spent_and_not_exceeded(self, name: str) -> None:
         query = tree_query(SPLIT[name])
         cost = query.step.cost(hospital(), query, ClientState())
-        assert cost == SPLIT[name].tree_cost
+        assert cost == SPLIT[name].guarantee
         assert worst_loss(query, hospital()) == pytest.approx(cost.epsilon, rel=1e-12)
 
-    @pytest.mark.parametrize("name", list(SAMPLED))
-    def test_a_record_on_one_level_spends_epsilon_once(self, name: str) -> None:
-        """Over levels that records choose: each choice alone costs epsilon at most."""
-        query = tree_query(SAMPLED[name])
-        cost = query.step.cost(hospital(), query, ClientState())
-        assert cost == Cost(1.5, adjacency=Adjacency(name))
-        chosen = [(level,) * 6 for level in range(HEIGHT)] + [
-            (0, 1, 2, 0, 1, 2),
-            (2, 2, 1, 0, 0, 1),
-        ]
-        losses = [worst_loss(query, hospital(), levels) for levels in chosen]
-        assert max(losses) == pytest.approx(cost.epsilon, rel=1e-12)
-
     def test_noise_30_percent_too_small_is_noticed(self) -> None:
-        for protocol, levels in ((SPLIT["record"], ()), (SAMPLED["replace"], (0, 1, 2, 0, 1, 2))):
-            assert protocol.epsilon is not None
-            weaker = replace(protocol, epsilon=1.3 * protocol.epsilon)
-            assert worst_loss(tree_query(weaker), hospital(), levels) > 1.29 * protocol.epsilon
+        weaker = replace(SPLIT["record"], epsilon=1.3)
+        assert worst_loss(tree_query(weaker), hospital()) > 1.29
 
     def test_a_count_without_noise_is_noticed(self) -> None:
         query = tree_query(ScoreHistogram("exact-sum", height=HEIGHT))
@@ -105,18 +83,6 @@ class TestTheCostOfTrees:
         answer(query, hospital(), noise)
         assert not noise.scales
 
-    @pytest.mark.parametrize("name", list(SPLIT))
-    def test_both_rounds_together_cost_epsilon(self, name: str) -> None:
-        protocol = SPLIT[name]
-        both = protocol.tree_cost + protocol.influence_cost
-        assert protocol.epsilon is not None
-        assert both.epsilon == pytest.approx(protocol.epsilon, rel=1e-12)
-        assert both.epsilon <= protocol.epsilon * (1 + 1e-12)
-        assert both.adjacency is Adjacency(protocol.adjacency)
-
-    def test_without_a_second_round_influences_cost_nothing(self) -> None:
-        assert SPLIT["record"].influence_cost == NOTHING
-
 
 class TestSharesOfNoise:
     """All clients' shares make the whole noise, whoever answers for how many of them."""
@@ -134,7 +100,7 @@ class TestSharesOfNoise:
         assert left == 1 or noise_fraction(left - 1, asked, dropouts) < 1
 
     def test_a_step_draws_the_share_of_its_clients(self) -> None:
-        protocol = replace(SPLIT["record"], dropouts=0.2)
+        protocol = replace(SPLIT["record"], trust="secure-sum(dropouts=0.2)")
         clients = Clients.from_arrays(np.linspace(0, 1, 8), [0, 1] * 4, np.arange(8) // 2)
         for first, last in ((0, 4), (0, 1), (1, 4)):
             noise = Recorder()
@@ -144,7 +110,7 @@ class TestSharesOfNoise:
     def test_shares_of_the_exact_source_add_up_to_a_sum(self) -> None:
         """Every client on its own: the scales are ones that can be drawn."""
         clients = Clients.from_arrays(np.linspace(0, 1, 9), [0, 1, 1] * 3, np.arange(9) // 3)
-        query = tree_query(SPLIT["two-rounds"], 3)
+        query = tree_query(SPLIT["record"], 3)
         replies = [answer(query, clients.part(k, k + 1), SystemNoise()) for k in range(3)]
         assert total(replies)["clients"] == 3
 
@@ -158,7 +124,7 @@ class TestWhatIsSent:
         clients = Clients.from_arrays(rng.random(200), rng.integers(0, 2, 200))
         protocol = ScoreHistogram("secure-sum", 1.0, height, aim="all", scale="even")
         reply = answer(
-            Query(summed_trees, protocol, broadcast={"clients": 1, "height": height}),
+            Query(summed_trees, protocol, {"clients": 1, "height": height}, view=View.SUM),
             clients,
             NoNoise(),
         )
@@ -171,15 +137,6 @@ class TestWhatIsSent:
             np.testing.assert_array_equal(
                 values_of(reply[f"level-{level}"]), np.concatenate(expected)
             )
-
-    def test_a_record_is_counted_on_the_level_that_it_chose(self) -> None:
-        levels = (0, 1, 2, 2, 1, 0)
-        reply = answer(tree_query(SAMPLED["record"]), hospital(), Recorder(levels))
-        for level in (2, 3, 4):
-            mine = np.flatnonzero(np.array(levels) == level - 2)
-            leaves = leaves_of(hospital(), HEIGHT, SAMPLED["record"])[mine]
-            expected = np.bincount(leaves >> (HEIGHT + 1 - level), minlength=1 << level)
-            np.testing.assert_array_equal(values_of(reply[f"level-{level}"]), expected)
 
     @pytest.mark.parametrize("scale", ["even", "probability"])
     def test_scores_at_the_ends_have_a_cell(self, scale: str) -> None:
@@ -233,8 +190,8 @@ class TestWhatIsSent:
             drawn.setdefault(size, []).append(bits)
             return bits
 
-        monkeypatch.setattr(packed_reports, "unary_bits", marked)
-        monkeypatch.setattr(packed_reports, "BITS_AT_ONCE", at_once)
+        monkeypatch.setattr(forest_reports, "unary_bits", marked)
+        monkeypatch.setattr(forest_reports, "BITS_AT_ONCE", at_once)
         clients = Clients.from_arrays(
             rng.random(90), rng.integers(0, 2, 90), rng.integers(0, 12, 90)
         )

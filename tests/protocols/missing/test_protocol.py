@@ -12,6 +12,7 @@ import pytest
 import tacit
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
+from tacit.protocol.releases import conducted
 from tacit.running.evaluating import repeat_results
 from tacit.testing.recording import Recorder, loss_between
 
@@ -87,8 +88,11 @@ def test_a_count_is_never_below_zero_and_says_nothing_of_a_population() -> None:
     ("settings", "said"),
     [
         ({"epsilon": -1.0}, "epsilon must be positive"),
-        ({"epsilon": 1.0, "dropouts": 1.0}, "dropouts must be from 0 to below 1, got 1.0"),
-        ({"epsilon": 1.0, "trust": "each", "dropouts": 0.5}, "dropouts belongs to secure-sum"),
+        (
+            {"epsilon": 1.0, "trust": "secure-sum(dropouts=1)"},
+            "dropouts must be from 0 to below 1, got 1.0",
+        ),
+        ({"epsilon": 1.0, "trust": "each(dropouts=0.5)"}, "each has no parameter 'dropouts'"),
         ({"epsilon": 1.0, "trust": "local"}, "trust must be one of"),
     ],
 )
@@ -100,7 +104,7 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], said: str) 
 def test_with_fewer_clients_the_result_states_what_the_noise_supports() -> None:
     clients = incomplete_clients((3, 2), (0, 7), (5, 5), (1, 1))
     protocol = tacit.MissingRecords(1.0)
-    run = protocol.conversation(4)
+    run = conducted(protocol, 4)
     query = next(run)
     part = clients.part(0, 3)
     reply = query.step.answer(part, query, NoNoise(), ClientState())

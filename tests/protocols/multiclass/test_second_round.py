@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 from tacit.protocols.multiclass.second_round import (
     OTHER_BELOW,
@@ -62,7 +61,8 @@ def test_no_record_moves_the_sums_by_more_than_the_sensitivity(count: int, seed:
 
 def query_of(protocol: MulticlassHistogram, fields: Mapping[str, Any]) -> Query:
     """The second query of a run of one client."""
-    return Query(summed_class_influences, protocol, broadcast={**fields, "clients": 1})
+    asked = {**fields, "clients": 1}
+    return Query(summed_class_influences, protocol, broadcast=asked, view=View.SUM)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
@@ -120,17 +120,6 @@ def test_a_client_refuses_what_no_first_round_gives(name: str, value: Any, messa
         query.step.answer(class_clients(40, 1), query, NoNoise(), ClientState())
 
 
-def test_settings_that_leave_a_round_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"second_round must be from 0 to below 0\.9, got 0\.9"):
-        MulticlassHistogram(epsilon=1.0, second_round=0.9)
-    with pytest.raises(ValueError, match="second_round belongs to secure-sum"):
-        MulticlassHistogram("each", 1.0, second_round=0.5)
+def test_a_budget_that_leaves_a_round_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="second round of 200 classes needs a larger epsilon"):
         number_units(0.005, 200)
-
-
-def test_results_of_one_round_stay_what_they_were() -> None:
-    """A result that names no second round is of one round."""
-    protocol = MulticlassHistogram(epsilon=1.0, second_round=0)
-    assert "second_round" not in protocol.settings
-    assert tacit.MulticlassHistogram(epsilon=1.0).settings["second_round"] == 0.65

@@ -17,16 +17,26 @@ from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, View
-from tacit.protocols.paired.class_sizes import count_variance, counted_positives, noisy_counts
-from tacit.protocols.paired.matching import drawn_seats
-from tacit.protocols.paired.noise import NOISES, RESPONSE, SHARED, PairNoise
+from tacit.protocols.paired.kernels import Gini
+from tacit.protocols.paired.mpc import drawn_seats
+from tacit.protocols.paired.noise import (
+    NOISES,
+    PLANNED_VARIANCES,
+    RESPONSE,
+    SHARED,
+    PairNoise,
+    best_matchings,
+    class_epsilon,
+    count_variance,
+    counted_positives,
+    noisy_counts,
+)
 from tacit.protocols.paired.protocol import compute_pairs, count_positives
-from tacit.protocols.paired.settings import PLANNED_VARIANCES, best_matchings, class_epsilon
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.recording import Recorder, Rescaled, loss_between
 from tests.federations import binormal_clients
-from tests.protocols.paired.test_pairs import naive_value
+from tests.protocols.paired.test_kernels import naive_value
 
 
 def scored(clients: int, records: int = 600) -> Clients:
@@ -48,7 +58,7 @@ def spread_evenly(clients: int, records: int = 600) -> Clients:
     return Clients.from_values(3 * values - 1, client_ids=np.arange(records) % clients)
 
 
-GINI: dict[str, Any] = {"domain": (-1.0, 2.0)}
+GINI = Gini(-1, 2)
 
 SETTINGS: dict[str, tuple[Clients, PairedUStatistic]] = {
     "auc": (scored(2), PairedUStatistic("auc", 2.0)),
@@ -60,8 +70,8 @@ SETTINGS: dict[str, tuple[Clients, PairedUStatistic]] = {
     "kendall": (rated(3), PairedUStatistic("kendall", 1.0)),
     "kendall-large-epsilon": (rated(3), PairedUStatistic("kendall", 8.0, 1)),
     "kendall-many-pairs": (rated(3, 401), PairedUStatistic("kendall", 12.0)),
-    "gini": (spread_evenly(4), PairedUStatistic("gini", 4.0, **GINI)),
-    "gini-many-pairs": (spread_evenly(4, 400), PairedUStatistic("gini", 12.0, 3, **GINI)),
+    "gini": (spread_evenly(4), PairedUStatistic(GINI, 4.0)),
+    "gini-many-pairs": (spread_evenly(4, 400), PairedUStatistic(GINI, 12.0, 3)),
     "collision": (rated(2), PairedUStatistic("collision", 1.0)),
     "collision-many-pairs": (rated(2), PairedUStatistic("collision", 6.0)),
 }
@@ -312,13 +322,13 @@ def test_a_record_is_let_into_no_more_pairs_than_agreed(seats: Any) -> None:
     [
         ({"kernel": "spearman"}, "kernel must be one of"),
         ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"matchings": 0}, "matchings must be a whole number from 1 to 65536, got 0"),
+        ({"matchings": -1}, "matchings must be a whole number from 1 to 65536, got -1"),
         ({"matchings": 1.5}, "matchings must be a whole number from 1 to 65536, got 1.5"),
         ({"matchings": 10**22}, "matchings must be a whole number from 1 to 65536, got 1000"),
         ({"noise": "gaussian"}, "noise must be one of"),
         ({"kernel": "kendall", "noise": RESPONSE}, "flips values of 0 and 1"),
-        ({"domain": (0.0, 2.0)}, "a domain is the range of Gini's values"),
-        ({"kernel": "gini", "domain": (1.0, 1.0)}, "from a lower to a higher end"),
+        ({"kernel": "auc(low=0, high=2)"}, "kernel: auc has no parameter 'low'"),
+        ({"kernel": "gini(low=1)"}, "from a lower to a higher end, got 1.0 to 1.0"),
         ({"kernel": "gini", "epsilon": 0.05, "noise": SHARED}, "a scale of at most 65536"),
     ],
 )

@@ -15,6 +15,7 @@ from tacit.auditing.protocol_audit import audit
 from tacit.metrics.ranking import auc
 from tacit.protocol import registry
 from tacit.protocol.registry import kind_of, protocol_of
+from tacit.protocols.shared.trees.forests import Votes
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult
 from tests.classified import GROUPS, coverages, group_clients, worst_loss
@@ -118,7 +119,7 @@ def test_dpauc_of_one_round_compares_clients_and_two_clients_are_too_few() -> No
     for count in (2, 5):
         ids = np.arange(scores.size) % count
         clients = tacit.Clients.from_arrays(scores[order], labels[order], ids)
-        result = tacit.evaluate(clients, tacit.DPAUC(1.0, second_round=0), seed=3)
+        result = tacit.evaluate(clients, tacit.DPAUC(1.0, 100), seed=3)
         if count == 2:
             assert result.sites is None
             continue
@@ -136,21 +137,24 @@ def test_an_audit_finds_no_more_than_epsilon() -> None:
 
 
 @dataclass(frozen=True)
-class HalfDeclared(tacit.GroupedHistogram):
-    """The same noise, which costs twice what is declared here."""
+class CountedTwice(tacit.GroupedHistogram):
+    """Every record counts twice, which costs twice what is declared."""
 
-    name = "grouped-half-declared"
+    name = "grouped-counted-twice"
 
-    @property
-    def guarantee(self) -> tp.Cost:
-        return tp.Cost((self.epsilon or 0) / 2, adjacency=tp.Adjacency(self.adjacency))
+    def votes(self, clients: tacit.Clients) -> Mapping[str, Votes]:
+        """Each record's cell, twice."""
+        return {
+            name: Votes(np.tile(cast.records, 2), np.tile(cast.leaves, 2))
+            for name, cast in super().votes(clients).items()
+        }
 
 
-def test_half_a_guarantee_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_count_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is registered for this test alone: others go through all registered protocols."""
     monkeypatch.setattr(registry, "_registered", {})
-    registry.register(HalfDeclared)
-    case = tp.AuditCase("grouped-half-declared", {"height": 2})
+    registry.register(CountedTwice)
+    case = tp.AuditCase("grouped-counted-twice", {"height": 2})
     assert not audit([case], 1.0, seed=3, quick=True).passed
 
 

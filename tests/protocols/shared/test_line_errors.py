@@ -9,7 +9,7 @@ import pytest
 
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.protocols.shared.line_errors import line_errors
+from tacit.protocols.dpauc.estimate import line_errors
 
 FINEST = 200_000
 

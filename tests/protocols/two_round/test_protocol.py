@@ -20,13 +20,12 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING, Adjacency
 from tacit.privacy.local import bounded
 from tacit.privacy.local.bounded import SlidingWindow
-from tacit.privacy.mechanisms.choices import UniformIntegers
 from tacit.privacy.mechanisms.interface import Distribution
+from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocols.shared.reports.turns import TURNS_NOTE, Turns
 from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
-from tacit.protocols.two_round.estimate import _second_order, cell_bias
 from tacit.protocols.two_round.first_round import (
     CELLS,
     FirstRound,
@@ -40,7 +39,7 @@ from tacit.protocols.two_round.protocol import (
     report_cells,
     report_influences,
 )
-from tacit.protocols.two_round.second_round import Influence
+from tacit.protocols.two_round.second_round import Influence, _second_order, cell_bias
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients, federations

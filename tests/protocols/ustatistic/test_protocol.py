@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -16,16 +17,26 @@ from numpy.typing import NDArray
 from tacit import Adjacency, Clients, ClientState, DataError, binormal_scores, evaluate
 from tacit.metrics.pairwise import auc_table, class_table, gini_table, pair_mean
 from tacit.metrics.ranking import auc
-from tacit.privacy.local.symbols import SymbolResponse
-from tacit.privacy.mechanisms.choices import Bits
+from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.mechanisms.interface import Distribution
+from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
-from tacit.protocol.encoding.fields import decode, encode, reply_of, sizes_by_client
+from tacit.protocol.fields import decode, encode, reply_of, sizes_by_client
 from tacit.protocols.shared.reports.pair_kernels import KERNELS, PairTables, opposite_classes
-from tacit.protocols.ustatistic.moments import PairEstimator
-from tacit.protocols.ustatistic.protocol import UStatistic, planned_bins
-from tacit.protocols.ustatistic.steps import MAX_SYMBOLS, random_symbols
+from tacit.protocols.ustatistic.estimate import PairEstimator
+from tacit.protocols.ustatistic.kernels import (
+    MAX_SYMBOLS,
+    Area,
+    Collision,
+    Gini,
+    Kendall,
+    Listed,
+    Own,
+    Range,
+    Scaled,
+)
+from tacit.protocols.ustatistic.protocol import UStatistic, planned_bins, random_symbols
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
@@ -33,6 +44,8 @@ from tacit.testing.recording import values_of
 
 Floats = NDArray[np.float64]
 GRID = tuple(range(6))
+
+CUT: dict[str, Any] = {"gini": Gini, "kendall": Kendall, "auc": Area}
 
 
 def half_square(x: Floats, y: Floats) -> Floats:
@@ -64,6 +77,20 @@ def spread_out(records: int, seed: int = 0) -> Clients:
     first = rng.beta(2, 3, records)
     second = 0.5 * first + 0.5 * rng.beta(2, 2, records)
     return one_each(first, second, rng.random(records) < first)
+
+
+def listed(kernel: Any, values: Sequence[float] = GRID) -> Any:
+    """A kernel on listed values, by its word; or a function of one's own."""
+    if not isinstance(kernel, str):
+        return Own(kernel, values)
+    if kernel == "collision":
+        return Collision(values)
+    return CUT[kernel](Listed(values))
+
+
+def cut(kernel: str, bins: int) -> Any:
+    """A kernel on the unit range, cut into so many bins."""
+    return CUT[kernel](Range(bins=bins))
 
 
 def assert_same(first: Reply, second: Reply) -> None:
@@ -104,7 +131,7 @@ def every_outcome(response: SymbolResponse, records: list[int]) -> tuple[Floats,
 def test_the_estimate_is_unbiased_over_all_outcomes(kernel: Any, epsilon: float) -> None:
     """Exact expectation over the 243 outcomes of five records with three values."""
     records = [0, 2, 2, 1, 0]
-    protocol = UStatistic(kernel, epsilon, values=(1, 2, 4))
+    protocol = UStatistic(listed(kernel, (1, 2, 4)), epsilon)
     clients = one_each(np.array([1, 2, 4])[records])
     response = SymbolResponse(3, epsilon)
     chances, counts = every_outcome(response, records)
@@ -169,7 +196,7 @@ def test_the_sampling_error_is_that_of_repeated_samples() -> None:
     """600 samples of 400 records: the spread's own error is 3 %, false alarm at 15 % below 1e-6."""
     samples = [rated(400, seed) for seed in range(600)]
     for kernel in ("gini", "kendall", "auc"):
-        protocol = UStatistic(kernel, 20.0, values=GRID)
+        protocol = UStatistic(listed(kernel), 20.0)
         runs = [simulate(own, protocol, SimulatedNoise(1)).server_result for own in samples]
         exact = np.std([protocol.exact(own) for own in samples])
         predicted = math.sqrt(np.mean([float(own.sampling_error) ** 2 for own in runs]))
@@ -180,7 +207,7 @@ def test_without_replacements_the_estimate_is_the_exact_figure() -> None:
     """At epsilon 60 a replacement has probability 1e-24; the bins of a grid hide nothing."""
     clients = rated(300)
     for kernel in ("gini", "collision", "kendall", "auc", half_square):
-        protocol = UStatistic(kernel, 60.0, values=GRID)
+        protocol = UStatistic(listed(kernel), 60.0)
         result = evaluate(clients, protocol, exact=True)
         assert result.estimate.value == pytest.approx(result.exact, abs=1e-12)
         assert result.estimate.standard_error < 1e-6
@@ -193,9 +220,11 @@ def test_without_replacements_the_estimate_is_the_exact_figure() -> None:
 def test_bins_err_less_than_their_approximation_error(kernel: str, bins: int) -> None:
     """At epsilon 60 only the bins err; more of them are known to err less."""
     clients = spread_out(20_000)
-    protocol = UStatistic(kernel, 60.0, bins)
+    protocol = UStatistic(cut(kernel, bins), 60.0)
     run = simulate(clients, protocol, SimulatedNoise(0)).server_result
-    coarse = simulate(clients, UStatistic(kernel, 60.0, bins // 2), SimulatedNoise(0)).server_result
+    coarse = simulate(
+        clients, UStatistic(cut(kernel, bins // 2), 60.0), SimulatedNoise(0)
+    ).server_result
     assert abs(float(run.value) - protocol.exact(clients)) < 2 * float(run.approximation_error)
     assert float(run.approximation_error) < float(coarse.approximation_error)
 
@@ -204,7 +233,7 @@ def test_bins_err_less_than_their_approximation_error(kernel: str, bins: int) ->
 def test_the_table_for_bins_beats_values_spread_evenly(kernel: str, bins: int) -> None:
     """By a factor of at least two, on smooth densities."""
     clients = spread_out(200_000)
-    protocol = UStatistic(kernel, 60.0, bins)
+    protocol = UStatistic(cut(kernel, bins), 60.0)
     space = protocol.space(bins)
     tables = PairTables.of(KERNELS[kernel], space)
     assert tables.change is not None
@@ -222,7 +251,7 @@ def test_crowded_bins_are_known_to_hide_much(kernel: str, bins: int) -> None:
     plain = spread_out(5_000)
     assert plain.second is not None
     clients = one_each(plain.scores / 12, plain.second / 12, plain.labels)
-    protocol = UStatistic(kernel, 60.0, bins)
+    protocol = UStatistic(cut(kernel, bins), 60.0)
     result = evaluate(clients, protocol, seed=0, exact=True)
     assert any("what the bins hide" in warning for warning in result.warnings)
     low, high = result.estimate.interval()
@@ -235,14 +264,14 @@ def test_crowded_bins_are_known_to_hide_much(kernel: str, bins: int) -> None:
 
 
 COVERED: dict[str, tuple[UStatistic, Clients]] = {
-    "gini": (UStatistic("gini", 1.0, values=GRID), rated(6_000)),
-    "collision": (UStatistic("collision", 2.0, values=GRID), rated(6_000)),
-    "kendall": (UStatistic("kendall", 2.0, values=GRID), rated(6_000)),
-    "auc": (UStatistic("auc", 1.5, values=GRID), rated(6_000)),
-    "own": (UStatistic(half_square, 1.0, values=GRID), rated(6_000)),
-    "gini-range": (UStatistic("gini", 2.0, 16), spread_out(6_000)),
-    "auc-range": (UStatistic("auc", 2.0, 12), spread_out(6_000)),
-    "small": (UStatistic("gini", 3.0, values=GRID), rated(150)),
+    "gini": (UStatistic(listed("gini"), 1.0), rated(6_000)),
+    "collision": (UStatistic(listed("collision"), 2.0), rated(6_000)),
+    "kendall": (UStatistic(listed("kendall"), 2.0), rated(6_000)),
+    "auc": (UStatistic(listed("auc"), 1.5), rated(6_000)),
+    "own": (UStatistic(listed(half_square), 1.0), rated(6_000)),
+    "gini-range": (UStatistic(cut("gini", 16), 2.0), spread_out(6_000)),
+    "auc-range": (UStatistic(cut("auc", 12), 2.0), spread_out(6_000)),
+    "small": (UStatistic(listed("gini"), 3.0), rated(150)),
 }
 
 
@@ -297,14 +326,14 @@ def test_an_error_30_percent_off_is_noticed() -> None:
 # --- the laws ----------------------------------------------------------------------------------
 
 PROTOCOLS = {
-    "gini": UStatistic("gini", 1.0, values=GRID),
-    "gini-range": UStatistic("gini", 1.0, domain=(-1.0, 5.0)),
-    "collision": UStatistic("collision", 1.0, values=GRID),
-    "kendall": UStatistic("kendall", 1.0, values=GRID),
-    "kendall-mixed": UStatistic("kendall", 1.0, 3, domain=(0, 5), second_values=GRID),
-    "auc": UStatistic("auc", 1.0, 5, domain=(0, 5)),
-    "own": UStatistic(np.eye(6) * 2, 1.0, values=GRID),
-    "many-symbols": UStatistic("gini", 1.0, 300, domain=(0, 5)),
+    "gini": UStatistic(listed("gini"), 1.0),
+    "gini-range": UStatistic(Gini(Range(-1.0, 5.0)), 1.0),
+    "collision": UStatistic(listed("collision"), 1.0),
+    "kendall": UStatistic(listed("kendall"), 1.0),
+    "kendall-mixed": UStatistic(Kendall(Range(0, 5, 3), Listed(GRID)), 1.0),
+    "auc": UStatistic(Area(Range(0, 5, 5)), 1.0),
+    "own": UStatistic(listed(np.eye(6) * 2), 1.0),
+    "many-symbols": UStatistic(Gini(Range(0, 5, 300)), 1.0),
 }
 every_protocol = pytest.mark.parametrize("name", list(PROTOCOLS))
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -417,7 +446,7 @@ def test_nothing_else_of_a_record_is_sent_than_its_randomised_symbol() -> None:
 
 
 def test_the_symbols_of_the_auc_hold_class_and_score() -> None:
-    space = UStatistic("auc", 1.0, 4).space(4)
+    space = UStatistic(cut("auc", 4), 1.0).space(4)
     clients = Clients.from_arrays([0.0, 0.25, 0.99, 1.0, 0.5], [0, 1, 0, 1, 1])
     assert space.of_records(clients).tolist() == [0, 5, 3, 7, 6]
 
@@ -430,29 +459,27 @@ def test_bins_follow_the_papers_rule() -> None:
     assert UStatistic("auc", 4.0).bins_for(10_000) == planned_bins(10_000, 4.0, 2_048) == 19
     assert UStatistic("kendall", 4.0).bins_for(10_000) == round(math.sqrt(20))
     assert UStatistic("gini", 0.01).bins_for(16) == 2
-    assert UStatistic("gini", 4.0, bins=7).bins_for(10_000) == 7
+    assert UStatistic(cut("gini", 7), 4.0).bins_for(10_000) == 7
     assert UStatistic("auc", 700.0).bins_for(10**12) == MAX_SYMBOLS // 2
     assert UStatistic("kendall", 700.0).bins_for(10**20) == math.isqrt(MAX_SYMBOLS)
 
 
 def test_results_name_their_figure_and_settings() -> None:
     clients = rated(3_000)
-    result = evaluate(clients, UStatistic("kendall", 2.0, values=GRID), seed=0)
+    result = evaluate(clients, UStatistic(listed("kendall"), 2.0), seed=0)
     assert result.figure == "Kendall's tau"
     assert result.protocol == {
         "name": "ustatistic",
-        "kernel": "kendall",
+        "kernel": "kendall(domain=listed(values=0 1 2 3 4 5))",
         "epsilon": 2.0,
-        "values": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
-        "second_values": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
     }
-    area = evaluate(clients, UStatistic("auc", 2.0, 6, domain=(0, 5)), seed=0, exact=True)
+    area = evaluate(clients, UStatistic(Area(Range(0, 5, 6)), 2.0), seed=0, exact=True)
     assert area.auc.value == area.estimate.value
     assert area.exact == auc(clients.scores, clients.labels)
     assert area.positives == pytest.approx(clients.positives, rel=0.2)
-    assert area.protocol["bins"] == 6
+    assert area.protocol["kernel"] == "auc(domain=range(high=5.0, bins=6))"
     assert math.isnan(result.positives)
-    assert evaluate(clients, UStatistic(half_square, 1.0, values=GRID)).protocol["kernel"] == (
+    assert evaluate(clients, UStatistic(listed(half_square), 1.0)).protocol["kernel"] == (
         "half_square"
     )
 
@@ -471,14 +498,14 @@ def test_protocols_of_one_kernel_are_equal() -> None:
             r"^values must be in \[0, 1\], got 1.5 in b, row 2; set the domain by public bounds",
         ),
         (
-            UStatistic("gini", 1.0, values=(0.5, 1.0)),
+            UStatistic(listed("gini", (0.5, 1.0)), 1.0),
             "^values must be one of the 2 public values 0.5, 1, got 1.5 in b, row 2;",
         ),
         (
-            UStatistic("kendall", 1.0, domain=(0, 2), second_domain=(0, 3)),
+            UStatistic(Kendall(Range(0, 2), Range(0, 3)), 1.0),
             r"^second values must be in \[0, 3\], got -1.0 in a, row 1;",
         ),
-        (UStatistic("collision", 1.0, values=range(20)), "values 0, 1, 2, 3, ..., 19, got 0.5"),
+        (UStatistic(listed("collision", range(20)), 1.0), "values 0, 1, 2, 3, ..., 19, got 0.5"),
     ],
 )
 def test_values_outside_the_public_domain_are_refused(protocol: UStatistic, message: str) -> None:
@@ -495,37 +522,47 @@ def test_tau_needs_second_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("make", "message"),
     [
-        ({"kernel": "x"}, r"kernel must be one of \('gini', 'collision', 'kendall', 'auc'\)"),
-        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"bins": 1}, "bins must be a number of at least 2, got 1"),
-        ({"bins": 2.5}, "bins must be a number of at least 2, got 2.5"),
-        ({"bins": 5000}, "a domain must have 2 to 4096 symbols, got 5000"),
-        ({"bins": 4, "values": GRID}, "these values are finite, got bins=4"),
-        ({"values": (1,)}, "a domain must have 2 to 4096 symbols, got 1"),
-        ({"values": range(5000)}, "a domain must have 2 to 4096 symbols, got 5000"),
-        ({"values": (1, 3, 2)}, "values must ascend, got 2 after 3"),
-        ({"values": (1, math.nan)}, "values must be finite"),
-        ({"domain": (1, 1)}, r"from a lower to a higher end, got \(1, 1\)"),
-        ({"domain": (0, math.inf)}, "from a lower to a higher end"),
-        ({"domain": (0, 5), "values": GRID}, r"a range or a finite domain, not both, got \(0, 5\)"),
-        ({"second_domain": (0, 5)}, "the kernel 'gini' is not about second values"),
-        ({"kernel": "collision"}, "the kernel 'collision' needs a finite domain"),
-        ({"kernel": half_square}, "a kernel of your own needs a finite domain"),
+        (lambda: UStatistic("x", 1.0), "kernel must be one of gini, collision, kendall, auc, own"),
+        (lambda: UStatistic("gini", 0.0), "epsilon must be positive and finite, got 0.0"),
+        (lambda: cut("gini", 1), "bins must be a number of at least 2, got 1"),
+        (lambda: Range(bins=2.5), "bins must be a number of at least 2, got 2.5"),  # type: ignore[arg-type]
+        (lambda: UStatistic(cut("gini", 5000), 1.0), "must have 2 to 4096 symbols, got 5000"),
+        (lambda: UStatistic("gini(bins=4)", 1.0), "gini has no parameter 'bins'"),
+        (lambda: UStatistic(listed("gini", (1,)), 1.0), "must have 2 to 4096 symbols, got 1"),
+        (lambda: UStatistic(listed("gini", range(5000)), 1.0), "2 to 4096 symbols, got 5000"),
+        (lambda: Listed((1, 3, 2)), "values must ascend, got 2 after 3"),
+        (lambda: Collision((1, math.nan)), "values must be finite"),
+        (lambda: Range(1, 1), r"from a lower to a higher end, got 1.0 to 1.0"),
+        (lambda: Range(0, math.inf), "from a lower to a higher end"),
         (
-            {"kernel": lambda x, y: x - 2 * y, "values": (1, 2)},
+            lambda: UStatistic("gini(domain=range(high=5, values=1 2))", 1.0),
+            "kernel: domain: range has no parameter 'values'",
+        ),
+        (lambda: UStatistic("gini(second=range)", 1.0), "gini has no parameter 'second'"),
+        (lambda: UStatistic("collision", 1.0), "kernel: collision needs values"),
+        (lambda: UStatistic("own", 1.0), "kernel: own needs function"),
+        (lambda: UStatistic("own(function=1)", 1.0), "function cannot be written as a text"),
+        (
+            lambda: UStatistic(listed(lambda x, y: x - 2 * y, (1, 2)), 1.0),
             r"must be symmetric, got -3 for \(1, 2\) and 0 for \(2, 1\)",
         ),
-        ({"kernel": np.full((2, 2), np.nan), "values": (1, 2)}, r"finite, got nan for \(1, 1\)"),
-        ({"kernel": np.eye(3), "values": (1, 2)}, r"shape \(2, 2\) for 2 values, got \(3, 3\)"),
-        ({"kernel": half_square, "values": range(5000)}, "2 to 4096 symbols, got 5000"),
-        ({"kernel": "kendall", "values": range(100)}, "2 to 4096 symbols, got 10000"),
+        (
+            lambda: UStatistic(listed(np.full((2, 2), np.nan), (1, 2)), 1.0),
+            r"finite, got nan for \(1, 1\)",
+        ),
+        (
+            lambda: UStatistic(listed(np.eye(3), (1, 2)), 1.0),
+            r"shape \(2, 2\) for 2 values, got \(3, 3\)",
+        ),
+        (lambda: listed(half_square, range(5000)), "2 to 4096 symbols, got 5000"),
+        (lambda: UStatistic(listed("kendall", range(100)), 1.0), "2 to 4096 symbols, got 10000"),
     ],
 )
-def test_settings_outside_their_range_are_refused(options: dict[str, Any], message: str) -> None:
+def test_settings_outside_their_range_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        UStatistic(**{"kernel": "gini", "epsilon": 1.0, **options})
+        make()
 
 
 def test_a_symbol_that_does_not_exist_is_refused() -> None:
@@ -536,13 +573,13 @@ def test_a_symbol_that_does_not_exist_is_refused() -> None:
 def test_weak_results_say_so() -> None:
     clients = rated(40)
     said = {
-        kernel: evaluate(clients, UStatistic(kernel, 0.1, values=GRID), seed=1).warnings[-1]
+        kernel: evaluate(clients, UStatistic(listed(kernel), 0.1), seed=1).warnings[-1]
         for kernel in ("gini", "kendall", "auc")
     }
     assert "no figure: " in said["gini"]
     assert "holds every value in [-1, 1]" in said["kendall"]
     assert "class" in said["auc"]
-    silent = [evaluate(clients, UStatistic("auc", 0.1, values=GRID), seed=s) for s in range(20)]
+    silent = [evaluate(clients, UStatistic(listed("auc"), 0.1), seed=s) for s in range(20)]
     assert not all(result.has_signal for result in silent)
 
 
@@ -550,7 +587,7 @@ def test_a_rare_class_is_warned_of() -> None:
     labels = np.zeros(4_000)
     labels[:60] = 1
     clients = one_each(np.arange(4_000) % 6, labels=labels)
-    warned = evaluate(clients, UStatistic("auc", 1.0, values=GRID), seed=0).warnings[-1]
+    warned = evaluate(clients, UStatistic(listed("auc"), 1.0), seed=0).warnings[-1]
     assert "the smaller class is estimated at" in warned or "not enough signal" in warned
 
 
@@ -567,7 +604,7 @@ def test_bins_suit_the_number_of_records_not_of_clients() -> None:
 
 
 def test_an_estimate_outside_its_range_is_the_nearest_value() -> None:
-    protocol = UStatistic("collision", 1.0, values=GRID)
+    protocol = UStatistic(listed("collision"), 1.0)
     results = [evaluate(one_each(np.zeros(300)), protocol, seed=seed) for seed in range(10)]
     high = [result for result in results if result.estimate.bias < 0]
     assert high
@@ -584,7 +621,7 @@ def test_no_figure_lies_outside_the_range_of_its_kernel(
     kernel: str, limits: tuple[float, float]
 ) -> None:
     """A figure is within its limits, and an interval that holds all of them gives no figure."""
-    protocol = UStatistic(kernel, 0.5, values=GRID)
+    protocol = UStatistic(listed(kernel), 0.5)
     results = [evaluate(rated(40), protocol, seed=seed) for seed in range(30)]
     for result in results:
         if not result.has_signal:
@@ -597,7 +634,7 @@ def test_no_figure_lies_outside_the_range_of_its_kernel(
 
 
 def test_a_constant_kernel_is_known() -> None:
-    protocol = UStatistic(np.full((6, 6), 2.0), 1.0, values=GRID)
+    protocol = UStatistic(listed(np.full((6, 6), 2.0)), 1.0)
     assert evaluate(rated(40), protocol, seed=0).estimate.value == pytest.approx(2.0)
 
 
@@ -607,10 +644,10 @@ def test_bins_of_the_auc_may_lie_on_a_scale() -> None:
     crowded = scipy.special.expit(scipy.special.logit(scores) - 5.0)
     clients = Clients.from_arrays(crowded, labels)
     raw = Clients.from_arrays(scipy.special.logit(crowded), labels)
-    even = UStatistic("auc", 6.0, bins=16)
-    scaled = UStatistic("auc", 6.0, bins=16, scale="probability")
+    even = UStatistic(cut("auc", 16), 6.0)
+    scaled = UStatistic(Area(Scaled("probability", 16)), 6.0)
     values = {
-        protocol.scale: repeat_results(data, protocol, 10, seed=0).value
+        protocol.values_axis.scale: repeat_results(data, protocol, 10, seed=0).value
         for protocol, data in (
             (even, clients),
             (scaled, clients),
@@ -630,25 +667,19 @@ def test_both_axes_of_kendall_lie_on_the_scale() -> None:
         scipy.special.expit(4 * each - 5) for each in (first, first + rng.normal(0, 1, 20_000))
     )
     clients = Clients.from_values(values, second=second)
-    protocol = UStatistic("kendall", 8.0, bins=16, scale="probability")
+    protocol = UStatistic(Kendall(Scaled("probability", 16)), 8.0)
     assert [axis.scale for axis in protocol.axes] == ["probability"] * 2
     estimate = evaluate(clients, protocol, seed=0).estimate
     assert abs(estimate.value - protocol.exact(clients)) < 0.1
 
 
 def test_a_scale_is_for_kernels_of_the_order_alone() -> None:
-    for given_settings, message in [
-        ({"kernel": "gini"}, "'gini' depends on the values themselves"),
-        ({"kernel": "collision", "values": (1, 2, 3)}, "'collision' depends on the values"),
-        ({"kernel": "auc", "domain": (0, 2)}, "a domain or public values say where bins lie"),
-        ({"kernel": "auc", "values": (1, 2, 3)}, "a domain or public values say where bins lie"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            UStatistic(epsilon=1.0, scale="probability", **given_settings)  # type: ignore[arg-type]
+    for kernel in ("gini(domain=scaled)", Gini(Scaled())):  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="kernel: domain must be one of range, listed"):
+            UStatistic(kernel, 1.0)
+    for kept in (Area(Range(0, 2)), listed("auc", (1, 2, 3))):
+        assert UStatistic(kept, 1.0).for_unit("log-odds").kernel == kept
     gini = UStatistic("gini", 1.0)
     assert gini.for_unit("log-odds") is gini
-    assert "scale" not in gini.settings
     with pytest.raises(DataError, match=r"values must be in \[0, 1\], got 1.5"):
-        evaluate(
-            Clients.from_arrays([0.2, 1.5], [0, 1]), UStatistic("auc", 1.0, scale="probability")
-        )
+        evaluate(Clients.from_arrays([0.2, 1.5], [0, 1]), UStatistic("auc(domain=scaled)", 1.0))

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tacit.reporting.tables.model_index import as_yaml, model_index
+from tacit.reporting.model_index import as_yaml, model_index
 from tacit.results.saved.reading import Result
 from tests.reporting.examples import FEDERATION, changed, content, result
 

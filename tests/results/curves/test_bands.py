@@ -14,7 +14,8 @@ from scipy.stats import norm
 from tacit import Clients
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results.curves.bands import Band, PrecisionRecall, Reliability, numbers
+from tacit.protocols.published.calibration import PublishedHistogram
+from tacit.results.curves.curve import Band, PrecisionRecall, Reliability, numbers
 from tacit.running.simulation import simulate
 
 Floats = NDArray[np.float64]
@@ -155,7 +156,9 @@ class TestCoverage:
 
     def test_bands_under_noise(self, scale: str) -> None:
         """Epsilon 1, 2,000 records, 8 buckets: privacy and sampling matter alike."""
-        protocol = ScoreHistogram("secure-sum", 1.0, height=8, buckets=8, scale=scale)
+        protocol = PublishedHistogram(
+            "secure-sum", 1.0, height=8, aim="auc", buckets=8, scale=scale
+        )
         coverages = coverage(protocol, 250, 2000)
         for rates in (
             coverages.roc,
@@ -185,7 +188,7 @@ class TestCoverage:
             assert 0.92 <= np.mean(rates) <= 0.98
 
     def test_bands_of_reports_that_are_private_by_themselves(self, scale: str) -> None:
-        coverages = coverage(ScoreHistogram("local", 4.0, buckets=4, scale=scale), 250, 2000)
+        coverages = coverage(PublishedHistogram("local", 4.0, buckets=4, scale=scale), 250, 2000)
         for rates in (
             coverages.roc,
             coverages.false_positives,

@@ -18,9 +18,10 @@ from sklearn import metrics as sklearn
 import tacit
 from tacit import Clients, evaluate
 from tacit.metrics.ranking import auc
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.histogram import Histogram
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -87,8 +88,8 @@ class TestAtAThreshold:
         "protocol",
         [
             NOISY,
-            replace(NOISY, second_round=0.0),
-            replace(NOISY, second_round=0.0, scale="probability"),
+            replace(NOISY, aim="all"),
+            replace(NOISY, aim="all", scale="probability"),
         ],
         ids=["looks", "even", "probability"],
     )
@@ -286,9 +287,9 @@ class TestShown:
         [
             EXACT,
             NOISY,
-            ScoreHistogram("secure-sum", 0.05, second_round=0.5),
-            ScoreHistogram("secure-sum", 1.0, budget="sample"),
-            ScoreHistogram("local", 3.0, buckets=5),
+            ScoreHistogram("secure-sum", 0.05),
+            PublishedHistogram("secure-sum(budget=sample)", 1.0),
+            PublishedHistogram("local", 3.0, buckets=5),
         ],
     )
     def test_results_are_strict_json(self, protocol: ScoreHistogram) -> None:
@@ -353,7 +354,7 @@ def test_figures_of_exact_counts_come_from_the_finest_cells() -> None:
     scores, labels = tacit.binormal_scores(600, 1400, 0.8, seed=3)
     crowded = np.clip(scores, 1e-9, 1 - 1e-9) ** 6
     clients = Clients.split(crowded, labels, 10, seed=0)
-    protocol = ScoreHistogram("exact-sum", buckets=4, scale="even")
+    protocol = PublishedHistogram("exact-sum", buckets=4)
     histogram = histogram_of(clients, protocol)
     remaining = clients.scores, clients.labels
     brier, average = (
@@ -364,5 +365,5 @@ def test_figures_of_exact_counts_come_from_the_finest_cells() -> None:
     assert histogram.average_precision().value == pytest.approx(
         average(remaining[1], remaining[0]), abs=3e-3
     )
-    noisy = histogram_of(clients, ScoreHistogram("secure-sum", 1.0, buckets=4))
+    noisy = histogram_of(clients, PublishedHistogram("secure-sum", 1.0, buckets=4))
     assert noisy.finest is noisy.cells

@@ -14,6 +14,7 @@ import tacit
 from tacit import Clients, ScoreHistogram, evaluate
 from tacit.metrics.ranking import auc
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.calibration_maps import Lines
 from tacit.results.curves.calibrator import CalibrationMap, Calibrator
 from tacit.results.curves.histogram import Histogram
@@ -129,7 +130,7 @@ def test_open_ends_are_null_in_strict_json(name: str, epsilon: float | None) -> 
 
 @pytest.mark.parametrize("name", list(UNITS))
 def test_areas_do_not_depend_on_the_unit(name: str) -> None:
-    histogram = histogram_of(name, ScoreHistogram("exact-sum", scale=name, buckets=200))
+    histogram = histogram_of(name, PublishedHistogram("exact-sum", scale=name, buckets=200))
     assert histogram.auc(200) == pytest.approx(auc(SCORES, LABELS), abs=1e-4)
 
 

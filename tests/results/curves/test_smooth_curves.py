@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit import ScoreHistogram
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.results.curves.histogram import Histogram
 from tacit.running.simulation import simulate

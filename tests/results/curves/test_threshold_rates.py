@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.metrics.curves import counts_from_thresholds
-from tacit.results.curves.curve import Curve
-from tacit.results.curves.threshold_rates import RATES, rates_entry, rates_of_curve
+from tacit.protocols.published.calibration import PublishedHistogram
+from tacit.results.curves.curve import RATES, Curve, rates_entry, rates_of_curve
 
 
 def naive(scores: NDArray[Any], labels: NDArray[Any], threshold: float) -> dict[str, float]:
@@ -30,7 +30,7 @@ def naive(scores: NDArray[Any], labels: NDArray[Any], threshold: float) -> dict[
 def test_a_histogram_without_noise_has_the_exact_rates() -> None:
     scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
     clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
-    protocol = tacit.ScoreHistogram("exact-sum", height=6, buckets=16, scale="even")
+    protocol = PublishedHistogram("exact-sum", height=6, buckets=16)
     made = tacit.evaluate(clients, protocol, seed=0).to_dict()["rates"]
     for index, threshold in enumerate(made["thresholds"]):
         for name, value in naive(scores, labels, threshold).items():

@@ -15,9 +15,15 @@ import tacit
 from tacit.cli import main
 from tacit.results.curves.curve import Curve
 from tacit.results.drawing import style as picture_style
-from tacit.results.drawing.bars import MAX_BARS, Bar, draw_bars
-from tacit.results.drawing.picture import Pictured, draw_pictured, operating_point
-from tacit.results.drawing.several import draw_comparison, draw_groups
+from tacit.results.drawing.displays import draw_comparison, draw_groups
+from tacit.results.drawing.picture import (
+    MAX_BARS,
+    Bar,
+    Pictured,
+    draw_bars,
+    draw_pictured,
+    operating_point,
+)
 from tacit.results.drawing.style import new_axes
 
 PAGE = Path(picture_style.__file__).parents[2] / "reporting" / "page.css"

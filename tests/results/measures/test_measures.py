@@ -14,17 +14,16 @@ from scipy.special import expit, logit
 import tacit
 from tacit.arrays import Floats
 from tacit.metrics.measures.operating_points import reaching_places, share_above
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.histogram import Histogram
-from tacit.results.measures import clinic, lines
+from tacit.results.measures import applied, computing
+from tacit.results.measures.applied import _added
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import EMPTY_GROUP, LOST_GROUP
 from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES
-from tacit.results.measures.measure import Measure, measure_line, normal_measure
-from tacit.results.measures.names import label, names
-from tacit.results.measures.operating import _added
+from tacit.results.measures.measure import Measure, label, measure_line, names, normal_measure
 from tacit.results.measures.view import CellView
-from tacit.results.saved.schema import check_result
+from tacit.results.saved.reading import check_result
 from tests.federations import binormal_clients
 
 RECORDS = 6_000
@@ -219,10 +218,10 @@ def test_ends_that_are_taken_together_keep_the_mean_and_most_of_the_spread() -> 
 def test_a_line_needs_ends_that_stand_out_from_noise() -> None:
     view, _ = exponential_ends(400.0)
     assert not view.ends_known
-    absent = dict(clinic.calibration_measures(view))
+    absent = dict(applied.calibration_measures(view))
     assert absent["calibration_slope"].reason == NO_FIT
     assert absent["brier"].given
-    assert lines.calibration_curve(view) is None
+    assert computing.calibration_curve(view) is None
 
 
 def test_thresholds_are_probabilities() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.separation import DRAWS, _tops, class_separation
 from tacit.results.measures.view import CellView

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
-import math
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -13,14 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
 from tacit.reporting.page import report
-from tacit.results.saved.reading import Result, read_results
-from tacit.results.saved.schema import REQUIREMENTS, SCHEMA_FILES, check_result, result_schema
+from tacit.results.saved.reading import REQUIREMENTS, Result, check_result, result_schema
 from tests.reporting.examples import PROTOCOLS, changed, content
 from tests.results.saved.test_integrity import paths
 
-FIRST = Path(__file__).parents[1] / "result-1.json"
 REFERENCE = jsonschema.Draft202012Validator(result_schema())
 ODD: tuple[Any, ...] = (
     None,
@@ -60,7 +54,7 @@ def keywords(schema: Any) -> set[str]:
     return inside | schema.keys()
 
 
-@pytest.mark.parametrize("version", SCHEMA_FILES)
+@pytest.mark.parametrize("version", ["tacit-result/2"])
 def test_the_schema_is_a_schema(version: str) -> None:
     jsonschema.Draft202012Validator.check_schema(result_schema(version))
     assert result_schema(version)["properties"]["schema"]["const"] == version
@@ -124,11 +118,10 @@ def test_a_refusal_names_place_and_value(way: tuple[str, ...], value: Any, sente
         check_result(made)
 
 
-@pytest.mark.parametrize("version", SCHEMA_FILES)
-def test_a_sentence_exists_for_every_keyword_of_the_schema(version: str) -> None:
+def test_a_sentence_exists_for_every_keyword_of_the_schema() -> None:
     nested = {"$defs", "$ref", "additionalProperties", "anyOf", "items", "properties", "required"}
     notes = {"$id", "$schema", "description", "title"}
-    assert keywords(result_schema(version)) <= nested | notes | REQUIREMENTS.keys()
+    assert keywords(result_schema()) <= nested | notes | REQUIREMENTS.keys()
 
 
 MEASURE: dict[str, Any] = {
@@ -176,28 +169,3 @@ def test_what_does_not_fit_that_room_is_refused(entries: dict[str, Any], sentenc
     assert not REFERENCE.is_valid(made)
     with pytest.raises(ValueError, match=sentence):
         Result.of(made, "odd")
-
-
-def test_a_result_of_the_first_version_still_opens() -> None:
-    """It was written by 0.1.0, with the words for trust and aim of that time."""
-    (first,) = read_results([str(FIRST)])
-    assert first.content["schema"] == "tacit-result/1"
-    assert first.content["protocol"]["trust"] == "distributed-dp"
-    jsonschema.Draft202012Validator(result_schema("tacit-result/1")).validate(first.content)
-    clients = tacit.Clients.split(*tacit.binormal_scores(300, 700, 0.8, seed=1), 5, seed=1)
-    protocol = tacit.ScoreHistogram("secure-sum", 1.0, height=5, aim="curves", scale="even")
-    again = tacit.evaluate(clients, protocol, seed=3).to_dict()
-    errors = math.hypot(again["auc"]["privacy_error"], first.content["auc"]["privacy_error"])
-    assert abs(again["auc"]["value"] - first.estimate.value) < 3 * errors  # levels cost less since
-    page = report([first])
-    assert "<td>secure-sum</td>" in page
-    assert "<td>curves</td>" in page
-    assert "The other clients are trusted to draw their shares of the noise" in page
-
-
-def test_a_version_is_held_against_its_own_schema() -> None:
-    """A first-version file may have had an entry of this name with another meaning."""
-    made = {**json.loads(FIRST.read_text("utf-8")), "reveal": 7}
-    assert Result.of(changed(made), "first").content["reveal"] == 7
-    with pytest.raises(ValueError, match="tacit-result/2: reveal must be one of"):
-        Result.of(changed({**made, "schema": "tacit-result/2"}), "second")

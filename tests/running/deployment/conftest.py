@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from tacit.running.deployment.certificates import make_certificates
 from tacit.running.deployment.flower_programs.programs import Program, free_port
-from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
 from tacit.running.deployment.local import toml_text
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.server import (
@@ -32,7 +31,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "most_records": 1500,
         "perturbed": False,
     },
-    "hidden-ranks": {"name": "fedauc", "epsilon": 1.0, "ranks": "mpc"},
+    "hidden-ranks": {"name": "fedauc", "epsilon": 1.0, "trust": "mpc"},
     "pairs": {"name": "paired-ustatistic", "kernel": "auc", "epsilon": 2.0},
 }
 DEADLINE = 120.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.crypto.identities import Identity
 
-FEDAUC = 'name = "fedauc"\nepsilon = 1.0\nallocation = "adaptive"'
+FEDAUC = 'name = "published-fedauc"\nepsilon = 1.0\nmechanism = "staircase"'
 ANY = 'epsilon = 100.0\nadjacency = "label"'
 """A limit that hides labels: at other adjacencies the scores of FedAUC would be unprotected."""
 HISTOGRAM = 'name = "score-histogram"\ntrust = "secure-sum"\nepsilon = 1.0'

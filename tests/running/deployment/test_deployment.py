@@ -21,8 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli.federation.templates import party_text, plan_text
-from tacit.running.deployment import certificates
-from tacit.running.deployment.certificates import Certificates, hosts_of, make_certificates
+from tacit.running.deployment import keys as certificates
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.applications import CLIENT, SERVER, write_application
 from tacit.running.deployment.flower_programs.guards import (
@@ -40,8 +39,11 @@ from tacit.running.deployment.flower_programs.programs import (
     search_path,
 )
 from tacit.running.deployment.keys import (
+    Certificates,
     KeyFileError,
     checked_node_key,
+    hosts_of,
+    make_certificates,
     stored_identity,
     stored_node_key,
 )

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from tacit.running.deployment.certificates import Certificates, make_certificates
 from tacit.running.deployment.door import (
     HEADER,
     Door,
@@ -25,6 +24,7 @@ from tacit.running.deployment.door import (
 )
 from tacit.running.deployment.flower_programs import guards
 from tacit.running.deployment.flower_programs.programs import FOLDER, DeploymentError
+from tacit.running.deployment.keys import Certificates, make_certificates
 
 TOKEN = "a" * 64
 

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from tacit.ledger.ledger import Ledger
-from tacit.running.deployment.certificates import Certificates, make_certificates
 from tacit.running.deployment.flower_programs.applications import write_application
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
@@ -28,7 +27,12 @@ from tacit.running.deployment.flower_programs.programs import (
     Program,
     free_port,
 )
-from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.keys import (
+    Certificates,
+    make_certificates,
+    stored_identity,
+    stored_node_key,
+)
 from tacit.running.deployment.node import RefusedError, start_node, wait_connected
 from tacit.running.deployment.runs import conduct_run
 from tacit.running.deployment.server import (

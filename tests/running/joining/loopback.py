@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tacit.running.deployment.certificates import Certificates, make_certificates
+from tacit.running.deployment.keys import Certificates, make_certificates
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tacit.cli.federation.templates import party_text, plan_text
-from tacit.crypto import spoken_codes
 from tacit.running.deployment.server import Coordinator
+from tacit.running.joining import letters
 from tacit.running.joining.coordinator import admit, invite, prepare
 from tacit.running.joining.letters import Answer, Invitation
 from tacit.running.joining.site import accept
@@ -51,4 +51,4 @@ class Study:
 
 def quick_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes of the same form and fewer evaluations; what they resist is not tested with them."""
-    monkeypatch.setattr(spoken_codes, "COST", 2)
+    monkeypatch.setattr(letters, "COST", 2)

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from tacit.cli.federation.templates import plan_text
-from tacit.running.joining.plan_edits import with_coordinator, with_party
+from tacit.running.joining.coordinator import with_coordinator, with_party
 from tacit.running.session.toml_source import PlanError
 
 KEY, OTHER = b"\1" * 32, b"\2" * 32

@@ -17,11 +17,10 @@ from tacit.running.deployment.flower_programs.programs import (
     without_proxy,
 )
 from tacit.running.deployment.node import RefusedError
-from tacit.running.joining import roster_door
+from tacit.running.joining import invitations
 from tacit.running.joining.coordinator import publish_roster
-from tacit.running.joining.invitations import records_in
-from tacit.running.joining.reaching import UnreachableError, ask, proxy_for, reach
-from tacit.running.joining.roster_door import HEADER, PATH, READ_EVERY, RosterDoor
+from tacit.running.joining.invitations import HEADER, PATH, READ_EVERY, RosterDoor, records_in
+from tacit.running.joining.site import UnreachableError, ask, proxy_for, reach
 from tests.running.joining.loopback import connect_proxy, tls_server
 from tests.running.joining.studies import Study, quick_codes
 
@@ -166,7 +165,7 @@ def test_strangers_do_not_have_the_invitations_read_again(
         readings.append(now[0])
         return records_in(private)
 
-    monkeypatch.setattr(roster_door, "records_in", counted)
+    monkeypatch.setattr(invitations, "records_in", counted)
     closed = Door(lambda *_: None, "machine")  # type: ignore[arg-type]
     door = RosterDoor(closed, study.coordinator.private, lambda: now[0])
     for token in ("x", "y", "z"):

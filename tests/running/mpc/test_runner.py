@@ -18,13 +18,13 @@ from tacit.protocol.conversation import ClientState
 from tacit.protocol.mpc import MPCError
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.paired.kernels import kernel_codes
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.protocols.paired.shared_kernels import kernel_codes
 from tacit.running.mpc.frames import Frame
 from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties
 from tacit.running.mpc.runner import MPCRun, answer_mpc, run_mpc
-from tacit.running.session.coordinating.coordinator import Coordinator
+from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
 from tacit.testing.recording import values_of
 from tests.running.mpc.federations import pairs_query, tied_clients
@@ -147,7 +147,7 @@ def test_a_party_refuses_what_it_did_not_agree_to(order: Frame, said: str) -> No
 
 def test_three_processes_rank_as_one_would() -> None:
     """Without noise the AUC is exact, ties counted one half; the server received no score."""
-    clients, protocol = tied_clients(60, 3), FedAUC(1.0, ranks="mpc")
+    clients, protocol = tied_clients(60, 3), FedAUC(1.0, trust="mpc")
     run = run_mpc(clients, protocol, NoNoise(), MPCSettings(timeout=TIMEOUT))
     assert float(run.server_result.value) == pytest.approx(protocol.exact(clients), abs=1e-12)
     assert run.spent == protocol.guarantee

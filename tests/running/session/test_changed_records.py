@@ -9,7 +9,7 @@ import pytest
 
 from tacit.crypto.identities import Identity
 from tacit.ledger.ledger import Ledger
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.party.party_file import PartyFile
 from tacit.running.session.party.service import CHANGED_RECORDS
 from tacit.running.session.toml_source import PlanError

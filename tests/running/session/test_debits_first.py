@@ -23,7 +23,7 @@ from tests.laws import PROTOCOLS
 SOURCES = Path(tacit.__file__).parent
 ANSWERING = {
     "running.session.party.answers.Answers.computed",
-    "running.session.party.client_mpc.ClientComputations._reply",
+    "running.session.party.client_together.ClientComputations._reply",
 }
 """Where records of clients that exist meet a question; each of them is watched below."""
 ONE_PROCESS = {
@@ -31,21 +31,23 @@ ONE_PROCESS = {
     "running.deployment.preview.check_records",
     "protocol.declarations.threats.asked_views",
     "protocol.declarations.traffic.dry_run",
-    "protocols.dpauc.attacks._first_reply",
-    "protocols.shared.score_attacks.received_scores",
+    "protocols.dpauc.attacks.first_reply",
+    "protocols.shared.declared.received_scores",
 }
 """Where one process holds all records, or nothing leaves it."""
 INVENTED = {
-    "collecting.simulating.device_payloads",
+    "collecting.estimating.device_payloads",
     "local_reports.drawing.Drawing._reports",
     "protocol.declarations.threats.asked_views",
     "protocol.declarations.traffic.dry_run",
-    "protocols.dpauc.attacks._first_reply",
-    "protocols.shared.score_attacks.received_scores",
+    "protocol.declarations.traffic.measured_forecast",
+    "protocols.dpauc.attacks.first_reply",
+    "protocols.shared.declared.received_scores",
     "testing.checks._check_free",
     "testing.checks._check_person",
     "testing.checks._response_loss",
     "testing.checks.check_batches",
+    "testing.checks.check_vanishing",
     "testing.checks.conversation_of",
     "testing.checks.losses",
 }

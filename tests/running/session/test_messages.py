@@ -145,7 +145,7 @@ def test_colluders_are_agreed_and_the_default_is_as_if_none_was_named() -> None:
         "protocol": {"name": "dpauc", **DPAUC(1.0).settings},
         "parties": [key.hex() for key in TEN],
         "coordinator": TEN_CENTRE.hex(),
-        "fewest": 10,
+        "min_clients": 10,
         "largest": 2**44,
     }
     text = json.dumps(before, sort_keys=True, default=repr)

@@ -13,33 +13,32 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Query, View
-from tacit.protocol.encoding.fields import MessageError, encode
-from tacit.protocol.encoding.queries import encode_query
-from tacit.protocol.encoding.values import decode_values, encode_values
-from tacit.protocols.fedauc.hidden_ranks.mpc import rank_together
-from tacit.protocols.fedauc.hidden_ranks.mpc_program import RankProgram
+from tacit.protocol.fields import MessageError, encode
+from tacit.protocol.values import decode_values, encode_query, encode_values
+from tacit.protocols.fedauc.hidden_ranks import RankProgram, rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.mpc.transport import Announcement, UnreachableError
-from tacit.running.session.announcements import announced, query_name
-from tacit.running.session.coordinating.coordinator import LostPartyError, RunError
-from tacit.running.session.coordinating.exchanges import MPCExchange
+from tacit.running.session.coordinator import LostPartyError, RunError
+from tacit.running.session.exchanges import MPCExchange
 from tacit.running.session.messages import (
     COORDINATOR,
     Kind,
     MalformedMessageError,
     SignedMessage,
     StaleMessageError,
+    announced,
+    query_name,
 )
 from tacit.running.session.party.client import Party
-from tacit.running.session.party.client_mpc import STOPPED
+from tacit.running.session.party.client_together import STOPPED
 from tacit.running.session.party.debits import Debit, unrecorded
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.testing.room import Room
 from tests.federations import binormal_clients
 
-HIDDEN = FedAUC(1.0, ranks="mpc")
+HIDDEN = FedAUC(1.0, trust="mpc")
 PAIRS = PairedUStatistic("auc", 1.0)
 ANNOUNCED, COMPUTED = 1, 2
 """The turns in which parties of ``HIDDEN`` announce themselves, and compute."""
@@ -201,7 +200,7 @@ LIES = {
     "swapped": (swapped, "the announcement of party 1 is not signed by it for this query"),
     "moved": (moved, "the announcement of party 1 is not signed by it for this query"),
     "fewer": (fewer, "3 parties compute together"),
-    "alone": (alone, "step rank_together is computed together"),
+    "alone": (alone, "step rank_together is not answered under the view 'each'"),
 }
 
 

@@ -16,17 +16,20 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.persons import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
-from tacit.running.session.coordinating.result import concluded
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import Agreement
 from tacit.running.session.party.service import CHANGED_RECORDS, PartyDesk
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.result import concluded
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 
-RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+RESPONSE = (
+    'name = "published-dpauc"\nepsilon = 1.0\n'
+    'mechanism = "randomised-response"\nadjacency = "label"'
+)
 PROTOCOLS = (FedAUC(1.0), DPAUC(1.0), ScoreHistogram("secure-sum", 1.0), TwoRoundAUC(2.0))
 
 

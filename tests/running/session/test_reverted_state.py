@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from tacit.ledger.ledger import ConflictError, Ledger, RepeatedError
-from tacit.protocol.encoding.fields import decode
-from tacit.protocol.encoding.queries import decode_query
-from tacit.protocol.encoding.values import named_values
-from tacit.running.session.coordinating.coordinator import Coordinator
+from tacit.protocol.fields import decode
+from tacit.protocol.values import decode_query, named_values
+from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import (
     COORDINATOR,
     Kind,
@@ -29,7 +28,14 @@ from tests.running.deployment.federation_files import HISTOGRAM, federation
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
 ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
-RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+FHE = (
+    'name = "published-fhe"\nthresholds = 5\nmost_records = 1000\n'
+    'scheme = "bfv(adversary=malicious)"'
+)
+RESPONSE = (
+    'name = "published-dpauc"\nepsilon = 1.0\n'
+    'mechanism = "randomised-response"\nadjacency = "label"'
+)
 
 
 class Attack:
@@ -266,7 +272,7 @@ def test_no_two_answers_leave_under_one_mask(tmp_path: Path, turn: int) -> None:
 def test_keys_that_have_masked_mask_for_no_other_survivors(tmp_path: Path) -> None:
     """Two announcements of who shared: one of all, one without party c."""
     settings = "min_clients = 2\ncolluders = 0"
-    protocol = f"{HISTOGRAM}\ndropouts = 0.34"
+    protocol = HISTOGRAM.replace("secure-sum", "secure-sum(dropouts=0.34)")
     attack = Attack(tmp_path, protocol, parties=3, extra=settings)
     whole, messages = attack.coordinator, attack.rounds[-1]
     without = Coordinator(attack.agreement, attack.identity)
@@ -288,11 +294,11 @@ def test_keys_that_have_masked_mask_for_no_other_survivors(tmp_path: Path) -> No
     assert reasons == ["", ConflictError.public, RepeatedError.public]
 
 
-@pytest.mark.parametrize("settings", ['scheme = "masked"', 'adversary = "malicious"'])
+@pytest.mark.parametrize("settings", [ENCRYPTED, FHE])
 @pytest.mark.parametrize("step", ["keys", "counts"])
 def test_no_two_uploads_leave_under_one_session(tmp_path: Path, settings: str, step: str) -> None:
     """What comes again is declined, or the same bytes where all of them follow from keys."""
-    attack = Attack(tmp_path, f"{ENCRYPTED}\n{settings}")
+    attack = Attack(tmp_path, settings)
     for _ in range(1 if step == "keys" else 2):
         attack.go_on()
     attack.copy()
@@ -300,7 +306,7 @@ def test_no_two_uploads_leave_under_one_session(tmp_path: Path, settings: str, s
     for _ in range(2):
         reasons.append(reason_of(attack.send(attack.rounds[-1][0])))
         attack.revert()
-    follows = step == "keys" and "masked" in settings
+    follows = step == "keys" and settings == ENCRYPTED
     assert reasons == ["", "" if follows else RepeatedError.public]
     assert [len(each) for (_, turn), each in answers_of(attack).items() if turn] == [1] * (
         len(attack.rounds) - 1

@@ -25,10 +25,10 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocol.steps import NoiseSharing
+from tacit.protocol.values import decode_values, encode_values
 from tacit.results.server_result import ServerResult
-from tacit.running.session.coordinating.coordinator import RunError
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.messages import Kind
 from tacit.testing.checks import conversation_of
 from tacit.testing.rehearsal import Rehearsal, rehearse

@@ -12,6 +12,7 @@ from tacit.arrays import Floats
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.protocol.registry import names_registered_by
+from tacit.results.figure import AUC_FIGURE
 from tacit.results.server_result import ServerResult
 from tacit_studies.floors.coverage_any_scale import (
     COVERAGE,
@@ -26,15 +27,22 @@ from tacit_studies.rows import Beside, Row, format_rows
 from tacit_studies.small_records import breast_cancer, digits
 from tests.studies.sources import few, real_clients
 
+PAPERS = ("dpauc", "fedauc", "hierarchical", "histogram", "ustatistic")
+
 NOT_MEASURED = {
     "exact": "no noise",
     "encrypted-auc": "no noise",
     "encrypted-class-auc": "no noise",
-    "noisy-scores": "no interval",
     "missing-records": "a count, with no cells",
     "compared-auc": "another figure",
     "grouped-histogram": "a figure of each group: measured by tests.coverage_of_parts",
     "multiclass-histogram": "a figure of each class: measured by tests.coverage_of_parts",
+    **{
+        f"published-{name}": "a paper's form: measured by the paper's tables"
+        for name in (*PAPERS, "fedauc-response")
+    },
+    "published-fhe": "no noise",
+    "published-noisy-scores": "no interval",
 }
 
 
@@ -132,11 +140,12 @@ def test_runs_without_a_figure_are_those_that_are_not_published() -> None:
     columns = np.array(runs).T
     value, error, positives, positives_error = columns
     sizes = (positives, np.full(len(runs), 900.0), positives_error)
-    given = given_figures(ServerResult(value, error, np.zeros(len(runs)), *sizes))
+    unit = AUC_FIGURE.limits
+    given = given_figures(ServerResult(value, error, np.zeros(len(runs)), *sizes, limits=unit))
     for index, (one, its_error, size, size_error) in enumerate(runs):
         shown, its = np.asarray(one), np.asarray(its_error)
         sizes_of_one = (np.asarray(size), np.asarray(900.0), size_error)
-        single = ServerResult(shown, its, np.zeros(()), *sizes_of_one).published()
+        single = ServerResult(shown, its, np.zeros(()), *sizes_of_one, limits=unit).published()
         published = bool(np.isfinite(single.value)) and math.isfinite(its_error)
         assert given[index] == published, runs[index]
     assert given.tolist() == [True, *[False] * 6, True]

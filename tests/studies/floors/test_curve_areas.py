@@ -8,7 +8,7 @@ from sklearn import metrics as sklearn
 
 from tacit.data.batches.splitting import binormal_scores
 from tacit.metrics.ranking import auc
-from tacit.results.curves.smooth_curves import SmoothCurves
+from tacit.results.curves.curve import SmoothCurves
 from tacit_studies.floors.curve_areas import EPSILONS, SHAPES, areas_between, exact_curves
 from tacit_studies.measuring import Bench
 from tacit_studies.references.fedcurve import fedcurve

@@ -133,7 +133,7 @@ def test_a_map_rises_and_keeps_records_in_their_places(score_map: ScoreMap) -> N
 
 
 def test_settings_that_a_protocol_lacks_are_left_out() -> None:
-    earlier = with_settings(ScoreHistogram(epsilon=1.0), second_round=0.0, no_such=1)
-    assert earlier.second_round == 0
+    earlier = with_settings(ScoreHistogram(epsilon=1.0), scale="even", no_such=1)
+    assert earlier.scale == "even"
     assert with_settings(FedAUC(1.0), second_round=0.5) == FedAUC(1.0)
     assert with_settings(DPAUC(1.0), epsilon=2.0).epsilon == 2.0

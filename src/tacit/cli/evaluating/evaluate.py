@@ -11,27 +11,13 @@ import click
 import numpy as np
 
 import tacit
-from tacit.cli.evaluating.categories import category_columns, category_options, class_columns
-from tacit.cli.evaluating.default import chosen_or_default, refuse_without_protocol, trust_option
-from tacit.cli.evaluating.grouped import evaluate_by_group, refuse_with_groups
-from tacit.cli.evaluating.missing import check_missing, missing_options, say_left_out, with_dealt
-from tacit.cli.evaluating.sources import (
-    check_source,
-    files_in_memory,
-    read_source,
-    refuse_with_counts,
-    source_options,
-)
-from tacit.cli.options.forms import form_options
-from tacit.cli.options.persons import check_person_options, person_options, split_clients
-from tacit.cli.options.settings import SettingsCommand, chosen_protocol
-from tacit.cli.options.shared import json_option, names_option, seed_option, split_option
-from tacit.cli.options.spelled import Spelled
-from tacit.cli.options.units import printed_doubts, refuse_two_maps, unit_option
+from tacit.cli import record_options
+from tacit.cli.evaluating import forms, sources
+from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, as_json, show, terminable
+from tacit.data.file_units import Units
 from tacit.data.files.form import FileForm
-from tacit.data.scaling.file_units import Units
-from tacit.data.scaling.units import PROBABILITY
+from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names
@@ -76,7 +62,7 @@ Exit status:
     help="What to run. Without it, protocol and settings follow from the number of clients, the "
     "rounded number of records, --epsilon and --trust, and the result says why.",
 )
-@trust_option
+@forms.trust_option
 @click.option("--score", default="score", show_default=True, help="The column of scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
 @click.option("--second", help="Kendall's tau: the column of second values.")
@@ -86,13 +72,13 @@ Exit status:
     metavar="LOW HIGH",
     help="Map scores from these public bounds to 0 and 1.",
 )
-@category_options
-@unit_option
-@form_options
-@missing_options
-@source_options
+@forms.category_options
+@record_options.unit_option
+@record_options.form_options
+@sources.missing_options
+@sources.source_options
 @click.option("--client", help="The column of client ids; without it each file is a client.")
-@person_options
+@record_options.person_options
 @click.option(
     "--groups",
     metavar="COL",
@@ -104,13 +90,13 @@ Exit status:
     metavar="NAME",
     help="With --groups: an agreed group, once for each; else groups are read off the records.",
 )
-@split_option
+@record_options.split_option
 @click.option(
     "--by",
     type=click.Choice(("uniform", "score")),
     help="With --split: deal out at random (the default), or similar scores together.",
 )
-@seed_option
+@record_options.seed_option
 @click.option(
     "--calibrate",
     type=click.Choice(tuple(METHODS)),
@@ -130,8 +116,8 @@ Exit status:
     metavar="NAME",
     help="What these records are called; results of one name are compared as about the same.",
 )
-@names_option
-@json_option
+@record_options.names_option
+@record_options.json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @click.option(
     "--engine",
@@ -202,11 +188,11 @@ def evaluate(
     columns, chosen, given = None, None, frozenset[str]()
     if protocol is None:
         needing_one = {"groups": groups, "second": second, "counts": counts}
-        refuse_without_protocol(settings | needing_one | {"private_group": private_group})
-        columns = class_columns(scores, one_group)
+        forms.refuse_without_protocol(settings | needing_one | {"private_group": private_group})
+        columns = forms.class_columns(scores, one_group)
     else:
         settings["trust"] = trust
-        columns = category_columns(protocol, settings, scores, private_group, one_group)
+        columns = forms.category_columns(protocol, settings, scores, private_group, one_group)
         given = frozenset(name for name, value in settings.items() if value is not None)
         chosen = chosen_protocol(protocol, settings)
     _refuse_conflicts(context.params)
@@ -219,13 +205,13 @@ def evaluate(
         _evaluate_groups(context, form, chosen, needed, given, picture)
         return
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
-    with printed_doubts():
+    with record_options.printed_doubts():
         if columns is not None:
             clients = columns.read(
                 files, score=score, label=label, client=client, unit=unit, person=person, form=form
             )
         else:
-            chosen, clients = read_source(
+            chosen, clients = sources.read_source(
                 files,
                 chosen,
                 (score, needed, client, second, person),
@@ -238,16 +224,18 @@ def evaluate(
             )
     shows_exact = split is not None if exact is None else exact
     if missing_epsilon is None and not shows_exact:
-        say_left_out(clients, names)
+        sources.say_left_out(clients, names)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
-    chosen, reason = chosen_or_default(
+    chosen, reason = forms.chosen_or_default(
         chosen, clients, split, settings.get("epsilon"), trust, per_person
     )
     _check_figures(chosen, calibrate, save_calibrator, at)
     chosen, clients = taken_by(chosen, clients, given)
     if split is not None:
-        clients = with_dealt(split_clients(clients, split, by, seed, per_person), clients)
+        clients = sources.with_dealt(
+            record_options.split_clients(clients, split, by, seed, per_person), clients
+        )
     result = tacit.evaluate(
         clients,
         chosen,
@@ -277,19 +265,19 @@ def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     split, files, counts = params["split"], params["files"], params["counts"]
     group_names = params["group_name"] if params["groups"] is None else ()
     _refuse_idle(split, params["by"], params["client"], group_names)
-    check_source(files, params["table"], params["query"], counts)
+    sources.check_source(files, params["table"], params["query"], counts)
     alone = ("client", "person", "split", "scores", "private_group", "groups", "second", "rescale")
     more = {"--exact": params["exact"] or None}
-    refuse_with_counts(counts, (*_named(params, alone), *more.items()))
+    sources.refuse_with_counts(counts, (*_named(params, alone), *more.items()))
     idle = _named(params, ("scores", "private_group", "counts"))
-    check_missing(params["missing"], params["missing_epsilon"], files, idle)
-    check_person_options(params["person"], params["per_person"])
-    refuse_two_maps(params["unit"], params["rescale"])
+    sources.check_missing(params["missing"], params["missing_epsilon"], files, idle)
+    record_options.check_person_options(params["person"], params["per_person"])
+    record_options.refuse_two_maps(params["unit"], params["rescale"])
     if params["groups"] is not None:
         given = _named(params, ("split", "calibrate"))
         ledgers, at = params["ledgers"] or None, params["at"] or None
         counted = ("--count-missing", params["missing_epsilon"])
-        refuse_with_groups((*given, ("--at", at), ("--ledger", ledgers), counted))
+        forms.refuse_with_groups((*given, ("--at", at), ("--ledger", ledgers), counted))
 
 
 def _named(params: Mapping[str, Any], names: Sequence[str]) -> tuple[tuple[str, Any], ...]:
@@ -307,9 +295,9 @@ def _evaluate_groups(
 ) -> None:
     """Read the groups of all clients, and show their results beside each other."""
     params = context.params
-    with printed_doubts():
+    with record_options.printed_doubts():
         both = tacit.read_with_groups(
-            files_in_memory(params["files"], "--groups"),
+            sources.files_in_memory(params["files"], "--groups"),
             params["groups"],
             params["score"],
             label,
@@ -322,9 +310,9 @@ def _evaluate_groups(
             form=form,
         )
     if not params["exact"]:
-        say_left_out(both[0], params["names"])
+        sources.say_left_out(both[0], params["names"])
     passed = ("rescale", "federation", "engine", "names", "print_json", "per_person")
-    evaluate_by_group(
+    forms.evaluate_by_group(
         context,
         both,
         chosen,

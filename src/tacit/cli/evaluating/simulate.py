@@ -8,14 +8,11 @@ from typing import Any
 import click
 
 from tacit.cli.evaluating.sources import files_in_memory
-from tacit.cli.options.settings import SettingsCommand, chosen_protocol
-from tacit.cli.options.shared import json_option
-from tacit.cli.progress import progress_of
-from tacit.cli.shell import NO_SIGNAL, as_json, show, terminable
-from tacit.data.scaling.units import UNITS
-from tacit.local_reports.drawing import BLOCK_RECORDS
-from tacit.local_reports.evaluating import evaluate_one_record_clients
-from tacit.local_reports.files import RecordFiles
+from tacit.cli.record_options import json_option
+from tacit.cli.setting_options import SettingsCommand, chosen_protocol
+from tacit.cli.shell import NO_SIGNAL, as_json, progress_of, show, terminable
+from tacit.data import units
+from tacit.local_reports.drawing import BLOCK_RECORDS, RecordFiles, evaluate_one_record_clients
 from tacit.local_reports.summing import Summing, in_one_process, in_processes
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names
@@ -48,7 +45,7 @@ Exit status:
 @click.option("--protocol", required=True, type=click.Choice(protocol_names()), help="What to run.")
 @click.option("--score", default="score", show_default=True, help="The column of scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
-@click.option("--unit", type=click.Choice(UNITS), help="What the scores are, in all files.")
+@click.option("--unit", type=click.Choice(units.UNITS), help="What the scores are, in all files.")
 @click.option("--seed", type=click.IntRange(min=0), help="Fix the reports.")
 @click.option(
     "--workers",

@@ -8,10 +8,16 @@ from pathlib import Path
 import click
 
 from tacit.cli.federation.shared import show_rows, stoppable
-from tacit.running.deployment.certificates import Certificates, ends_of, hosts_of, make_certificates
+from tacit.running.deployment import server
 from tacit.running.deployment.files import write_public
-from tacit.running.deployment.keys import stored_identity, stored_node_key
-from tacit.running.deployment.server import Coordinator
+from tacit.running.deployment.keys import (
+    Certificates,
+    ends_of,
+    hosts_of,
+    make_certificates,
+    stored_identity,
+    stored_node_key,
+)
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
 EXAMPLES = """\b
@@ -53,7 +59,7 @@ def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
         write_public(folder / "identity.pub", f"{public}\n".encode())
         rows = [("identity", f"{public}  (into the plan; also in {folder / 'identity.pub'})")]
         if coordinator:
-            rows += _certificate_rows(Coordinator(folder).certificates, hosts)
+            rows += _certificate_rows(server.Coordinator(folder).certificates, hosts)
         else:
             node = stored_node_key(folder / "node.key")
             rows.append(("node key", f"{node}  (to the coordinator's folder nodes)"))

@@ -12,8 +12,8 @@ import click
 from tacit.cli.shell import complain, show, terminable
 from tacit.results.text import escaped
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell
-from tacit.running.joining.letters import MAX_LETTER, Answer, Invitation, LetterError
-from tacit.running.session.coordinating.coordinator import RunError
+from tacit.running.joining import letters
+from tacit.running.session.coordinator import RunError
 
 verbose_option = click.option(
     "-v", "--verbose", is_flag=True, help="Print the commands that are run, and what they say."
@@ -41,13 +41,13 @@ def stoppable() -> Iterator[None]:
         raise click.ClickException(str(error)) from None
 
 
-Letter = TypeVar("Letter", Invitation, Answer)
+Letter = TypeVar("Letter", letters.Invitation, letters.Answer)
 
 
 def read_letter(kind: type[Letter], path: Path) -> Letter:
     """An invitation or an answer in a file, with the file in its errors."""
     try:
         with path.open("rb") as file:
-            return kind.of_bytes(file.read(MAX_LETTER + 1))
-    except LetterError as error:
-        raise LetterError(f"{path}: {error}") from None
+            return kind.of_bytes(file.read(letters.MAX_LETTER + 1))
+    except letters.LetterError as error:
+        raise letters.LetterError(f"{path}: {error}") from None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.data.scaling.units import PROBABILITY
+from tacit.data.units import PROBABILITY
 from tacit.protocol.registry import kind_of, protocol_names
 
 PLAN = """\

@@ -15,19 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.homomorphic.engine import (
-    COMPRESSION,
-    HEADER_BYTES,
-    HomomorphicError,
-    Parameters,
-    context_of,
-    rebadged,
-    refusals,
-    restored,
-    secret_key_of,
-    stored,
-    tenseal_api,
-)
+from tacit.crypto.homomorphic import engine
 
 DEGREE = 8192
 BITS = (60, 60, 60, 38)
@@ -47,9 +35,9 @@ PLAINTEXT_START = 24
 Words = NDArray[np.uint64]
 
 
-def bfv_parameters(run: int = 0) -> Parameters:
+def bfv_parameters(run: int = 0) -> engine.Parameters:
     """The parameters of a run; runs differ in the plain modulus only."""
-    return Parameters("bfv", DEGREE, BITS, PLAIN_MODULI[run])
+    return engine.Parameters("bfv", DEGREE, BITS, PLAIN_MODULI[run])
 
 
 class BfvSecretKey:
@@ -74,24 +62,24 @@ class BfvSecretKey:
     True
     """
 
-    def __init__(self, parameters: Parameters, seed: bytes) -> None:
+    def __init__(self, parameters: engine.Parameters, seed: bytes) -> None:
         self.parameters = parameters
-        self._context = context_of(parameters)
-        self._key = secret_key_of(parameters, seed)
+        self._context = engine.context_of(parameters)
+        self._key = engine.secret_key_of(parameters, seed)
 
     @cached_property
     def _encryptor(self) -> Any:
-        return tenseal_api().Encryptor(self._context, self._key)
+        return engine.tenseal_api().Encryptor(self._context, self._key)
 
     @cached_property
     def _decryptor(self) -> Any:
-        return tenseal_api().Decryptor(self._context, self._key)
+        return engine.tenseal_api().Decryptor(self._context, self._key)
 
     def evaluation_keys(self) -> list[bytes]:
         """A relinearisation key, and encryptions of zero to hide an answer's noise with."""
-        maker = tenseal_api().KeyGenerator(self._context, self._key)
-        zeros = [stored(self._encryptor.encrypt_zero_symmetric()) for _ in range(ZEROS)]
-        return [stored(maker.create_relin_keys()), *zeros]
+        maker = engine.tenseal_api().KeyGenerator(self._context, self._key)
+        zeros = [engine.stored(self._encryptor.encrypt_zero_symmetric()) for _ in range(ZEROS)]
+        return [engine.stored(maker.create_relin_keys()), *zeros]
 
     def encrypted(self, polynomial: Words) -> bytes:
         """A ciphertext of the polynomial; half of it is a seed, since the encryptor has the key.
@@ -100,9 +88,11 @@ class BfvSecretKey:
         ----------
         polynomial : its coefficients below the plain modulus, shape (n,).
         """
-        return stored(self._encryptor.encrypt_symmetric(plaintext(polynomial, self._context)))
+        return engine.stored(
+            self._encryptor.encrypt_symmetric(plaintext(polynomial, self._context))
+        )
 
-    @refusals()
+    @engine.refusals()
     def decrypted(self, answer: bytes, positions: Sequence[int]) -> list[int]:
         """Coefficients of an answer.
 
@@ -111,16 +101,18 @@ class BfvSecretKey:
         HomomorphicError : for bytes that are no answer; for an answer that was not relinearised,
             which its size shows; or for an answer whose noise hides its content.
         """
-        ciphertext = restored("Ciphertext", self._context, answer)
+        ciphertext = engine.restored("Ciphertext", self._context, answer)
         if ciphertext.size() != 2:
-            raise HomomorphicError(
+            raise engine.HomomorphicError(
                 f"an answer has 2 polynomials, got {ciphertext.size()} polynomials"
             )
         if list(ciphertext.parms_id()) != answer_level(self._context):
-            raise HomomorphicError("an answer has dropped to the second level, this one has not")
+            raise engine.HomomorphicError(
+                "an answer has dropped to the second level, this one has not"
+            )
         if self._decryptor.invariant_noise_budget(ciphertext) < 1:
-            raise HomomorphicError("the answer's noise hides its content")
-        plain = tenseal_api().Plaintext()
+            raise engine.HomomorphicError("the answer's noise hides its content")
+        plain = engine.tenseal_api().Plaintext()
         self._decryptor.decrypt(ciphertext, plain)
         coefficients = plain.coeff_count()
         return [
@@ -142,24 +134,24 @@ class BfvEvaluator:
     HomomorphicError : for bytes that are not keys of these parameters.
     """
 
-    def __init__(self, parameters: Parameters, keys: Sequence[bytes], run: int = 0) -> None:
+    def __init__(self, parameters: engine.Parameters, keys: Sequence[bytes], run: int = 0) -> None:
         if len(keys) != 1 + ZEROS:
-            raise HomomorphicError(f"there are {1 + ZEROS} evaluation keys, got {len(keys)}")
+            raise engine.HomomorphicError(f"there are {1 + ZEROS} evaluation keys, got {len(keys)}")
         self.parameters = parameters
-        self.context = context_of(parameters)
-        self._evaluator = tenseal_api().Evaluator(self.context)
-        run_context = context_of(bfv_parameters(run))
+        self.context = engine.context_of(parameters)
+        self._evaluator = engine.tenseal_api().Evaluator(self.context)
+        run_context = engine.context_of(bfv_parameters(run))
         self._relinearisation = self._adopted("RelinKeys", run_context, keys[0], "key_parms_id")
         self._zeros = [
             self._adopted("Ciphertext", run_context, raw, "first_parms_id") for raw in keys[1:]
         ]
 
     def _adopted(self, kind: str, run_context: Any, raw: bytes, level: str) -> Any:
-        adopted = restored(kind, run_context, raw)
+        adopted = engine.restored(kind, run_context, raw)
         if run_context is self.context:
             return adopted
         old, new = getattr(run_context, level)(), getattr(self.context, level)()
-        return restored(kind, self.context, rebadged(raw, old, new))
+        return engine.restored(kind, self.context, engine.rebadged(raw, old, new))
 
     def read(self, upload: bytes) -> Any:
         """A fresh ciphertext of a party.
@@ -168,13 +160,13 @@ class BfvEvaluator:
         ------
         HomomorphicError : for bytes that are none.
         """
-        ciphertext = restored("Ciphertext", self.context, upload)
+        ciphertext = engine.restored("Ciphertext", self.context, upload)
         level = list(ciphertext.parms_id())
         if ciphertext.size() != 2 or level != list(self.context.first_parms_id()):
-            raise HomomorphicError("an upload has 2 polynomials at the first level")
+            raise engine.HomomorphicError("an upload has 2 polynomials at the first level")
         return ciphertext
 
-    @refusals()
+    @engine.refusals()
     def total(self, uploads: Sequence[bytes]) -> Any:
         """The sum of all parties' ciphertexts, read one at a time.
 
@@ -183,13 +175,13 @@ class BfvEvaluator:
         HomomorphicError : for no upload, or bytes that are none.
         """
         if not uploads:
-            raise HomomorphicError("there are no uploads to add up")
+            raise engine.HomomorphicError("there are no uploads to add up")
         summed = self.read(uploads[0])
         for upload in uploads[1:]:
             self._evaluator.add_inplace(summed, self.read(upload))
         return summed
 
-    @refusals()
+    @engine.refusals()
     def answer(self, total: Any, multiplier: int, mask: Words, linear: bool = False) -> bytes:
         """``multiplier * total^2 + mask``, plus ``total`` itself where ``linear``.
 
@@ -203,12 +195,12 @@ class BfvEvaluator:
         multiplier : a positive integer below the plain modulus.
         mask : what is added to every coefficient, shape (n,).
         """
-        squared = tenseal_api().Ciphertext()
+        squared = engine.tenseal_api().Ciphertext()
         self._evaluator.square(total, squared)
         self._evaluator.relinearize_inplace(squared, self._relinearisation)
         if multiplier != 1:
             self._evaluator.multiply_plain_inplace(
-                squared, tenseal_api().Plaintext(f"{multiplier:X}")
+                squared, engine.tenseal_api().Plaintext(f"{multiplier:X}")
             )
         if linear:
             self._evaluator.add_inplace(squared, total)
@@ -217,11 +209,11 @@ class BfvEvaluator:
         self._evaluator.mod_switch_to_next_inplace(squared)
         for zero in self._zeros:
             self._evaluator.add_inplace(squared, self._drowning(zero))
-        return stored(squared)
+        return engine.stored(squared)
 
     def _drowning(self, zero: Any) -> Any:
         """An encryption of zero with large unknown noise: zero times a random polynomial."""
-        noise = tenseal_api().Ciphertext()
+        noise = engine.tenseal_api().Ciphertext()
         self._evaluator.mod_switch_to_next(zero, noise)
         wide = random_words(DEGREE) >> np.uint64(64 - FLOOD_BITS)
         self._evaluator.multiply_plain_inplace(noise, plaintext(wide, self.context))
@@ -245,14 +237,14 @@ def plaintext(polynomial: Words, context: Any) -> Any:
     start = _object_start()
     body = PLAINTEXT.pack(size, 1.0, start, PLAINTEXT_START + 8 * size, size)
     body += polynomial[:size].astype("<u8").tobytes()
-    raw = start + bytes(3) + (HEADER_BYTES + len(body)).to_bytes(8, "little") + body
-    return restored("Plaintext", context, raw)
+    raw = start + bytes(3) + (engine.HEADER_BYTES + len(body)).to_bytes(8, "little") + body
+    return engine.restored("Plaintext", context, raw)
 
 
 @lru_cache(maxsize=1)
 def _object_start() -> bytes:
     """The magic number and version at the start of whatever this SEAL stores."""
-    return stored(tenseal_api().Plaintext())[:COMPRESSION]
+    return engine.stored(engine.tenseal_api().Plaintext())[: engine.COMPRESSION]
 
 
 def random_words(count: int) -> Words:

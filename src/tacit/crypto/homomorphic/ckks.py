@@ -13,18 +13,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.crypto.homomorphic.engine import (
-    HomomorphicError,
-    Parameters,
-    context_of,
-    refusals,
-    restored,
-    secret_key_of,
-    stored,
-    tenseal_api,
-)
+from tacit.crypto.homomorphic import engine
 
-CKKS = Parameters("ckks", 8192, (60, 45, 45, 60))
+CKKS = engine.Parameters("ckks", 8192, (60, 45, 45, 60))
 SLOTS = CKKS.degree // 2
 SCALE = 2.0**45
 
@@ -42,9 +33,11 @@ def rotations(length: int) -> list[int]:
 
 def encoded(values: Floats, level: Any, scale: float) -> Any:
     """A plaintext with the values in its first slots and zeros behind them."""
-    plain = tenseal_api().Plaintext()
+    plain = engine.tenseal_api().Plaintext()
     filled = np.concatenate([values, np.zeros(SLOTS - values.size)])
-    tenseal_api().CKKSEncoder(context_of(CKKS)).encode(filled.tolist(), level, scale, plain)
+    engine.tenseal_api().CKKSEncoder(engine.context_of(CKKS)).encode(
+        filled.tolist(), level, scale, plain
+    )
     return plain
 
 
@@ -68,25 +61,25 @@ class CkksSecretKey:
     """
 
     def __init__(self, seed: bytes) -> None:
-        self._context = context_of(CKKS)
-        self._key = secret_key_of(CKKS, seed)
+        self._context = engine.context_of(CKKS)
+        self._key = engine.secret_key_of(CKKS, seed)
 
     @cached_property
     def _encryptor(self) -> Any:
-        return tenseal_api().Encryptor(self._context, self._key)
+        return engine.tenseal_api().Encryptor(self._context, self._key)
 
     def evaluation_keys(self, length: int) -> list[bytes]:
         """A relinearisation key, and the keys of the rotations that add up ``length`` slots."""
-        maker = tenseal_api().KeyGenerator(self._context, self._key)
+        maker = engine.tenseal_api().KeyGenerator(self._context, self._key)
         turns = maker.create_galois_keys([_element(step) for step in rotations(length)])
-        return [stored(maker.create_relin_keys()), stored(turns)]
+        return [engine.stored(maker.create_relin_keys()), engine.stored(turns)]
 
     def encrypted(self, values: Floats) -> bytes:
         """A ciphertext of values, at most n / 2 of them."""
         plain = encoded(values, self._context.first_parms_id(), SCALE)
-        return stored(self._encryptor.encrypt_symmetric(plain))
+        return engine.stored(self._encryptor.encrypt_symmetric(plain))
 
-    @refusals()
+    @engine.refusals()
     def decrypted(self, answer: bytes) -> float:
         """The first slot of an answer.
 
@@ -94,13 +87,13 @@ class CkksSecretKey:
         ------
         HomomorphicError : for bytes that are no answer.
         """
-        ciphertext = restored("Ciphertext", self._context, answer)
+        ciphertext = engine.restored("Ciphertext", self._context, answer)
         level = list(ciphertext.parms_id())
         if ciphertext.size() != 2 or level != list(self._context.last_parms_id()):
-            raise HomomorphicError("an answer has 2 polynomials at the last level")
-        plain = tenseal_api().Plaintext()
-        tenseal_api().Decryptor(self._context, self._key).decrypt(ciphertext, plain)
-        return float(tenseal_api().CKKSEncoder(self._context).decode_double(plain)[0])
+            raise engine.HomomorphicError("an answer has 2 polynomials at the last level")
+        plain = engine.tenseal_api().Plaintext()
+        engine.tenseal_api().Decryptor(self._context, self._key).decrypt(ciphertext, plain)
+        return float(engine.tenseal_api().CKKSEncoder(self._context).decode_double(plain)[0])
 
 
 class CkksEvaluator:
@@ -118,16 +111,16 @@ class CkksEvaluator:
 
     def __init__(self, keys: Sequence[bytes], length: int) -> None:
         if len(keys) != 2:
-            raise HomomorphicError(f"there are 2 evaluation keys, got {len(keys)}")
-        self._context = context_of(CKKS)
-        self._evaluator = tenseal_api().Evaluator(self._context)
-        self._relinearisation = restored("RelinKeys", self._context, keys[0])
-        self._turns = restored("GaloisKeys", self._context, keys[1])
+            raise engine.HomomorphicError(f"there are 2 evaluation keys, got {len(keys)}")
+        self._context = engine.context_of(CKKS)
+        self._evaluator = engine.tenseal_api().Evaluator(self._context)
+        self._relinearisation = engine.restored("RelinKeys", self._context, keys[0])
+        self._turns = engine.restored("GaloisKeys", self._context, keys[1])
         self._length = length
         if not all(self._turns.has_key(_element(step)) for step in rotations(length)):
-            raise HomomorphicError(f"the keys do not rotate {length} slots")
+            raise engine.HomomorphicError(f"the keys do not rotate {length} slots")
 
-    @refusals()
+    @engine.refusals()
     def total(self, uploads: Sequence[bytes]) -> Any:
         """The sum of all parties' ciphertexts.
 
@@ -136,38 +129,40 @@ class CkksEvaluator:
         HomomorphicError : for no upload, or bytes that are no fresh ciphertext.
         """
         if not uploads:
-            raise HomomorphicError("there are no uploads to add up")
+            raise engine.HomomorphicError("there are no uploads to add up")
         summed = self._read(uploads[0])
         for upload in uploads[1:]:
             self._evaluator.add_inplace(summed, self._read(upload))
         return summed
 
     def _read(self, upload: bytes) -> Any:
-        ciphertext = restored("Ciphertext", self._context, upload)
+        ciphertext = engine.restored("Ciphertext", self._context, upload)
         fresh = list(ciphertext.parms_id()) == list(self._context.first_parms_id())
         if ciphertext.size() != 2 or not fresh or ciphertext.scale != SCALE:
-            raise HomomorphicError("an upload has 2 polynomials at the first level and scale")
+            raise engine.HomomorphicError(
+                "an upload has 2 polynomials at the first level and scale"
+            )
         return ciphertext
 
-    @refusals()
+    @engine.refusals()
     def product(self, first: Any, second: Any) -> Any:
         """Slot by slot."""
-        made = tenseal_api().Ciphertext()
+        made = engine.tenseal_api().Ciphertext()
         self._evaluator.multiply(first, second, made)
         self._evaluator.relinearize_inplace(made, self._relinearisation)
         self._evaluator.rescale_to_next_inplace(made)
         return made
 
-    @refusals()
+    @engine.refusals()
     def summed(self, product: Any) -> Any:
         """The sum of the slots in the first slot; the others hold partial sums."""
         for step in rotations(self._length):
-            turned = tenseal_api().Ciphertext()
+            turned = engine.tenseal_api().Ciphertext()
             self._evaluator.rotate_vector(product, step, self._turns, turned)
             self._evaluator.add_inplace(product, turned)
         return product
 
-    @refusals()
+    @engine.refusals()
     def answer(self, product: Any, multiplier: float, mask: Floats) -> bytes:
         """``multiplier`` times the first slot; what the other slots held is replaced by ``mask``.
 
@@ -183,7 +178,7 @@ class CkksEvaluator:
         self._evaluator.rescale_to_next_inplace(product)
         hiding = encoded(mask, product.parms_id(), product.scale)
         self._evaluator.add_plain_inplace(product, hiding)
-        return stored(product)
+        return engine.stored(product)
 
 
 def _element(step: int) -> int:

@@ -13,22 +13,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from tacit.arrays import Integers
 from tacit.crypto.errors import ForgedError, RefusedError, RoundError, TooFewError
 from tacit.crypto.identities import Identity
-from tacit.crypto.secure_sum import messages
-from tacit.crypto.secure_sum.consistency import (
-    NO_DIGEST,
-    announced_statement,
-    check_certificate,
-    check_delivery,
-    check_lists,
-    digest_of,
-    lists_statement,
-)
+from tacit.crypto.secure_sum import consistency, messages, secret_sharing
 from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
 from tacit.crypto.secure_sum.masking import agree, pair_mask, self_mask, to_words
 from tacit.crypto.secure_sum.messages import Advert, Kind
 from tacit.crypto.secure_sum.restart import check_ended, ended_record
-from tacit.crypto.secure_sum.secret_sharing import split
-from tacit.crypto.secure_sum.shares import NONCE, SEED_BYTES, public_of, revealed_half, share_cipher
 from tacit.crypto.secure_sum.terms import SumTerms
 
 STEPS = ("advertise", "share", "mask", "certify", "reveal")
@@ -69,7 +58,7 @@ class SumClient:
         self._has_given_up = False
         self._encryption = X25519PrivateKey.generate().private_bytes_raw()
         self._masking = X25519PrivateKey.generate().private_bytes_raw()
-        self._seed = os.urandom(SEED_BYTES)
+        self._seed = os.urandom(secret_sharing.SEED_BYTES)
         self._advert = b""
         self._transcript = b""
         self._arranged: Indices = np.zeros(0, dtype=np.int64)
@@ -77,7 +66,7 @@ class SumClient:
         self._secrets: dict[int, bytes] = {}
         self._shares: dict[int, bytes] = {}
         self._announced: frozenset[int] = frozenset(range(terms.clients))
-        self._digest = NO_DIGEST
+        self._digest = consistency.NO_DIGEST
         self._stayed: frozenset[int] = frozenset()
         self._left: frozenset[int] = frozenset()
 
@@ -135,8 +124,8 @@ class SumClient:
         """
         self._check_step("advertise")
         keys = (
-            public_of(self._encryption)
-            + public_of(self._masking)
+            secret_sharing.public_of(self._encryption)
+            + secret_sharing.public_of(self._masking)
             + self._terms.commitment(self.index, self._seed)
         )
         self._advert = keys + self._identity.sign(self._terms.signed_part(self.index, keys))
@@ -171,11 +160,11 @@ class SumClient:
         secrets = {index: agree(encryption, verified[index].encryption) for index in around}
         receivers = np.array([*around, self.index])
         secret = self._seed + self._masking
-        shares = split(secret, receivers + 1, self._terms.neighbourhood.threshold)
+        shares = secret_sharing.split(secret, receivers + 1, self._terms.neighbourhood.threshold)
         encrypted = {
-            receiver: share_cipher(
+            receiver: secret_sharing.share_cipher(
                 secrets[receiver], transcript, owner=self.index, receiver=receiver
-            ).encrypt(NONCE, share.tobytes(), None)
+            ).encrypt(secret_sharing.NONCE, share.tobytes(), None)
             for receiver, share in zip(around, shares[:-1], strict=True)
         }
         self._adverts, self._secrets, self._transcript = verified, secrets, transcript
@@ -211,7 +200,9 @@ class SumClient:
         body = self._read(Kind.DELIVERY, delivery, self.index)
         announced, rest = messages.take_indices(body, self._terms.clients)
         encrypted = messages.unpack_records(rest, messages.BOX_BYTES, self._terms.clients)
-        check_delivery(self._terms.rule, self.index, self._arranged, announced, encrypted)
+        consistency.check_delivery(
+            self._terms.rule, self.index, self._arranged, announced, encrypted
+        )
         decrypted = {owner: self._decrypted(owner, box) for owner, box in encrypted.items()}
         threshold = self._terms.neighbourhood.threshold
         if len(decrypted) + 1 < threshold:
@@ -221,8 +212,8 @@ class SumClient:
             )
         masked = self._masked(vector, list(decrypted))
         terms = self._terms
-        digest = digest_of(terms.digest, terms.attempt, self._transcript, announced)
-        signature = self._identity.sign(announced_statement(digest))
+        digest = consistency.digest_of(terms.digest, terms.attempt, self._transcript, announced)
+        signature = self._identity.sign(consistency.announced_statement(digest))
         self._shares = self._shares | decrypted
         self._announced, self._digest = announced, digest
         self._seed = self._encryption = self._masking = b""
@@ -249,10 +240,10 @@ class SumClient:
         clients = self._terms.clients
         signed, rest = messages.take_records(body, messages.SIGNATURE_BYTES, clients)
         left = frozenset(messages.unpack_records(rest, 0, clients))
-        statement = announced_statement(self._digest)
+        statement = consistency.announced_statement(self._digest)
         digests = dict.fromkeys(self._signers(statement, signed), self._digest)
         stayed = frozenset(signed)
-        check_lists(
+        consistency.check_lists(
             self._terms.rule,
             self.index,
             self._arranged,
@@ -263,7 +254,7 @@ class SumClient:
         )
         self._stayed, self._left = stayed, left
         self._taken += 1
-        statement = lists_statement(self._digest, stayed, left)
+        statement = consistency.lists_statement(self._digest, stayed, left)
         return self._write(Kind.SIGNED, self._identity.sign(statement))
 
     def reveal(self, certificate: bytes) -> bytes:
@@ -285,12 +276,13 @@ class SumClient:
         self._check_step("reveal")
         body = self._read(Kind.CERTIFICATE, certificate, messages.EVERYBODY)
         signed = messages.unpack_records(body, messages.SIGNATURE_BYTES, self._terms.clients)
-        statement = lists_statement(self._digest, self._stayed, self._left)
+        statement = consistency.lists_statement(self._digest, self._stayed, self._left)
         signers = self._signers(statement, signed)
-        check_certificate(self._terms.rule, self._stayed, signers)
+        consistency.check_certificate(self._terms.rule, self._stayed, signers)
         left = self._left
         shares = {
-            owner: revealed_half(share, owner in left) for owner, share in self._shares.items()
+            owner: secret_sharing.revealed_half(share, owner in left)
+            for owner, share in self._shares.items()
         }
         self._taken += 1
         self._shares = {}
@@ -318,7 +310,7 @@ class SumClient:
 
     def _check_restart(self, terms: SumTerms, restart: bytes, last: SumClient | None) -> None:
         """Refuse another attempt while the last could be unmasked, and give the last one up."""
-        announced, digest = frozenset(range(terms.clients)), NO_DIGEST
+        announced, digest = frozenset(range(terms.clients)), consistency.NO_DIGEST
         if last is not None:
             if last._terms.digest != terms.digest:
                 raise RefusedError("another attempt must have the terms of the last")
@@ -369,11 +361,11 @@ class SumClient:
         return advert
 
     def _decrypted(self, owner: int, encrypted: bytes) -> bytes:
-        cipher = share_cipher(
+        cipher = secret_sharing.share_cipher(
             self._secrets[owner], self._transcript, owner=owner, receiver=self.index
         )
         try:
-            return cipher.decrypt(NONCE, encrypted, None)
+            return cipher.decrypt(secret_sharing.NONCE, encrypted, None)
         except InvalidTag:
             raise ForgedError(
                 f"the shares in the name of client {owner} were not encrypted by it in this session"

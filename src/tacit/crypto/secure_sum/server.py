@@ -8,22 +8,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.arrays import Integers
-from tacit.crypto.errors import (
-    ForgedError,
-    MalformedError,
-    ReplayError,
-    RoundError,
-    TooFewError,
-    UnknownClientError,
-)
-from tacit.crypto.secure_sum import messages
-from tacit.crypto.secure_sum.consistency import (
-    announced_statement,
-    check_certificate,
-    check_windows,
-    digest_of,
-    lists_statement,
-)
+from tacit.crypto import errors
+from tacit.crypto.secure_sum import consistency, messages
 from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
 from tacit.crypto.secure_sum.masking import Words, pair_mask, self_mask, word_type
 from tacit.crypto.secure_sum.messages import Advert, Kind
@@ -94,15 +80,15 @@ class SumServer:
         SumError : for a message of another session or round, cut short, or not as agreed.
         """
         if not 0 <= sender < self._terms.clients:
-            raise UnknownClientError(
+            raise errors.UnknownClientError(
                 f"a client's index must be below {self._terms.clients}, got {sender}"
             )
         kind = self._open_round()
         if kind != Kind.ADVERT and sender not in self._members:
-            raise UnknownClientError(f"client {sender} has left this sum")
+            raise errors.UnknownClientError(f"client {sender} has left this sum")
         body = messages.read(message, kind, self._terms.session, sender)
         if sender in self._came:
-            raise ReplayError(f"client {sender} sends {kind.name.lower()} a second time")
+            raise errors.ReplayError(f"client {sender} sends {kind.name.lower()} a second time")
         take = {
             Kind.ADVERT: self._take_advert,
             Kind.SHARES: self._take_shares,
@@ -125,7 +111,7 @@ class SumServer:
         """
         kind = self._open_round()
         if kind == Kind.REVEALED:
-            raise RoundError("the last round is ended by conclude")
+            raise errors.RoundError("the last round is ended by conclude")
         self._check_enough(kind)
         self._members = sorted(self._came)
         self._came = set()
@@ -153,7 +139,7 @@ class SumServer:
         RoundError : when the last round is not open.
         """
         if self._open_round() != Kind.REVEALED:
-            raise RoundError(f"the sum waits for {self._open_round().name.lower()}")
+            raise errors.RoundError(f"the sum waits for {self._open_round().name.lower()}")
         seeds, keys = self._secrets(self._stayed), self._secrets(self._left())
         words = self._words - self._self_masks(seeds) - self._pair_masks(keys)
         self._round += 1
@@ -161,20 +147,20 @@ class SumServer:
 
     def _open_round(self) -> Kind:
         if self._round == len(ROUNDS):
-            raise RoundError("this sum is concluded")
+            raise errors.RoundError("this sum is concluded")
         return ROUNDS[self._round]
 
     def _check_enough(self, kind: Kind) -> None:
         """Check that clients will go on with who is there, before any of them has revealed."""
         if kind == Kind.SIGNED:
-            check_certificate(self._terms.rule, set(self._stayed), self._came)
+            consistency.check_certificate(self._terms.rule, set(self._stayed), self._came)
         elif len(self._came) < (min_clients := self._terms.neighbourhood.min_clients):
             name = kind.name.lower()
-            raise TooFewError(
+            raise errors.TooFewError(
                 f"{name} of at least {min_clients} clients must come, got {len(self._came)}"
             )
         if kind == Kind.MASKED:
-            check_windows(self._terms.rule, self._arranged, self._came)
+            consistency.check_windows(self._terms.rule, self._arranged, self._came)
         if kind in (Kind.MASKED, Kind.SIGNED):
             self._check_receivers()
 
@@ -183,7 +169,7 @@ class SumServer:
         for owner in self._sharers:
             receivers = len(self._came.intersection(self._around[owner])) + (owner in self._came)
             if receivers < threshold:
-                raise TooFewError(
+                raise errors.TooFewError(
                     f"{threshold} clients that hold shares of client {owner} must be there, "
                     f"got {receivers}"
                 )
@@ -207,14 +193,16 @@ class SumServer:
     def _take_shares(self, sender: int, body: bytes) -> None:
         records = messages.unpack_records(body, messages.BOX_BYTES, self._terms.clients)
         if list(records) != self._around[sender]:
-            raise MalformedError(f"client {sender} must send shares for exactly its neighbours")
+            raise errors.MalformedError(
+                f"client {sender} must send shares for exactly its neighbours"
+            )
         self._encrypted[sender] = records
 
     def _give_deliveries(self) -> dict[int, bytes]:
         self._sharers = self._members
         terms = self._terms
-        digest = digest_of(terms.digest, terms.attempt, self._transcript, self._sharers)
-        self._statement = announced_statement(digest)
+        digest = consistency.digest_of(terms.digest, terms.attempt, self._transcript, self._sharers)
+        self._statement = consistency.announced_statement(digest)
         announced = messages.pack_indices(self._sharers)
         return {
             receiver: messages.write(
@@ -233,7 +221,7 @@ class SumServer:
         packing = self._terms.packing
         size = packing.size + messages.SIGNATURE_BYTES
         if len(body) != size:
-            raise MalformedError(f"a masked vector must have {size} bytes, got {len(body)}")
+            raise errors.MalformedError(f"a masked vector must have {size} bytes, got {len(body)}")
         words = packing.unpack(body[: packing.size])
         self._take_signature(sender, body[packing.size :], "announcement")
         self._words += words
@@ -241,8 +229,8 @@ class SumServer:
     def _give_lists(self) -> dict[int, bytes]:
         self._stayed, signed = self._members, self._signed
         terms, left = self._terms, self._left()
-        digest = digest_of(terms.digest, terms.attempt, self._transcript, self._sharers)
-        self._statement, self._signed = lists_statement(digest, self._stayed, left), {}
+        digest = consistency.digest_of(terms.digest, terms.attempt, self._transcript, self._sharers)
+        self._statement, self._signed = consistency.lists_statement(digest, self._stayed, left), {}
         stayed = messages.pack_records({member: signed[member] for member in self._stayed})
         return self._to_all(Kind.LISTS, stayed + messages.pack_indices(left))
 
@@ -266,7 +254,9 @@ class SumServer:
             sender: 0
         }
         if {owner: record[0] for owner, record in records.items()} != expected:
-            raise MalformedError(f"client {sender} must reveal exactly the shares it was asked for")
+            raise errors.MalformedError(
+                f"client {sender} must reveal exactly the shares it was asked for"
+            )
         for owner, record in records.items():
             self._shares.setdefault(owner, []).append((sender + 1, record[1:]))
 
@@ -291,7 +281,7 @@ class SumServer:
         threshold = self._terms.neighbourhood.threshold
         for owner in owners:
             if (came := len(self._shares.get(owner, []))) < threshold:
-                raise TooFewError(
+                raise errors.TooFewError(
                     f"{threshold} clients must reveal a share of client {owner}, got {came}"
                 )
         shares = [self._shares[owner][:threshold] for owner in owners]
@@ -305,7 +295,7 @@ class SumServer:
         words = np.zeros_like(self._words)
         for owner, seed in seeds.items():
             if self._terms.commitment(owner, seed) != self._adverts[owner].commitment:
-                raise ForgedError(
+                raise errors.ForgedError(
                     f"the shares of client {owner} do not give the seed it advertised: "
                     "one of those who revealed them sent a wrong one"
                 )
@@ -318,7 +308,7 @@ class SumServer:
         for owner, key in keys.items():
             private = X25519PrivateKey.from_private_bytes(key)
             if private.public_key().public_bytes_raw() != self._adverts[owner].masking:
-                raise ForgedError(
+                raise errors.ForgedError(
                     f"the shares of client {owner} do not give the key it advertised: "
                     "one of those who revealed them sent a wrong one"
                 )

@@ -57,8 +57,7 @@ from hashlib import sha256
 from tacit.crypto.identities import Roster
 from tacit.crypto.secure_sum.consistency import ListRule
 from tacit.crypto.secure_sum.graph import Neighbourhood, check_min_clients, window_excess
-from tacit.crypto.secure_sum.masking import modulus_for
-from tacit.crypto.secure_sum.packing import Packing, Run
+from tacit.crypto.secure_sum.masking import Packing, Run, modulus_for
 
 SESSION_BYTES = 16
 MAX_LENGTH = 2**26

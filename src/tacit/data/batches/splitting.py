@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.arrays import as_labels, as_scores
+from tacit.data.checking import as_labels, as_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 

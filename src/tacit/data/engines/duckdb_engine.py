@@ -3,6 +3,9 @@
 A database may be somebody else's, with views that read files and settings where they are evaluated.
 So DuckDB reads the named files and its own temporary folder alone, loads no extension, and takes no
 variable of the calling program for a table.
+
+Statements of an engine that Ctrl-C ends within a moment. Records sorted by DuckDB, whatever made
+them: in bounded memory, with temporary files.
 """
 
 from __future__ import annotations
@@ -10,21 +13,52 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from tacit.data.engines.interrupting import Answer, interruptible
 from tacit.data.engines.places import PATTERN_SIGNS
-from tacit.data.engines.sql.dialects import DUCKDB
+from tacit.data.engines.ranking import Ascending
+from tacit.data.engines.sql.dialects import DUCKDB, ConstantTable
 from tacit.data.engines.sql.statements import BOOLEAN, NUMBER, TEXT, Relation
-from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.errors import DataError
+
+Answer = TypeVar("Answer")
+
+AGAIN_SECONDS = 0.05
+
+
+def interruptible(work: Callable[[], Answer], interrupt: Callable[[], object]) -> Answer:
+    """What a statement returns; it runs in a thread, so that Ctrl-C reaches this one meanwhile.
+
+    Parameters
+    ----------
+    work : runs the statement.
+    interrupt : makes the engine end it; called until it has, as it may not have begun.
+
+    Raises
+    ------
+    KeyboardInterrupt : where it was interrupted, when the statement has ended.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            while not future.done():
+                interrupt()
+                wait([future], AGAIN_SECONDS)
+            raise
+        finally:
+            # an error that it holds has this frame in its traceback, and would keep the engine
+            del future
+
 
 MOST_CELLS = 1 << 13
 """From so many cells on a pass over the records is faster than the answer's rows."""
@@ -218,3 +252,39 @@ def text_literal(text: str) -> str:
 def duckdb_relation(table: str, score: str, label: str | None, client: str | None) -> Relation:
     """A table of DuckDB with its columns."""
     return Relation(DUCKDB, table, score, label, client)
+
+
+SCHEMA = pa.schema([("score", pa.float64()), ("code", pa.int64())])
+
+
+def sorted_by_score(records: Iterable[Ascending]) -> Iterator[Ascending]:
+    """Scores and codes in ascending order of the scores; equal scores in any order.
+
+    Parameters
+    ----------
+    records : scores and codes of records in batches, in any order.
+
+    Raises
+    ------
+    DataError : where there is no space for temporary files; and what the batches raise.
+    """
+    errors = list[BaseException]()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            for scores, codes in records:
+                yield pa.record_batch([pa.array(scores), pa.array(codes)], SCHEMA)
+        except BaseException as error:
+            # the engine would make a text of it
+            errors.append(error)
+            raise
+
+    engine = DuckDBEngine("the records' temporary copy")
+    reader = pa.RecordBatchReader.from_batches(SCHEMA, batches())
+    try:
+        for batch in engine.sorted(reader, "score"):
+            yield batch.column("score").to_numpy(), batch.column("code").to_numpy()
+    except DataError:
+        if errors:
+            raise errors[0] from None
+        raise

@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import pyarrow as pa
 
 from tacit.data.engines.places import public_address
+from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.engines.sql.statements import BOOLEAN, NUMBER, TEXT, Relation
-from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.errors import DataError
 
 MOST_CELLS = 1 << 16

@@ -2,19 +2,221 @@
 
 A part of a batch holds whole groups of equal scores. The last group of a part may go on in the next
 one, so only its counts by client and label are remembered until another score comes.
+
+What parts of ranked records add up to: moments of ranks, placements, ends of scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ranked import Listed, Ranked
-from tacit.data.engines.rank_sums import Moments, PlacementSums, ScoreEnds
+from tacit.data.batches.ragged import client_order
+from tacit.data.batches.ranked import Listed, Placements, Ranked, RankTotals, ScoreRanges
+from tacit.data.scales import ROUNDING, WIDTH_FRACTIONS
+
+
+class Moments:
+    """Counts and sums of doubled ranks by client and label, and second moments by client.
+
+    What is not by label follows from no label, to the last bit: from it the server chooses how it
+    asks, and states errors.
+
+    Parameters
+    ----------
+    clients : K.
+    """
+
+    def __init__(self, clients: int) -> None:
+        self.counts = np.zeros(2 * clients, dtype=np.int64)
+        self.sums = np.zeros(2 * clients, dtype=np.int64)
+        self._squares = np.zeros(clients)
+        self._least = np.full(clients, -1, dtype=np.int64)
+        self._largest = np.zeros(clients, dtype=np.int64)
+
+    def add(self, start: int, codes: Integers, times: Integers, ranks: Integers) -> None:
+        """Add the records of a part (``ranking.Part``)."""
+        size, whose, squares = self.counts.size, codes >> 1, np.zeros_like(self._squares)
+        if ranks.ndim:
+            # a part's ranks are below 2**17: sums of 2**16 squares are exact
+            relative = ranks.astype(np.float64)
+            counts = np.bincount(codes, minlength=size)
+            sums = np.bincount(codes, relative, minlength=size).astype(np.int64)
+            squares += np.bincount(whose, relative * relative, minlength=squares.size)
+            squares -= _of_client(sums).astype(np.float64) ** 2 / np.maximum(_of_client(counts), 1)
+        else:
+            counts = np.zeros(size, dtype=np.int64)
+            counts[codes] = times
+            sums = counts * ranks
+        sums = sums + 2 * start * counts
+        known = _of_client(self.counts), _of_client(self.sums)
+        self._squares += squares + _moved(*known, _of_client(counts), _of_client(sums))
+        self.counts, self.sums = self.counts + counts, self.sums + sums
+        self._set_ends(whose, ranks + 2 * start)
+
+    def _set_ends(self, whose: Integers, ranks: Integers) -> None:
+        """The first rank of those that had none, and the last one of all in the part."""
+        _set_first(self._least, self._least < 0, whose, ranks)
+        self._largest[whose] = ranks
+
+    def totals(self) -> RankTotals:
+        """The totals of each client's records of both classes."""
+        # a squared distance of doubled ranks is 4 times that of ranks
+        return RankTotals(_of_client(self.sums), self._least, self._largest, self._squares / 4)
+
+
+def _of_client(by_code: Integers) -> Integers:
+    """Sums over both labels, shape (K,)."""
+    return np.asarray(by_code[::2] + by_code[1::2])
+
+
+def _moved(counts: Integers, sums: Integers, more: Integers, more_sums: Integers) -> Floats:
+    """What the distance of two groups' means adds to their squared distances.
+
+    ``n m / (n + m) (a - b)^2`` for groups of n and m with means a and b (Chan et al. 1979).
+    """
+    distance = sums / np.maximum(counts, 1) - more_sums / np.maximum(more, 1)
+    factor = counts.astype(np.float64) * more / np.maximum(counts + more, 1)
+    return factor * distance**2
+
+
+def _set_first(
+    values: NDArray[np.generic], unset: NDArray[np.bool_], whose: Integers, observed: NDArray[Any]
+) -> None:
+    """Set values that are not set to each client's first one in ascending order."""
+    if not unset.any():
+        return
+    first = values.copy()
+    # of several assignments to one place the last counts
+    first[whose[::-1]] = np.broadcast_to(observed, whose.shape)[::-1]
+    values[unset] = first[unset]
+
+
+class PlacementSums:
+    """Sums of each record's placement: the records of the other class below it, a tie one half."""
+
+    def __init__(self) -> None:
+        # negatives and positives: sizes, sums of doubled placements, their squared distances
+        self._sizes = [0, 0]
+        self._sums = [0, 0]
+        self._squares = [0.0, 0.0]
+
+    def add(self, sizes: Floats, positives: Floats, ranks: Floats) -> None:
+        """Add groups of equal scores, ascending.
+
+        Parameters
+        ----------
+        sizes, positives : how many records are in each group, and positives among them, (G,).
+        ranks : their doubled mid-ranks, less twice the number of records before, shape (G,).
+        """
+        # a negative's doubled placement: 2 positives below + positives in its group
+        negative = 2 * np.cumsum(positives)
+        negative -= positives
+        # a positive's: what is below of both classes less the positives: rank + 1 - that
+        positive = ranks + 1
+        positive -= negative
+        before = list(self._sizes)
+        for label, weights, placement in (
+            (0, sizes - positives, negative),
+            (1, positives, positive),
+        ):
+            size = int(weights.sum())
+            if size:
+                self._merge(label, size, weights, placement, 2 * before[1 - label])
+
+    def _merge(
+        self, label: int, size: int, weights: Floats, placements: Floats, start: int
+    ) -> None:
+        """Add records of one class: sums are exact as doubles, or of one group."""
+        if placements.size == 1:
+            total, squares = size * int(placements[0]), 0.0
+        else:
+            total = int(weights @ placements)
+            placements -= total / size
+            placements *= placements
+            squares = float(weights @ placements)
+        total += start * size
+        known = self._sizes[label]
+        if known:
+            # as in _moved
+            gap = self._sums[label] / known - total / size
+            squares += known * size / (known + size) * gap * gap
+        self._squares[label] += squares
+        self._sizes[label] += size
+        self._sums[label] += total
+
+    def concluded(self) -> Placements:
+        """The AUC, and the variances of placements as shares of the other class, over the sizes."""
+        negatives, positives = self._sizes
+        variance = np.nan
+        if min(negatives, positives) >= 2:
+            variance = sum(
+                self._squares[label] / (size - 1) / (2 * other) ** 2 / size
+                for label, size, other in ((0, negatives, positives), (1, positives, negatives))
+            )
+        return Placements(positives, negatives, self._sums[1], variance)
+
+
+class ScoreEnds:
+    """Where every client's scores lie.
+
+    Parameters
+    ----------
+    sizes : the records of every client, shape (K,).
+    """
+
+    def __init__(self, sizes: Integers) -> None:
+        self._seen = np.zeros_like(sizes)
+        self._outside = np.zeros_like(sizes)
+        self._least, self._largest = np.full(sizes.size, np.nan), np.full(sizes.size, np.nan)
+        # as `scales` has them: from the 5th to the 95th percentile
+        self._targets = [(part * (sizes - 1)).astype(np.int64) for part in WIDTH_FRACTIONS]
+        self._percentiles = [np.full(sizes.size, np.nan) for _ in WIDTH_FRACTIONS]
+
+    def add(self, scores: Floats, whose: Integers, times: Integers) -> None:
+        """Add the records of a part: of one score, each client occurs at most twice."""
+        size = self._seen.size
+        many = np.broadcast_to(times, whose.shape)
+        counts = _counted(whose, times, size)
+        if scores[0] < -ROUNDING or scores[-1] > 1 + ROUNDING:
+            wrong = (scores < -ROUNDING) | (scores > 1 + ROUNDING)
+            wrong = np.broadcast_to(wrong, whose.shape)
+            self._outside += np.bincount(whose[wrong], many[wrong], size).astype(np.int64)
+        _set_first(self._least, np.isnan(self._least), whose, scores)
+        self._largest[whose] = scores
+        for target, percentile in zip(self._targets, self._percentiles, strict=True):
+            here = (self._seen <= target) & (target < self._seen + counts)
+            if here.any():
+                percentile[here] = self._at(scores, whose, counts, (target - self._seen), here)
+        self._seen += counts
+
+    @staticmethod
+    def _at(
+        scores: Floats, whose: Integers, counts: Integers, places: Integers, here: NDArray[np.bool_]
+    ) -> Floats:
+        """The scores at some clients' places among their records of the part."""
+        if scores.size == 1:
+            return scores
+        firsts = np.cumsum(counts) - counts
+        order = client_order(whose, counts.size)
+        return scores[order[(firsts + places)[here]]]
+
+    def ranges(self) -> ScoreRanges:
+        """The ranges of all clients."""
+        low, high = self._percentiles
+        return ScoreRanges(self._outside, self._least, self._largest, high - low)
+
+
+def _counted(whose: Integers, times: Integers, size: int) -> Integers:
+    if not times.ndim:
+        return np.bincount(whose, minlength=size)
+    return np.bincount(whose, times, size).astype(np.int64)
+
 
 PART = 2**16
 """Records that are ranked at a time: sums of their squared ranks are exact as doubles."""

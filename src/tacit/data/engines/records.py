@@ -16,30 +16,12 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.sql.bins import Bins, EvenCells
+from tacit.data.engines.sql import placed, statements
+from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.engines.sql.pieces import ScorePieces
-from tacit.data.engines.sql.placed import (
-    Statement,
-    binned_counts,
-    even_counts,
-    summing_statement,
-)
-from tacit.data.engines.sql.statements import (
-    BOOLEAN,
-    INVALID,
-    NUMBER,
-    TEXT,
-    Relation,
-    ascending_statement,
-    counting_statement,
-    first_wrong_statement,
-    records_statement,
-    summary_statement,
-)
-from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError
-from tacit.data.scaling.linear_map import LinearMap
+from tacit.data.units import LinearMap
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 
@@ -61,7 +43,7 @@ class Engine(Protocol):
     def most_cells(self) -> int:
         """The most cells for which a statement is faster than a pass over the records."""
 
-    def kinds(self, relation: Relation) -> dict[str, str]:
+    def kinds(self, relation: statements.Relation) -> dict[str, str]:
         """The kind of every column by its name: number, boolean, text, or the engine's own word."""
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
@@ -106,7 +88,11 @@ class EngineRecords:
     """
 
     def __init__(
-        self, engine: Engine, relation: Relation, name: str = "", progress: Progress = unshown
+        self,
+        engine: Engine,
+        relation: statements.Relation,
+        name: str = "",
+        progress: Progress = unshown,
     ) -> None:
         self._engine, self._name, self._progress = engine, name, progress
         self._called: tuple[str, ...] = ()
@@ -150,7 +136,7 @@ class EngineRecords:
         made = self._counting(edges)
         for client, label, cell, records in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
-            if whose is None or label == INVALID or cell in (INVALID, None):
+            if whose is None or label == statements.INVALID or cell in (statements.INVALID, None):
                 raise self._changed()
             # several bins are of the last cell
             counts[1 - int(label), min(int(cell), edges.size), whose] += records
@@ -172,7 +158,7 @@ class EngineRecords:
         if pieces.edges.size >= self._engine.most_cells:
             return None
         mapped = replace(self._relation, maps=tuple(maps))
-        made = summing_statement(mapped, pieces, self._bins(pieces.edges, maps))
+        made = placed.summing_statement(mapped, pieces, self._bins(pieces.edges, maps))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
         for client, *numbers in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
@@ -182,25 +168,25 @@ class EngineRecords:
         self._check_sizes(known[0], known[1])
         return known[2]
 
-    def _counting(self, edges: Floats) -> Statement:
+    def _counting(self, edges: Floats) -> placed.Statement:
         """The statement that counts in cells, by what the engine is given."""
         if not self._relation.dialect.given_tables:
-            return Statement(counting_statement(self._relation, edges))
-        even, bins = EvenCells.of(edges, *self.ends), self._bins(edges)
+            return placed.Statement(statements.counting_statement(self._relation, edges))
+        even, bins = placed.EvenCells.of(edges, *self.ends), self._bins(edges)
         if even is not None:
-            return even_counts(self._relation, even)
+            return placed.even_counts(self._relation, even)
         if bins is None:
-            return Statement(counting_statement(self._relation, edges))
-        return binned_counts(self._relation, edges, bins)
+            return placed.Statement(statements.counting_statement(self._relation, edges))
+        return placed.binned_counts(self._relation, edges, bins)
 
-    def _bins(self, edges: Floats, maps: Sequence[LinearMap] = ()) -> Bins | None:
+    def _bins(self, edges: Floats, maps: Sequence[LinearMap] = ()) -> placed.Bins | None:
         """A table of bins of scores or their images, for an engine that is given tables."""
         if not self._relation.dialect.given_tables:
             return None
         ends = np.array(self.ends)
         for each in maps:
             ends = each(ends)
-        return Bins.of(edges, float(ends[0]), float(ends[1]), int(self.sizes.sum()))
+        return placed.Bins.of(edges, float(ends[0]), float(ends[1]), int(self.sizes.sum()))
 
     def batches(self) -> Iterator[Clients]:
         """All records in batches.
@@ -209,7 +195,7 @@ class EngineRecords:
         ------
         DataError : where the table changed since it was summarised.
         """
-        for codes, scores in self._read(records_statement(self._relation)):
+        for codes, scores in self._read(statements.records_statement(self._relation)):
             yield batch_of(scores, (codes & 1).astype(np.int8), codes >> 1, self.sizes.size)
 
     def ascending(self) -> Iterator[Ascending]:
@@ -223,11 +209,13 @@ class EngineRecords:
         numbered = False
         if relation.dialect.given_tables and relation.client is not None:
             # numbers are compared faster than texts
-            numbered = self._engine.kinds(relation)[relation.client] == NUMBER and are_whole(ids)
+            numbered = self._engine.kinds(relation)[
+                relation.client
+            ] == statements.NUMBER and are_whole(ids)
             whose = np.arange(self.sizes.size, dtype=np.int32)
             columns = {"client": ids.astype(np.int64) if numbered else ids, "whose": whose}
             tables.append(ConstantTable("tacit_clients", columns))
-        for codes, scores in self._read(ascending_statement(relation, numbered), tables):
+        for codes, scores in self._read(statements.ascending_statement(relation, numbered), tables):
             yield scores, codes
 
     def _read(
@@ -257,7 +245,7 @@ class EngineRecords:
                 raise self._changed()
             return codes.to_numpy().astype(np.int64), values
         classes = batch.column("class").to_numpy(zero_copy_only=False).astype(np.int64)
-        if np.any(classes == INVALID):
+        if np.any(classes == statements.INVALID):
             raise self._changed()
         if self._relation.client is None:
             return classes, values
@@ -290,7 +278,7 @@ class EngineRecords:
             raise self._changed()
 
     def _summarise(self) -> _Summary:
-        rows = self._engine.rows(summary_statement(self._relation))
+        rows = self._engine.rows(statements.summary_statement(self._relation))
         if not rows:
             raise DataError(f"{self._engine.source} has no records")
         if any(row[0] is None for row in rows):
@@ -312,7 +300,7 @@ class EngineRecords:
     def _first_wrong(self) -> DataError:
         """The error of a record that cannot be used, with its value."""
         relation, source = self._relation, self._engine.source
-        rows = self._engine.rows(first_wrong_statement(relation))
+        rows = self._engine.rows(statements.first_wrong_statement(relation))
         if not rows:
             return self._changed()
         score, label, client = rows[0]
@@ -347,20 +335,20 @@ def _is_finite(text: str) -> bool:
         return False
 
 
-def _checked(engine: Engine, relation: Relation) -> Relation:
+def _checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
     """The relation with the kind of its labels, or an error that names a column."""
     kinds = engine.kinds(relation)
     for name in (relation.score, relation.label, relation.client):
         if name is not None and name not in kinds:
             listed = ", ".join(map(repr, list(kinds)[:20]))
             raise DataError(f"{engine.source} has no column {name!r}, its columns are {listed}")
-    allowed = (NUMBER, TEXT) if relation.text_scores else (NUMBER,)
+    allowed = (statements.NUMBER, statements.TEXT) if relation.text_scores else (statements.NUMBER,)
     if kinds[relation.score] not in allowed:
         raise DataError(
             f"column {relation.score!r} of {engine.source} must hold numbers, "
             f"got type {kinds[relation.score]}"
         )
-    if relation.client is not None and kinds[relation.client] == BOOLEAN:
+    if relation.client is not None and kinds[relation.client] == statements.BOOLEAN:
         raise DataError(
             f"column {relation.client!r} of {engine.source} must hold integers or strings, "
             "got type boolean"
@@ -368,9 +356,9 @@ def _checked(engine: Engine, relation: Relation) -> Relation:
     if relation.label is None:
         return relation
     kind = kinds[relation.label]
-    if relation.text_scores and kind == TEXT:
+    if relation.text_scores and kind == statements.TEXT:
         return relation
-    if kind not in (NUMBER, BOOLEAN):
+    if kind not in (statements.NUMBER, statements.BOOLEAN):
         raise DataError(
             f"column {relation.label!r} of {engine.source} must hold 0/1 or booleans, "
             f"got type {kind}"

@@ -13,17 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.data.errors import DataError
-from tacit.data.files.findings import FileCheck, FilesCheck, Problem
+from tacit.data.file_units import Units, units_of
+from tacit.data.files import values
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.files.tables import RawTable, raw_table
-from tacit.data.files.values import Column, labels_wrong, numbers_wrong
-from tacit.data.scaling.file_units import Units, units_of
-from tacit.data.scaling.units import PERCENT, UNITS
-from tacit.data.tables.columns import is_label, is_number, is_text
+from tacit.data.tables.columns import is_label, is_number, is_text, unchanging
 from tacit.data.tables.frames import Columns, Records
 from tacit.data.tables.missing import Rule, check_rule
-from tacit.data.tables.opening import unchanging
 from tacit.data.tables.reading import FilePath, read, read_file
+from tacit.data.units import PERCENT, UNITS
 
 FEW_RECORDS = 50
 """A file of fewer records than this adds little but noise."""
@@ -40,7 +38,7 @@ def check_files(
     missing: Rule = "refuse",
     *,
     form: FileForm = PLAIN,
-) -> FilesCheck:
+) -> values.FilesCheck:
     """What is wrong in every file, and what is wrong between files that can be read.
 
     The problems describe single records: they are for their owner.
@@ -74,17 +72,17 @@ def check_files(
         check_file(source, columns, named) for source, named in zip(sources, units, strict=True)
     )
     if any(check.problems for check in checks):
-        return FilesCheck(checks)
+        return values.FilesCheck(checks)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             read(sources, score, label, client, second, unit, person, missing, form=form)
     except DataError as error:
-        return FilesCheck(checks, (str(error),))
-    return FilesCheck(checks, notes=tuple(str(each.message) for each in caught))
+        return values.FilesCheck(checks, (str(error),))
+    return values.FilesCheck(checks, notes=tuple(str(each.message) for each in caught))
 
 
-def check_file(source: str, columns: Columns, unit: str | None) -> FileCheck:
+def check_file(source: str, columns: Columns, unit: str | None) -> values.FileCheck:
     """What is wrong in one file; a file without a problem was read.
 
     Parameters
@@ -98,11 +96,11 @@ def check_file(source: str, columns: Columns, unit: str | None) -> FileCheck:
         left_out = [each for each in all_problems if columns.drop and each.may_be_left_out]
         problems = [each for each in all_problems if each not in left_out]
         if problems:
-            return FileCheck(source, tuple(problems))
+            return values.FileCheck(source, tuple(problems))
         records = read_file(source, columns, unit)
     except DataError as error:
-        return FileCheck(source, (Problem(str(error)),))
-    return FileCheck(
+        return values.FileCheck(source, (values.Problem(str(error)),))
+    return values.FileCheck(
         source,
         notes=(
             *(f"left out: {each.description}" for each in left_out),
@@ -115,7 +113,7 @@ def check_file(source: str, columns: Columns, unit: str | None) -> FileCheck:
     )
 
 
-def _problems(source: str, columns: Columns, unit: str | None) -> list[Problem]:
+def _problems(source: str, columns: Columns, unit: str | None) -> list[values.Problem]:
     percent = columns.form.percent or unit == PERCENT
     columns = replace(columns, form=replace(columns.form, percent=percent))
     with unchanging(source), ExitStack() as closing:
@@ -125,8 +123,8 @@ def _problems(source: str, columns: Columns, unit: str | None) -> list[Problem]:
         return sorted(placed, key=lambda problem: problem.row or 0)
 
 
-def _of_values(table: RawTable, columns: Columns, unit: str | None) -> list[Problem]:
-    problems: list[Problem] = []
+def _of_values(table: RawTable, columns: Columns, unit: str | None) -> list[values.Problem]:
+    problems: list[values.Problem] = []
     for option, name in columns.by_option.items():
         column = table.columns.get(name)
         if column is not None:
@@ -134,22 +132,26 @@ def _of_values(table: RawTable, columns: Columns, unit: str | None) -> list[Prob
     return problems
 
 
-def _of_column(option: str, column: Column, columns: Columns, unit: str | None) -> list[Problem]:
+def _of_column(
+    option: str, column: values.Column, columns: Columns, unit: str | None
+) -> list[values.Problem]:
     kind = column.values.type
     if option in ("score", "second"):
         if not (is_number(kind) or is_text(kind) or pa.types.is_null(kind)):
-            return [Problem(f"column {column.name!r} holds {kind}, not numbers")]
+            return [values.Problem(f"column {column.name!r} holds {kind}, not numbers")]
         called = "score" if option == "score" else "second value"
-        return numbers_wrong(column, called, columns.form, unit if option == "score" else None)
+        return values.numbers_wrong(
+            column, called, columns.form, unit if option == "score" else None
+        )
     if option == "label":
         if not (is_label(kind) or pa.types.is_null(kind)):
-            return [Problem(f"column {column.name!r} holds {kind}, not labels")]
-        return labels_wrong(column, columns.form)
+            return [values.Problem(f"column {column.name!r} holds {kind}, not labels")]
+        return values.labels_wrong(column, columns.form)
     nothing = column.values.is_null().to_numpy(zero_copy_only=False)
     return column.problem(nothing, f"{option} is missing", "fill it in")
 
 
-def _with_line(problem: Problem, table: RawTable) -> Problem:
+def _with_line(problem: values.Problem, table: RawTable) -> values.Problem:
     if problem.row is None or table.line_of is None:
         return problem
     return replace(problem, line=table.line_of(problem.row))

@@ -1,7 +1,13 @@
-"""How a file writes what it holds: words for labels, the separator, the decimal mark."""
+"""How a file writes what it holds, labels by their words, and what to do about other values.
+
+Labels from the words that files write for them. What to do about a value that cannot be read, as a
+refusal and a check say it.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.data.errors import DataError
@@ -84,3 +90,156 @@ def _check_separator(separator: str, decimal: str) -> None:
 
 PLAIN = FileForm()
 """Labels of 0/1 or true/false, the usual separator, and a decimal point."""
+
+
+LIKELY_POSITIVE = ("yes", "y", "true", "t", "positive", "pos", "case", "event", "2", "1")
+"""Words of which one probably means a label of 1, the likeliest first."""
+
+LIKELY_NEGATIVE = frozenset(("no", "n", "false", "f", "negative", "neg", "control", "0", "-1"))
+"""Words that mean a label of 0 beyond doubt, where another word is named for 1."""
+
+MISSING_WORDS = frozenset(
+    ("", "na", "n/a", "n/d", "nd", "nan", "null", "none", "nil", "missing", "?", ".")
+)
+"""What programs and people write where there is no value, without case."""
+
+MISSING_REMEDY = "fill it in, or leave such records out: --missing drop"
+DROPPED = f'; {MISSING_REMEDY}, in Python missing="drop"'
+"""The remedy behind the refusal of a record without a score or a label."""
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?|[+-]?\d{1,3}([. ']\d{3})+(,\d*)?")
+_PERCENT = re.compile(r"[+-]?[\d.,]+\s*%")
+
+
+def remedy_of_number(value: str, form: FileForm) -> str:
+    """What to do about text that is no number, after a semicolon; empty where nothing is known.
+
+    Examples
+    --------
+    >>> remedy_of_number("0,25", FileForm()), remedy_of_number("x", FileForm())
+    ('; for numbers with a decimal comma: --decimal ,', '')
+    """
+    text = value.strip()
+    if _PERCENT.fullmatch(text):
+        return "; for scores in percent: --unit percent"
+    if text.casefold() in MISSING_WORDS:
+        return f"; it seems to be missing: {MISSING_REMEDY}"
+    if form.decimal == "." and _DECIMAL_COMMA.fullmatch(text):
+        return "; for numbers with a decimal comma: --decimal ,"
+    if _THOUSANDS.fullmatch(text):
+        return "; write numbers without separators of thousands"
+    return ""
+
+
+_REMEDIES_BY_END = {
+    (".xlsx", ".xls", ".ods"): "save the sheet as CSV",
+    (".zip", ".7z", ".rar", ".xz", ".zst"): "unpack it, or pack it by gzip",
+    (".json", ".jsonl", ".ndjson"): "write the records as CSV or Parquet",
+    (".sav", ".dta", ".sas7bdat", ".rds", ".rdata"): "export the records as CSV or Parquet",
+    (".txt", ".dat", ".tab"): "if it holds one record a line, rename it to .csv or .tsv",
+}
+
+
+def remedy_of_name(name: str) -> str:
+    """What to do about a file of another kind, by its name in lower case, after a semicolon.
+
+    Examples
+    --------
+    >>> remedy_of_name("records.xlsx")
+    '; save the sheet as CSV'
+    """
+    for ends, remedy in _REMEDIES_BY_END.items():
+        if name.endswith(ends):
+            return f"; {remedy}"
+    return "" if "." in name else "; if it holds one record a line, rename it to .csv"
+
+
+NO_LABEL = -1
+"""Instead of a label, for a word that is none."""
+MAX_WORDS = 1000
+"""Labels have two values; a column of more values than this holds something else."""
+
+_USUAL = {"0": 0, "1": 1, "-0": 0, "false": 0, "true": 1}
+
+
+def usual_labels(values: Sequence[object]) -> list[int]:
+    """The labels of different values: 0 and 1, true and false.
+
+    Parameters
+    ----------
+    values : different values of a column.
+
+    Examples
+    --------
+    >>> usual_labels(["1", " TRUE", 0.0, "yes"])
+    [1, 1, 0, -1]
+    """
+    return [_USUAL.get(canonical(value), NO_LABEL) for value in values]
+
+
+def labels_by_word(
+    values: Sequence[object], form: FileForm, negative: str | None
+) -> tuple[list[int], str | None]:
+    """The labels of different values by the words that mean 1, and the one word that means 0.
+
+    Parameters
+    ----------
+    values : different values of a column, in the order of their first rows.
+    form : its words mean 1.
+    negative : the word that means 0 so far; None where there was none.
+
+    Examples
+    --------
+    >>> labels_by_word(["No", "yes", "no", "unknown"], FileForm(("yes",)), None)
+    ([0, 1, 0, -1], 'no')
+    """
+    labels = []
+    for word in map(canonical, values):
+        if word in form.words:
+            labels.append(1)
+            continue
+        negative = word if negative is None else negative
+        labels.append(0 if word == negative else NO_LABEL)
+    return labels, negative
+
+
+def label_requirement(
+    values: Sequence[object], form: FileForm, negative: str | None
+) -> tuple[str, str]:
+    """What labels must be, and the remedy, for a refusal.
+
+    Parameters
+    ----------
+    values : different values of the column.
+    form : its words mean 1.
+    negative : the word that means 0 so far.
+    """
+    if form.positive:
+        words = " or ".join(map(repr, form.positive))
+        return f"labels must be {words} or one other word, here {negative!r}", ""
+    different = {canonical(value): str(value).strip() for value in values}
+    if not _are_two_words(set(different)):
+        return "labels must be 0 or 1", ""
+    positive = next((different[word] for word in LIKELY_POSITIVE if word in different), None)
+    word = positive or f"one of {' and '.join(map(repr, different.values()))}"
+    remedy = f"; name the word that means 1: --positive {word}, in Python FileForm(positive=(...,))"
+    return "labels must be 0 or 1", remedy
+
+
+def _are_two_words(words: set[str]) -> bool:
+    """Whether two values are labels in other words, and not 0 or 1 with a mistake beside it."""
+    return words in ({"1", "2"}, {"1", "-1"}) or (
+        len(words) == 2
+        and words.isdisjoint(_USUAL)
+        and words.isdisjoint(MISSING_WORDS)
+        and not any(map(_is_number, words))
+    )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

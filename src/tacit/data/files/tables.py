@@ -12,12 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from tacit.data.files.findings import Problem
 from tacit.data.files.text import TextFile, open_csv, parsing_error
-from tacit.data.files.values import Column
-from tacit.data.tables.columns import as_large_text
+from tacit.data.files.values import Column, Problem
+from tacit.data.tables.columns import as_large_text, opened_file
 from tacit.data.tables.frames import Columns
-from tacit.data.tables.opening import opened_file
 from tacit.data.tables.reading import SEPARATORS, extension_of, table_of
 
 

@@ -1,20 +1,50 @@
-"""Files of text: how they begin, and their columns as text."""
+"""Files of text: how they begin, and their columns as text.
+
+Lines of a text file as an editor counts them.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from tacit.data.errors import DataError
 from tacit.data.files.form import SEPARATORS, FileForm
-from tacit.data.files.lines import line_of
-from tacit.data.tables.opening import opened_text
+from tacit.data.tables.columns import opened_text
+
+
+def line_of(source: str, extension: str, separator: str, row: int) -> int | None:
+    """The line on which a record begins; None where the file cannot be read as text.
+
+    Blank lines are no records, and a record may go on over several lines.
+
+    Parameters
+    ----------
+    source : the file.
+    extension : the end of its name, which says how it is packed.
+    separator : what stands between values.
+    row : the record's number from 1; the header is number 0.
+    """
+    with ExitStack() as closing:
+        packed = opened_text(source, extension, closing)
+        text = io.TextIOWrapper(packed, encoding="utf-8", errors="replace", newline="")
+        reader = csv.reader(text, delimiter=separator)
+        try:
+            fields = next(islice(filter(None, reader), row, None), None)
+        except (csv.Error, OSError):
+            return None
+        if fields is None:
+            return None
+        return reader.line_num - sum(field.count("\n") for field in fields)
+
 
 BLOCK_BYTES = 1 << 20
 """Bytes that are parsed at once; no record may be longer."""

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.data.arrays import SCORES, SECOND
+from tacit.data.checking import SCORES, SECOND
 from tacit.data.errors import DataError
-from tacit.data.files.form import PLAIN, FileForm
-from tacit.data.files.remedies import DROPPED
+from tacit.data.files.form import DROPPED, PLAIN, FileForm
 from tacit.data.persons import as_persons
 from tacit.data.tables.columns import (
     Location,
@@ -25,9 +24,9 @@ from tacit.data.tables.columns import (
     is_written_number,
     labels_of,
     numbers_of,
+    reason,
 )
 from tacit.data.tables.missing import COMPLETE, check_rule, incompleteness, left_out_of
-from tacit.data.tables.opening import reason
 
 MAX_LISTED = 20
 """Names of columns that an error lists."""

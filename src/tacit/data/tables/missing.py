@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.errors import DataError
-from tacit.data.files.remedies import MISSING_WORDS
+from tacit.data.files.form import MISSING_WORDS
 from tacit.data.tables.columns import is_text
 
 Rule = Literal["refuse", "drop"]

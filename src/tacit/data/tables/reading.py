@@ -1,4 +1,4 @@
-"""Reading clients from CSV and Parquet files and from data frames, through Arrow."""
+"""Reading clients from CSV and Parquet files, through Arrow."""
 
 from __future__ import annotations
 
@@ -18,23 +18,15 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError, NotFiniteError
-from tacit.data.files.form import PLAIN, FileForm
-from tacit.data.files.remedies import LIKELY_NEGATIVE, remedy_of_name
+from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
+from tacit.data.files.form import LIKELY_NEGATIVE, PLAIN, FileForm, remedy_of_name
 from tacit.data.files.text import TextFile, open_csv, parsing_error
 from tacit.data.groups import Groups
 from tacit.data.persons import PersonWarning, spread_persons
-from tacit.data.scaling.file_units import Units, check_scales, in_one_unit, units_of
-from tacit.data.scaling.units import ENDS_OF_LOG_ODDS, LOG_ODDS, PERCENT
-from tacit.data.tables.frames import (
-    Columns,
-    Records,
-    collect,
-    left_out_records,
-    require_columns,
-    require_types,
-)
+from tacit.data.tables import frames
+from tacit.data.tables.columns import PACKINGS, opened_file, unchanging
 from tacit.data.tables.missing import Rule, check_rule
-from tacit.data.tables.opening import PACKINGS, opened_file, unchanging
+from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, PERCENT
 
 FilePath = str | os.PathLike[str]
 
@@ -115,7 +107,7 @@ def read(
     (('clinic',), array([0.2, 0.9]))
     """
     drop = check_rule(missing)
-    columns = Columns(score, label, client, second, person=person, drop=drop, form=form)
+    columns = frames.Columns(score, label, client, second, person=person, drop=drop, form=form)
     return _read_all(paths, columns, unit)[0]
 
 
@@ -155,13 +147,13 @@ def read_with_groups(
     >>> clients.records, groups.names, groups.of_record.tolist()
     (2, ('east', 'west'), [0, 1])
     """
-    columns = Columns(score, label, client, second, group, person, check_rule(missing), form)
+    columns = frames.Columns(score, label, client, second, group, person, check_rule(missing), form)
     clients, groups = _read_all(paths, columns, unit)
     return clients, Groups.from_arrays(groups, names=group_names)
 
 
 def _read_all(
-    paths: FilePath | Sequence[FilePath], columns: Columns, unit: Units
+    paths: FilePath | Sequence[FilePath], columns: frames.Columns, unit: Units
 ) -> tuple[Clients, NDArray[Any]]:
     """All files' clients, and the groups of their records in the same order."""
     sources = _distinct_sources(paths)
@@ -241,7 +233,7 @@ def _file_names(sources: list[str]) -> list[str]:
     ]
 
 
-def read_file(source: str, columns: Columns, unit: str | None) -> Records:
+def read_file(source: str, columns: frames.Columns, unit: str | None) -> frames.Records:
     """The records of one file.
 
     Parameters
@@ -262,10 +254,10 @@ def read_file(source: str, columns: Columns, unit: str | None) -> Records:
             if extension not in SEPARATORS:
                 read_binary = _feather_batches if extension in _FEATHER else _parquet_batches
                 stream = opened_file(source, closing)
-                return collect(read_binary(stream, columns, source), columns, source)
+                return frames.collect(read_binary(stream, columns, source), columns, source)
             text = TextFile.begun(source, extension, form, columns.names, closing)
             batches = _csv_batches(text, columns, closing)
-            return collect(batches, columns, source, text.line_of)
+            return frames.collect(batches, columns, source, text.line_of)
     except NotFiniteError as error:
         if unit != LOG_ODDS:
             raise
@@ -285,36 +277,38 @@ def table_of(stream: pa.NativeFile, extension: str, names: Sequence[str]) -> pa.
 
 
 def _parquet_batches(
-    stream: pa.NativeFile, columns: Columns, source: str
+    stream: pa.NativeFile, columns: frames.Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
 
     file = pq.ParquetFile(
         stream, buffer_size=_PARQUET_BUFFER_BYTES, page_checksum_verification=True
     )
-    require_columns(file.schema_arrow.names, columns, source)
-    require_types(file.schema_arrow, columns, source)
+    frames.require_columns(file.schema_arrow.names, columns, source)
+    frames.require_types(file.schema_arrow, columns, source)
     for batch in file.iter_batches(_PARQUET_BATCH_ROWS, columns=columns.names):
         batch.validate(full=True)
         yield batch
 
 
 def _feather_batches(
-    stream: pa.NativeFile, columns: Columns, source: str
+    stream: pa.NativeFile, columns: frames.Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
     file = pa.ipc.open_file(stream)
-    require_columns(file.schema.names, columns, source)
-    require_types(file.schema, columns, source)
+    frames.require_columns(file.schema.names, columns, source)
+    frames.require_types(file.schema, columns, source)
     for number in range(file.num_record_batches):
         batch = file.get_batch(number)
         batch.validate(full=True)
         yield batch.select(columns.names)
 
 
-def _csv_batches(text: TextFile, columns: Columns, closing: ExitStack) -> Iterator[pa.RecordBatch]:
+def _csv_batches(
+    text: TextFile, columns: frames.Columns, closing: ExitStack
+) -> Iterator[pa.RecordBatch]:
     if not text.header:
         return
-    require_columns(text.names, columns, text.source)
+    frames.require_columns(text.names, columns, text.source)
     try:
         for batch in open_csv(text, columns.names, closing):
             yield batch.rename_columns(columns.names)
@@ -322,7 +316,7 @@ def _csv_batches(text: TextFile, columns: Columns, closing: ExitStack) -> Iterat
         raise parsing_error(error, text) from None
 
 
-def _refuse_strange_words(sources: Sequence[str], parts: Sequence[Records]) -> None:
+def _refuse_strange_words(sources: Sequence[str], parts: Sequence[frames.Records]) -> None:
     """Refuse a file whose labels are one word that means 0 here alone: it may mean 1."""
     known = {part.negative for part in parts if part.labels.any()} - {None}
     for source, part in zip(sources, parts, strict=True):
@@ -336,14 +330,14 @@ def _refuse_strange_words(sources: Sequence[str], parts: Sequence[Records]) -> N
             )
 
 
-def _one_client(records: Records, name: str, source: str) -> tuple[Clients, NDArray[Any]]:
+def _one_client(records: frames.Records, name: str, source: str) -> tuple[Clients, NDArray[Any]]:
     client = Clients.from_arrays(records.scores, records.labels, second=records.second)
-    left_out = left_out_records(records, (), source)
+    left_out = frames.left_out_records(records, (), source)
     named = replace(client, names=(name,), persons=records.persons, left_out=left_out)
     return named, records.groups
 
 
-def _grouped(records: Records, source: str) -> tuple[Clients, NDArray[Any]]:
+def _grouped(records: frames.Records, source: str) -> tuple[Clients, NDArray[Any]]:
     """The records' clients in order of their ids, and their records' groups."""
     encoded = records.ids.combine_chunks().dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
@@ -358,7 +352,7 @@ def _grouped(records: Records, source: str) -> tuple[Clients, NDArray[Any]]:
         numbered,
         names=names,
         persons=None if persons is None else persons[by_client],
-        left_out=left_out_records(records, names, source),
+        left_out=frames.left_out_records(records, names, source),
     )
     return named, groups[by_client] if groups.size else groups
 

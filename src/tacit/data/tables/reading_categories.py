@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.file_units import Units
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.groups import Groups
-from tacit.data.scaling.file_units import Units
 from tacit.data.tables.reading import FilePath, read_with_groups
 
 

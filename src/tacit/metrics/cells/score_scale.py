@@ -4,6 +4,8 @@ An AUC does not change under an increasing map of the scores, and with these map
 does. A map is fixed by the unit of the scores alone, never by looking at them. All its knots are
 doubles with few significant bits, so a client compares, subtracts and divides, and takes no
 logarithm: other languages get the same positions to the last bit.
+
+The cells of many scores: a table in place of a search among all edges.
 """
 
 from __future__ import annotations
@@ -15,14 +17,60 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.cells.cell_table import CellTable
-from tacit.metrics.cells.score_code import (
-    probability_codes,
-    probability_scores,
-    signed_codes,
-    signed_scores,
-    truncated,
-)
+from tacit.metrics.cells import score_code
+
+BINS = 2**14
+"""Number of equal bins of the range of edges; their table stays in a processor's cache."""
+
+
+class CellTable:
+    """How many ascending edges are at most a score, as ``cells_of`` counts them.
+
+    The bin of a score, a difference times a constant, never falls as the score rises, whatever
+    rounding does. So all edges in lower bins are below the score, and those in higher bins above
+    it: only edges in the same bin are compared with it, and searched where there are several.
+
+    Parameters
+    ----------
+    edges : ascending and finite, shape (B,), B at least 1.
+
+    Examples
+    --------
+    >>> CellTable(np.array([0.25, 0.5])).cells(np.array([0.1, 0.25, 0.4, 7.0])).tolist()
+    [0, 1, 1, 2]
+    """
+
+    def __init__(self, edges: Floats) -> None:
+        self._edges = edges
+        # a score at or above the last edge is compared with infinity, and stays in the last cell
+        self._ends = np.append(edges, np.inf)
+        self._low = float(edges[0])
+        with np.errstate(over="ignore", divide="ignore"):
+            factor = float(np.float64(BINS) / (edges[-1] - edges[0]))
+        self._factor = factor if np.isfinite(factor) else 0.0
+        in_bin = np.bincount(self._bins(edges), minlength=BINS)
+        self._below = np.concatenate([[0], np.cumsum(in_bin)[:-1]]).astype(np.int64)
+        self._crowded = in_bin > 1
+        self._has_crowds = bool(self._crowded.any())
+
+    def cells(self, scores: Floats) -> NDArray[np.int64]:
+        """The cell of every score, from 0, shape (M,)."""
+        bins = self._bins(scores)
+        cells = self._below[bins]
+        cells += scores >= self._ends[cells]
+        if self._has_crowds:
+            several = np.flatnonzero(self._crowded[bins])
+            cells[several] = score_code.cells_of(scores[several], self._edges)
+        return cells
+
+    def _bins(self, scores: Floats) -> NDArray[np.int64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            places = (scores - self._low) * self._factor
+        # fmax and fmin give a number for NaN, too
+        np.fmax(places, 0.0, out=places)
+        np.fmin(places, BINS - 1, out=places)
+        return places.astype(np.int64)
+
 
 PROBABILITY, LOG_ODDS, REAL, EVEN = "probability", "log-odds", "real", "even"
 SCALES = (PROBABILITY, LOG_ODDS, REAL, EVEN)
@@ -263,7 +311,9 @@ def _spread_knots(size: float, growth: float) -> Floats:
     """``size sinh(growth (2 u - 1))`` at equal distances of u, symmetric around 0."""
     cells = 2**KNOT_LEVELS
     below = size * np.sinh(growth * (2 * np.arange(1, cells // 2) / cells - 1))
-    lower = signed_scores(truncated(signed_codes(below), KNOT_BITS))
+    lower = score_code.signed_scores(
+        score_code.truncated(score_code.signed_codes(below), KNOT_BITS)
+    )
     return np.concatenate([lower, [0.0], -lower[::-1]])
 
 
@@ -274,5 +324,7 @@ def _probability_knots() -> Floats:
     too the knots below 1/2 have few bits, and libraries whose exponentials differ agree.
     """
     below = _spread_knots(*LOG_ODDS_REACH)[: 2 ** (KNOT_LEVELS - 1) - 1]
-    lower = probability_scores(truncated(probability_codes(1 / (1 + np.exp(-below))), KNOT_BITS))
+    lower = score_code.probability_scores(
+        score_code.truncated(score_code.probability_codes(1 / (1 + np.exp(-below))), KNOT_BITS)
+    )
     return np.concatenate([lower, [0.5], 1.0 - lower[::-1]])

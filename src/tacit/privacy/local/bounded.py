@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import check_epsilon
-from tacit.privacy.mechanisms.choices import UniformIntegers
+from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource
 
 GRAIN = 2**40

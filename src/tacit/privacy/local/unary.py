@@ -1,4 +1,11 @@
-"""Optimal unary encoding (Wang et al. 2017): a bit for every value, set at random."""
+"""Optimal unary encoding (Wang et al. 2017): a bit for every value, set at random.
+
+How often each bit is set in many reports of packed bits, without unpacking them.
+
+Carry-save adders count in all bits of a word at once (Harley and Seal; Warren, Hacker's Delight,
+section 5-1): three words of one weight become one of that weight and one of twice the weight. Long
+rows of words are added, each of which fits into a processor's first cache.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +14,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.privacy.cost import check_epsilon
-from tacit.privacy.mechanisms.choices import Bits
-from tacit.privacy.mechanisms.response import RandomisedResponse, flip_probability
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, flip_probability
 from tacit.privacy.sampling.noise import NoiseSource
 
 Booleans = NDArray[np.bool_]
@@ -93,3 +100,159 @@ def unary_variance(epsilon: float) -> float:
     check_epsilon(epsilon)
     gap = math.expm1(-epsilon)
     return 4 * math.exp(-epsilon) / gap / gap
+
+
+Words = NDArray[np.uint64]
+
+WORD_BYTES = 8
+ROW_WORDS = 2**11
+"""Words of a row: the least time for 2**18 reports, between 2**10 and 2**13."""
+
+AT_ONCE = 128
+"""Bits that are summed as bytes, which hold numbers to 255."""
+
+BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=-1).astype(int)
+"""The bits of every byte, shape (256, 8)."""
+
+
+def bit_counts(packed: NDArray[np.uint8]) -> Integers:
+    """How often each bit is set, shape (8 bytes,), in the order of ``np.unpackbits``.
+
+    Parameters
+    ----------
+    packed : one report a row, shape (n, bytes); bytes is a power of two, and at most 2**14.
+
+    Raises
+    ------
+    ValueError : for another number of bytes.
+
+    Examples
+    --------
+    >>> bit_counts(np.array([[0b10000001], [0b10000000]], dtype=np.uint8)).tolist()
+    [2, 0, 0, 0, 0, 0, 0, 1]
+    """
+    counter = BitCounter(packed.shape[1])
+    counter.add(packed)
+    return counter.counts()
+
+
+class BitCounter:
+    """``bit_counts`` of reports that come in several blocks.
+
+    Parameters
+    ----------
+    size : bytes of a report, a power of two, and at most 2**14.
+
+    Raises
+    ------
+    ValueError : for another number of bytes.
+
+    Examples
+    --------
+    >>> counter = BitCounter(1)
+    >>> for byte in (0b10000001, 0b10000000):
+    ...     counter.add(np.array([[byte]], dtype=np.uint8))
+    >>> counter.counts().tolist()
+    [2, 0, 0, 0, 0, 0, 0, 1]
+    """
+
+    def __init__(self, size: int) -> None:
+        if size & (size - 1) or not 0 < size <= ROW_WORDS * WORD_BYTES:
+            raise ValueError(f"reports must have a power of two of bytes, got {size}")
+        self.size, self._counters = size, _Counters()
+        # what does not fill a row yet
+        self._parts, self._bytes = list[NDArray[np.uint8]](), 0
+
+    def add(self, packed: NDArray[np.uint8]) -> None:
+        """Add reports, one a row, shape (n, size), which must not change afterwards."""
+        flat, row = np.ascontiguousarray(packed).reshape(-1), ROW_WORDS * WORD_BYTES
+        missing = row - self._bytes
+        if flat.size < missing:
+            self._wait(flat)
+            return
+        if self._bytes:
+            filled = np.concatenate([*self._parts, flat[:missing]])
+            self._counters.add(filled.view(np.uint64))
+            flat = flat[missing:]
+        self._parts, self._bytes = [], 0
+        whole = flat.size // row * row
+        for words in flat[:whole].view(np.uint64).reshape(-1, ROW_WORDS):
+            self._counters.add(words)
+        self._wait(flat[whole:])
+
+    def _wait(self, flat: NDArray[np.uint8]) -> None:
+        if flat.size:
+            # a copy, which keeps no block in memory
+            self._parts.append(flat.copy())
+            self._bytes += flat.size
+
+    def counts(self) -> Integers:
+        """How often each bit is set in all of them, shape (8 size,), as ``bit_counts``."""
+        counts = self._counters.counts(self.size)
+        for part in self._parts:
+            counts += _unpacked(part, self.size)
+        return counts
+
+
+class _Counters:
+    """How often each bit of rows of words was set, in binary: a row of words for every digit."""
+
+    def __init__(self) -> None:
+        # of each weight a sum, and a row that waits for a second one
+        self._sums: list[Words] = []
+        self._waiting: list[Words | None] = []
+        self._unlike, self._both = np.empty(ROW_WORDS, np.uint64), np.empty(ROW_WORDS, np.uint64)
+
+    def add(self, row: Words) -> None:
+        """Add a row, which must not change afterwards."""
+        weight, carry = 0, row
+        while weight < len(self._sums):
+            waiting = self._waiting[weight]
+            if waiting is None:
+                self._waiting[weight] = carry
+                return
+            self._waiting[weight] = None
+            carry = self._full_adder(self._sums[weight], waiting, carry)
+            weight += 1
+        self._sums.append(carry.copy())
+        self._waiting.append(None)
+
+    def _full_adder(self, total: Words, first: Words, second: Words) -> Words:
+        """Put the sum of three bits into the first of them; return the carry, their majority."""
+        np.bitwise_xor(first, second, out=self._unlike)
+        carry = np.bitwise_and(first, second)
+        np.bitwise_and(self._unlike, total, out=self._both)
+        np.bitwise_or(carry, self._both, out=carry)
+        np.bitwise_xor(total, self._unlike, out=total)
+        return carry
+
+    def counts(self, size: int) -> Integers:
+        """How often each bit of reports of so many bytes was set, shape (8 size,)."""
+        self._add_waiting()
+        counts = np.zeros(8 * size, dtype=np.int64)
+        for weight, row in enumerate(self._sums):
+            counts += _unpacked(row.view(np.uint8), size) << weight
+        return counts
+
+    def _add_waiting(self) -> None:
+        """Add the rows that wait to the sums: it takes less time than unpacking them."""
+        carry: Words | None = None
+        for weight, waiting in enumerate(self._waiting):
+            rows = [row for row in (waiting, carry) if row is not None]
+            self._waiting[weight], carry = None, None
+            if rows:
+                second = rows[1] if len(rows) > 1 else np.zeros_like(rows[0])
+                carry = self._full_adder(self._sums[weight], rows[0], second)
+        if carry is not None:
+            self._sums.append(carry)
+            self._waiting.append(None)
+
+
+def _unpacked(flat: NDArray[np.uint8], size: int) -> Integers:
+    """How often each bit of reports of so many bytes is set, shape (8 size,)."""
+    bits = np.unpackbits(flat).reshape(-1, 8 * size)
+    whole = bits.shape[0] // AT_ONCE * AT_ONCE
+    # sums of bytes over long rows are fast
+    blocks = bits[:whole].reshape(AT_ONCE, -1).sum(axis=0, dtype=np.uint8)
+    rest = bits[whole:].sum(axis=0, dtype=np.int64)
+    return np.asarray(blocks.reshape(-1, 8 * size).sum(axis=0, dtype=np.int64) + rest)

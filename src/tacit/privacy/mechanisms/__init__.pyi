@@ -1,12 +1,9 @@
 """The mechanisms and what else a noise source draws, and where it is."""
 
-from .choices import Bits, Choices, UniformIntegers
 from .gaussian import DiscreteGaussian, Gaussian, Normal
-from .interface import Distribution, Mechanism
-from .laplace import DiscreteLaplace, Laplace, PolyaShare
-from .response import RandomisedResponse
-from .staircase import ContinuousStaircase, Staircase
-from .together import Together
+from .interface import Distribution, Mechanism, Together
+from .laplace import ContinuousStaircase, DiscreteLaplace, Laplace, PolyaShare, Staircase
+from .response import Bits, Choices, RandomisedResponse, UniformIntegers
 
 __all__ = [
     "Bits",

@@ -11,21 +11,9 @@ from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma
-from tacit.privacy.mechanisms.interface import (
-    Distribution,
-    Mechanism,
-    Shape,
-    single,
-    whole_steps,
-)
-from tacit.privacy.sampling import exact, simulated
-from tacit.privacy.sampling.checks import checked_scale
-from tacit.privacy.sampling.grids import (
-    GAUSSIAN_DISTANCE,
-    GAUSSIAN_GRID_BITS,
-    gaussian_delta,
-    on_grid,
-)
+from tacit.privacy.mechanisms import interface
+from tacit.privacy.sampling import exact, grids, simulated
+from tacit.privacy.sampling.exact import checked_scale
 
 WIDE_SIGMA = 8.0
 """Least sigma at which the variance of the discrete Gaussian is ``sigma**2`` in double
@@ -33,7 +21,7 @@ precision."""
 
 
 @dataclass(frozen=True)
-class Normal(Distribution):
+class Normal(interface.Distribution):
     """Normal noise of a given standard deviation, 0 where that is 0.
 
     The exact sampler draws on a grid ``g = min(1, 2**(floor(log2(sigma)) - 40))``. A continuous
@@ -48,16 +36,16 @@ class Normal(Distribution):
 
     sigma: ArrayLike
 
-    def exact(self, shape: Shape) -> Floats:
+    def exact(self, shape: interface.Shape) -> Floats:
         """Noise on the grid."""
         sigmas = checked_scale(self.sigma, "sigma")
-        return on_grid(sigmas, shape, GAUSSIAN_GRID_BITS, exact.discrete_gaussian)
+        return grids.on_grid(sigmas, shape, grids.GAUSSIAN_GRID_BITS, exact.discrete_gaussian)
 
-    def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
+    def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Floats:
         """NumPy's normal draws."""
         return simulated.gaussian(rng, checked_scale(self.sigma, "sigma"), shape)
 
-    def silent(self, shape: Shape) -> Floats:
+    def silent(self, shape: interface.Shape) -> Floats:
         """Zeros."""
         return np.zeros(shape)
 
@@ -66,7 +54,7 @@ class Normal(Distribution):
         return Normal(np.multiply(self.sigma, factor))
 
 
-class _Concentrated(Mechanism):
+class _Concentrated(interface.Mechanism):
     """Noise whose loss is unlimited at any shift, and whose guarantee is stated by rho."""
 
     needs_delta = True
@@ -143,7 +131,7 @@ class Gaussian(_Concentrated):
 
     def cost(self, adjacency: Adjacency) -> Cost:
         """(Epsilon, delta), which covers all parts together."""
-        known = self if single(self.sensitivity, self.part) else None
+        known = self if interface.single(self.sensitivity, self.part) else None
         return Cost(self.epsilon, self.delta, adjacency, self.rho, known)
 
     def loss_distribution(self) -> Any:
@@ -155,17 +143,17 @@ class Gaussian(_Concentrated):
     @property
     def loss_error(self) -> float:
         """The grid's distance, once for each number."""
-        return self.coordinates * GAUSSIAN_DISTANCE
+        return self.coordinates * grids.GAUSSIAN_DISTANCE
 
-    def exact(self, shape: Shape) -> Floats:
+    def exact(self, shape: interface.Shape) -> Floats:
         """Noise on the grid."""
         return Normal(self.sigma).exact(shape)
 
-    def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
+    def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Floats:
         """NumPy's normal draws."""
         return Normal(self.sigma).simulated(rng, shape)
 
-    def silent(self, shape: Shape) -> Floats:
+    def silent(self, shape: interface.Shape) -> Floats:
         """Zeros."""
         return np.zeros(shape)
 
@@ -176,7 +164,7 @@ class Gaussian(_Concentrated):
     @property
     def _unit(self) -> float:
         """The standard deviation at sensitivity 1 for all parts together."""
-        delta = gaussian_delta(self.epsilon, self.delta, self.coordinates)
+        delta = grids.gaussian_delta(self.epsilon, self.delta, self.coordinates)
         return analytic_gaussian_sigma(self.epsilon, delta)
 
 
@@ -222,25 +210,25 @@ class DiscreteGaussian(_Concentrated):
         """``rho + 2 sqrt(rho log(1 / delta))`` (Bun and Steinke 2016, Prop. 1.3)."""
         rho = self.rho
         epsilon = rho + 2 * math.sqrt(rho * math.log(1 / self.delta))
-        known = self if single(self.sensitivity, self.sigma) else None
+        known = self if interface.single(self.sensitivity, self.sigma) else None
         return Cost(epsilon, self.delta, adjacency, rho, known)
 
     def loss_distribution(self) -> Any:
         """That of a shift by the sensitivity, rounded down to an integer as statistics are."""
         from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
 
-        steps = whole_steps(self.sensitivity)
+        steps = interface.whole_steps(self.sensitivity)
         if steps == 0:
             return privacy_loss_distribution.identity()
         sigma = float(np.asarray(self.sigma))
         return privacy_loss_distribution.from_discrete_gaussian_mechanism(sigma, steps)
 
-    def exact(self, shape: Shape) -> Integers:
+    def exact(self, shape: interface.Shape) -> Integers:
         """Noise from OpenDP."""
         sigmas = np.broadcast_to(checked_scale(self.sigma, "sigma"), shape)
         return exact.by_parameter(sigmas, exact.discrete_gaussian)
 
-    def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
+    def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Integers:
         """Noise by rejection."""
         return simulated.discrete_gaussian(rng, checked_scale(self.sigma, "sigma"), shape)
 

@@ -1,19 +1,116 @@
-"""Randomised response (Warner 1965): a bit is flipped, or not."""
+"""What steps draw beside noise: randomised response, bits, integers and choices.
+
+Randomised response (Warner 1965): a bit is flipped, or not.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import Adjacency, Cost, check_epsilon
-from tacit.privacy.mechanisms.choices import Bits
-from tacit.privacy.mechanisms.interface import Mechanism, Shape
+from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Shape
+from tacit.privacy.sampling import exact
+from tacit.privacy.sampling.exact import check_probability, checked_bounds
 
 Booleans = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Bits(Distribution):
+    """Independent bits.
+
+    Parameters
+    ----------
+    probability : of True.
+    """
+
+    probability: float
+
+    @property
+    def threshold(self) -> int:
+        """How many of the ``2**64`` words give the rarer of both bits, at most half of them.
+
+        It is rounded towards one half, where a flipped bit says least, and never past it.
+        """
+        check_probability(self.probability)
+        rarer = min(self.probability, 1.0 - self.probability)
+        return min(math.ceil(rarer * exact.SCALE_SLACK * 2.0**64), 2**63)
+
+    def exact(self, shape: Shape) -> Booleans:
+        """Bits from 64-bit words; the probability is rounded to a multiple of 2**-64."""
+        rarer = (exact.words(math.prod(shape)) < np.uint64(self.threshold)).reshape(shape)
+        return ~rarer if self.probability > 0.5 else rarer
+
+    def simulated(self, rng: np.random.Generator, shape: Shape) -> Booleans:
+        """Bits from 32-bit integers: the probability is rounded to a multiple of 2**-32."""
+        check_probability(self.probability)
+        threshold = round(self.probability * 2**32)
+        if threshold == 2**32:
+            return np.ones(shape, dtype=np.bool_)
+        return rng.integers(0, 2**32, shape, dtype=np.uint32) < np.uint32(threshold)
+
+    def silent(self, shape: Shape) -> Booleans:
+        """All False."""
+        return np.zeros(shape, dtype=np.bool_)
+
+    def scaled(self, factor: float) -> Bits:
+        """Bits whose probability is larger by a factor."""
+        return Bits(self.probability * factor)
+
+
+@dataclass(frozen=True)
+class UniformIntegers(Distribution):
+    """Uniform integers, each from 0 to its bound less one.
+
+    Parameters
+    ----------
+    bounds : at least 1 each.
+    """
+
+    bounds: ArrayLike
+
+    def exact(self, shape: Shape) -> Integers:
+        """Integers without modulo bias."""
+        limits = np.broadcast_to(checked_bounds(self.bounds), shape)
+        drawn = exact.uniform_below(limits.ravel().astype(np.uint64))
+        return drawn.astype(np.int64).reshape(shape)
+
+    def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
+        """Integers from NumPy."""
+        return rng.integers(0, checked_bounds(self.bounds), shape)
+
+
+@dataclass(frozen=True)
+class Choices(Distribution):
+    """Indices of ``weights``, each chosen in proportion to its weight.
+
+    They choose and do not hide: all replicates have the same draw, so a protocol that
+    samples its clients asks for one replicate at a time.
+    """
+
+    weights: Sequence[int]
+    shared = True
+
+    def exact(self, shape: Shape) -> Integers:
+        """Choices in exact proportion."""
+        return self._chosen(UniformIntegers(sum(self.weights)).exact(shape))
+
+    def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
+        """Choices from NumPy's integers."""
+        return self._chosen(rng.integers(0, sum(self.weights), shape))
+
+    def silent(self, shape: Shape) -> Integers:
+        """The first index with a weight."""
+        return np.full(shape, np.flatnonzero(self.weights)[0], dtype=np.int64)
+
+    def _chosen(self, drawn: Integers) -> Integers:
+        return np.searchsorted(np.cumsum(self.weights), drawn, side="right").astype(np.int64)
 
 
 def flip_probability(epsilon: float) -> float:

@@ -1,19 +1,25 @@
-"""Exact draws from operating-system entropy: words, integers, discrete Laplace and Gaussian."""
+"""Exact draws from the system's entropy: words, integers, discrete Laplace, Gaussian, staircases.
+
+Refuses noise parameters outside the range in which the samplers are exact. Staircase noise on the
+integers, drawn as a step, a part of it, an offset in it, and a sign.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.privacy.sampling.distributions import staircase_inner_width, whole_sensitivity
 
 Words = NDArray[np.uint64]
 Bits = NDArray[np.bool_]
@@ -207,3 +213,136 @@ def _noisy_zeros(make: str, scale: float, distance: str, number: str, size: int)
     metric = getattr(metrics, distance)(T=number)
     measurement: Any = getattr(measurements, make)(domain, metric, scale=scale)
     return np.array(measurement([0] * size), dtype=np.int64)
+
+
+MAX_SCALE = 2.0**44
+"""Largest scale of noise: it exceeds 2**53, and so float64, with probability ``exp(-2**9)``."""
+
+MIN_STAIRCASE_EPSILON = 2.0**-30
+"""Least epsilon of a staircase: below it rounding could make the outer part the likelier one."""
+
+
+def checked_scale(values: ArrayLike, name: str) -> Floats:
+    """Scales as float64, each from 0 to ``MAX_SCALE``."""
+    numbers = np.asarray(values, dtype=np.float64)
+    refused = ~((numbers >= 0) & (numbers <= MAX_SCALE))
+    if np.any(refused):
+        raise ValueError(f"{name} must be from 0 to 2**44, got {numbers[refused].flat[0]}")
+    return numbers
+
+
+def checked_epsilon(epsilon: ArrayLike, sensitivity: Integers | Floats) -> Floats:
+    """Epsilon, refused out of range where the sensitivity is positive, and 1 where that is 0."""
+    numbers, widths = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), sensitivity)
+    inside = np.isfinite(numbers) & (numbers >= MIN_STAIRCASE_EPSILON)
+    refused = (widths > 0) & ~inside
+    if np.any(refused):
+        raise ValueError(
+            f"epsilon must be finite and at least 2**-30, got {numbers[refused].flat[0]}"
+        )
+    allowed = np.where(widths > 0, numbers, 1.0)
+    checked_scale(widths / allowed, "sensitivity / epsilon")
+    return allowed
+
+
+def checked_share(share: Fraction) -> Fraction:
+    """A share of noise, above 0."""
+    if share <= 0:
+        raise ValueError(f"share must be above 0, got {share}")
+    return share
+
+
+def checked_bounds(bounds: ArrayLike) -> Integers:
+    """Bounds of uniform integers, each at least 1."""
+    limits = np.asarray(bounds, dtype=np.int64)
+    if np.any(limits < 1):
+        raise ValueError(f"bounds must be at least 1, got {limits.min()}")
+    return limits
+
+
+def check_probability(probability: float) -> None:
+    """Refuse a probability outside [0, 1]."""
+    if not 0 <= probability <= 1:
+        raise ValueError(f"probability must be from 0 to 1, got {probability}")
+
+
+Shape = tuple[int, ...]
+
+OUTER_SLACK = 1.0 + 2.0**-40
+"""Factor on the probability of the outer part: the increase exceeds its rounding error."""
+
+
+@dataclass(frozen=True)
+class Stairs:
+    """The staircases of positive sensitivity in a broadcast draw, flattened.
+
+    Parameters
+    ----------
+    indices : the index of each in the flattened draw.
+    width : the sensitivity, which is the width of a step.
+    inner : the width of the inner part of a step.
+    """
+
+    indices: NDArray[np.intp]
+    width: Integers
+    inner: Integers
+    epsilon: Floats
+
+    @classmethod
+    def broadcast(cls, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape) -> Stairs:
+        """The staircases of these parameters, after checking them."""
+        width = whole_sensitivity(sensitivity)
+        epsilons = checked_epsilon(epsilon, width)
+        inner = np.broadcast_to(staircase_inner_width(width, epsilons), shape)
+        width, epsilons = np.broadcast_to(width, shape), np.broadcast_to(epsilons, shape)
+        indices = np.flatnonzero(width)
+        return cls(
+            indices, width.ravel()[indices], inner.ravel()[indices], epsilons.ravel()[indices]
+        )
+
+    @property
+    def outer_probability(self) -> Floats:
+        """The probability of the outer part of a step."""
+        return outer_probability(self.width, self.inner, self.epsilon)
+
+    def signed(
+        self, magnitude: Callable[[Stairs], Integers], coins: Callable[[int], Bits], shape: Shape
+    ) -> Integers:
+        """Magnitudes with fair signs; minus zero is drawn again, so that zero counts once."""
+        draws = np.zeros(math.prod(shape), dtype=np.int64)
+        stairs = self
+        while stairs.indices.size:
+            size, negative = magnitude(stairs), coins(stairs.indices.size)
+            draws[stairs.indices] = np.where(negative, -size, size)
+            stairs = stairs.only(negative & (size == 0))
+        return draws.reshape(shape)
+
+    def only(self, selected: Bits) -> Stairs:
+        """Some of the staircases."""
+        return Stairs(
+            self.indices[selected],
+            self.width[selected],
+            self.inner[selected],
+            self.epsilon[selected],
+        )
+
+
+def outer_probability(width: ArrayLike, inner: ArrayLike, epsilon: ArrayLike) -> Floats:
+    """The probability of a step's outer part, which is ``exp(-epsilon)`` times as dense."""
+    outer = np.exp(np.negative(epsilon)) * np.subtract(width, inner)
+    return np.asarray(outer / (outer + inner), dtype=np.float64)
+
+
+def outer_threshold(stairs: Stairs) -> NDArray[np.uint64]:
+    """How many of 2**64 words choose the outer part: rounded up, 0 where it has no width."""
+    threshold = np.ceil(stairs.outer_probability * OUTER_SLACK * 2.0**64)
+    return np.where(stairs.width > stairs.inner, np.maximum(threshold, 1), 0).astype(np.uint64)
+
+
+def exact_magnitude(stairs: Stairs) -> Integers:
+    """Sizes of the noise, from operating-system entropy."""
+    outer = words(stairs.width.size) < outer_threshold(stairs)
+    count = np.where(outer, stairs.width - stairs.inner, stairs.inner)
+    offset = uniform_below(count.astype(np.uint64)).astype(np.int64)
+    step = geometric(stairs.epsilon)
+    return step * stairs.width + np.where(outer, stairs.inner, 0) + offset

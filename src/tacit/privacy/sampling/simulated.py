@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.privacy.sampling.distributions import staircase_gamma
-from tacit.privacy.sampling.stairs import Stairs, outer_probability
+from tacit.privacy.sampling.exact import Stairs, outer_probability
 
 Bits = NDArray[np.bool_]
 Shape = tuple[int, ...]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
-from tacit.protocol.declarations.audits import AuditCase, LabelAttack, SelfTestCases
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel, derived_model
 
 if TYPE_CHECKING:
@@ -48,12 +47,12 @@ class Declarations:
         return any(each.name == "epsilon" for each in fields(kind))
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """How settings that somebody chose are attacked."""
-        return AuditCase(cls.name, settings, tight=False)
+        return audits.AuditCase(cls.name, settings, tight=False)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """What is attacked where no settings are chosen, so that every client step answers.
 
         Sizes are small where that leaves the guarantee as it is: an event in which many counts err
@@ -62,9 +61,9 @@ class Declarations:
         """
         needed = _without_default(cls) - {"epsilon"}
         if not needed:
-            return (AuditCase(cls.name),)
+            return (audits.AuditCase(cls.name),)
         settings = next(iter(cls.law_cases().values())).settings
-        return (AuditCase(cls.name, {name: settings[name] for name in sorted(needed)}),)
+        return (audits.AuditCase(cls.name, {name: settings[name] for name in sorted(needed)}),)
 
     def audit_federation(self, records: int, apart: bool) -> Clients:
         """Evenly spread records in the protocol's range, each of its own client where ``apart``."""
@@ -72,11 +71,11 @@ class Declarations:
         return federation(records, apart, *(protocol.score_range or UNIT))
 
     @classmethod
-    def self_test_cases(cls) -> SelfTestCases:
+    def self_test_cases(cls) -> audits.SelfTestCases:
         """Mechanisms, with a mistake and without, on which the audit itself is tried."""
-        return SelfTestCases()
+        return audits.SelfTestCases()
 
-    def label_attacks(self) -> tuple[LabelAttack, ...] | None:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...] | None:
         """Attacks that infer labels or scores from this protocol's messages.
 
         None leaves it to the audit's own attack on the fields that the server receives.
@@ -119,18 +118,20 @@ class Declarations:
         return {cls.name: kind(**settings)}
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """The configurations whose errors and intervals are compared with those of many runs.
 
         By default those of the laws, and wrong noise must be noticed in each. A protocol that gives
         no errors returns none.
         """
-        return {name: ErrorCase(each, noticed=True) for name, each in cls.law_cases().items()}
+        return {
+            name: audits.ErrorCase(each, noticed=True) for name, each in cls.law_cases().items()
+        }
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """Which laws do not apply, and why."""
-        return LawTraits()
+        return audits.LawTraits()
 
     def device_reports(self, devices: int) -> DeviceReports:
         """How a device of one record reports by one short message, and what the reports give.

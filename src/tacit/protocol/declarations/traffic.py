@@ -1,18 +1,20 @@
-"""How many bytes a client sends and receives, in how many rounds, measured in a small dry run."""
+"""What dry runs measure: bytes and rounds of a small one, the stated error of one without noise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.declarations.forecast import Forecast
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape
-from tacit.protocol.encoding.fields import bytes_sent
-from tacit.protocol.encoding.queries import encode_query
+from tacit.protocol.fields import bytes_sent
+from tacit.protocol.values import encode_query
 
 ROUND_SECONDS = 2.0
 """The assumed time of a round: clients of a deployment ask for work every second or so."""
@@ -69,11 +71,37 @@ def measured_traffic(protocol: Protocol, scenario: Scenario) -> Traffic:
     Examples
     --------
     >>> from tacit import DPAUC
-    >>> scenario, protocol = Scenario(40_000, 4_000, 10, 1.0), DPAUC(1.0, 20, second_round=0.0)
+    >>> scenario, protocol = Scenario(40_000, 4_000, 10, 1.0), DPAUC(1.0, 20)
     >>> measured_traffic(protocol, scenario).bytes_per_client
     455
     """
     return traffic_of_rounds(measured_rounds(protocol, scenario), scenario)
+
+
+def measured_forecast(protocol: Protocol, scenario: Scenario, shape: Shape) -> Forecast:
+    """The error that a protocol's server states of records drawn from a shape, without noise.
+
+    It is a prediction where errors follow from what the steps declare, not from the noise that was
+    drawn. Settings that are refused in a run predict nothing.
+
+    Raises
+    ------
+    ValueError : for settings that a run refuses.
+    """
+    clients, state = _drawn(scenario, shape), ClientState()
+    conversation = protocol.conversation(scenario.clients)
+    query = next(conversation)
+    while True:
+        reply = query.step.answer(clients, query, NoNoise(), state)
+        try:
+            query = conversation.send(reply)
+        except StopIteration as ended:
+            return Forecast(float(ended.value.standard_error))
+
+
+@lru_cache(maxsize=4)
+def _drawn(scenario: Scenario, shape: Shape) -> Clients:
+    return scenario.drawn(shape, seed=0)
 
 
 def traffic_of_rounds(rounds: Sequence[Round], scenario: Scenario) -> Traffic:

@@ -1,10 +1,19 @@
-"""Whom the parties trust, and with what: one vocabulary for plans, evaluations and results."""
+"""Whom the parties trust, and with what: one vocabulary for plans, evaluations and results.
+
+The trust models of protocols that release numbers, as choices of the setting ``trust``.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
+from typing import Any
 
-from tacit.protocol.settings.spelling import spelled
+from tacit.protocol.settings.choices import Choice
+from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.types import spelled
 
 
 class Trust(Enum):
@@ -12,7 +21,7 @@ class Trust(Enum):
 
     Examples
     --------
-    >>> Trust.of("central") is Trust.EACH
+    >>> Trust.of("Secure_Sum(dropouts=0.2)") is Trust.SECURE_SUM
     True
     """
 
@@ -33,31 +42,22 @@ class Trust(Enum):
 
     @classmethod
     def of(cls, word: str) -> Trust:
-        """The trust model of a word, which may be an older one, in any case.
+        """The trust model of a word, in any case; parameters in brackets may follow.
 
         Raises
         ------
         ValueError : for an unknown word; the message lists the known ones.
         """
-        known = spelled(word, trust_words())
+        known = spelled(word.partition("(")[0], trust_words())
         if known is None:
             raise ValueError(f"trust must be one of {trust_words()}, got {word!r}")
-        return cls(OLDER_WORDS.get(known, known))
+        return cls(known)
 
     @property
     def description(self) -> str:
         """Who may see what, in a sentence without capital and full stop."""
         return _DESCRIPTIONS[self]
 
-
-OLDER_WORDS = {
-    "central": "each",
-    "local-dp": "local",
-    "distributed-dp": "secure-sum",
-    "secure-aggregation": "exact-sum",
-    "two-party": "mpc",
-}
-"""Words of earlier versions, which are still understood, with today's words."""
 
 _DESCRIPTIONS = {
     Trust.EACH: "the server may see every client's counts, to which the client added its own noise",
@@ -71,11 +71,81 @@ _DESCRIPTIONS = {
 
 
 def trust_words() -> tuple[str, ...]:
-    """All words that ``Trust.of`` understands, those of today first.
+    """All words that ``Trust.of`` understands.
 
     Examples
     --------
     >>> trust_words()[:3]
     ('each', 'server-sees-scores', 'local')
     """
-    return (*(trust.value for trust in Trust), *OLDER_WORDS)
+    return tuple(trust.value for trust in Trust)
+
+
+@dataclass(frozen=True)
+class Each(Choice):
+    """The server sees what each client releases, which has the whole noise."""
+
+    word = Trust.EACH.value
+
+
+@dataclass(frozen=True)
+class ExactSum(Choice):
+    """The server sees exact sums over the clients; there is no differential privacy."""
+
+    word = Trust.EXACT_SUM.value
+
+
+@dataclass(frozen=True)
+class Local(Choice):
+    """Every record's report is private separately."""
+
+    word = Trust.LOCAL.value
+
+
+@dataclass(frozen=True)
+class SecureSum(Choice):
+    """The server sees sums over the clients, of whose noise every client draws a share.
+
+    Parameters
+    ----------
+    dropouts : the fraction of clients that may vanish without weakening the guarantee, from 0 to
+        below 1; the others draw more noise for it. Clients that collude with the server count as
+        vanished.
+
+    Raises
+    ------
+    ValueError : for a fraction outside this range.
+    """
+
+    dropouts: float = 0.0
+
+    word = Trust.SECURE_SUM.value
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropouts < 1:
+            raise ValueError(f"dropouts must be from 0 to below 1, got {self.dropouts}")
+
+    def needed(self, clients: int) -> int:
+        """Among how many of the clients that are asked the noise is divided.
+
+        Examples
+        --------
+        >>> SecureSum(dropouts=0.2).needed(10)
+        8
+        """
+        return max(1, math.ceil(clients * (1 - self.dropouts) - 1e-9))
+
+    def share(self, batch: int, clients: int) -> Fraction:
+        """The noise that a batch of clients draws, as a multiple of what the guarantee needs."""
+        return Fraction(batch, self.needed(clients))
+
+
+def trust_setting(default: Choice = SecureSum()) -> Any:
+    """The setting ``trust``; the annotation of the field says which trusts there are."""
+    return setting(default=default, help=f"who may see what; {default.word} by default")
+
+
+def trust_of(protocol: Any) -> Choice:
+    """The trust under which a protocol releases numbers; a secure sum where it has no choice."""
+    trust: Choice = getattr(protocol, "trust", SecureSum())
+    return trust

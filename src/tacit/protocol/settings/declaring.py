@@ -2,7 +2,7 @@
 
 A protocol is a frozen dataclass whose fields are its settings. ``setting`` makes such a field, with
 what the rest of the system needs of it: the words of ``tacit evaluate --help``, the choices there
-are, when the setting applies, and how a result writes it.
+are, and how a result writes it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from tacit.protocol.settings.choices import Choice, choice_kinds, chosen
 from tacit.protocol.settings.types import alternatives
 
 METADATA = "tacit.setting"
 """Under which key a field's metadata has its declaration."""
 
-PLAIN = (str, int, float, tuple, list)
+PLAIN = (str, int, float, tuple, list, Choice)
 """Types of settings that are compared by their values."""
-
-NOT_LATER: Any = object()
-"""Stands for no earlier value: the setting is as old as its protocol."""
 
 EPSILON = "privacy budget; every private protocol needs it"
 """The help of every protocol's epsilon."""
@@ -34,14 +32,8 @@ class Declaration:
 
     help: str | None = ""
     choices: tuple[str, ...] = ()
-    used: Callable[[Any], bool] | None = None
     shown: Callable[[Any], Any] | None = None
     type: Any = None
-    metavar: str | None = None
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    when: str = ""
-    objects: str = ""
-    earlier: Any = NOT_LATER
 
 
 @dataclass(frozen=True)
@@ -67,20 +59,8 @@ class Setting:
     optional: bool
     default: Any = MISSING
 
-    @property
-    def is_later(self) -> bool:
-        """Whether settings were written before there was this one."""
-        return self.declared.earlier is not NOT_LATER
-
-    def is_written(self, protocol: Any) -> bool:
-        """Whether a result names the setting of this protocol."""
-        is_earlier = self.is_later and getattr(protocol, self.name) == self.declared.earlier
-        return self.applies(protocol) and not is_earlier
-
     def applies(self, protocol: Any) -> bool:
-        """Whether this protocol uses the setting."""
-        if self.declared.used is not None:
-            return self.declared.used(protocol)
+        """Whether the setting is not left open."""
         return getattr(protocol, self.name) is not None
 
     def written(self, protocol: Any) -> Any:
@@ -88,38 +68,28 @@ class Setting:
         if self.declared.shown is not None:
             return self.declared.shown(protocol)
         value = getattr(protocol, self.name)
+        if isinstance(value, Choice):
+            return str(value)
         return list(value) if isinstance(value, tuple) else value
 
     def differs(self, protocol: Any) -> bool:
         """Whether this protocol's value is another than the default."""
         return not _is_same(getattr(protocol, self.name), self.default)
 
-    def spelled(self, value: Any) -> Any:
-        """The choice that a spelling of it stands for.
-
-        Where a setting has aliases, case does not count, and an underscore is a dash.
-        """
-        if not self.declared.aliases or not isinstance(value, str):
-            return value
-        plain = value.lower().replace("_", "-")
-        return self.declared.aliases.get(plain, plain)
-
     def chosen(self, value: Any) -> Any:
-        """The value in its present spelling.
+        """The value, of a choice with its own parameters the object.
 
         Raises
         ------
         ValueError : for a choice that there is not.
         """
         left_open = self.optional and value is None
-        is_object = bool(self.declared.objects) and not isinstance(value, str)
-        if not self.choices or left_open or is_object:
-            return value
-        choice = self.spelled(value)
-        if choice not in self.choices:
-            allowed = ", ".join(filter(None, (str(self.choices), self.declared.objects)))
-            raise ValueError(f"{self.name} must be one of {allowed}, got {value!r}")
-        return choice
+        kinds = choice_kinds(self.forms)
+        if kinds and not left_open:
+            return chosen(self.name, value, kinds)
+        if self.choices and not left_open and value not in self.choices:
+            raise ValueError(f"{self.name} must be one of {self.choices}, got {value!r}")
+        return value
 
 
 def setting(
@@ -127,14 +97,8 @@ def setting(
     default: Any = MISSING,
     help: str | None,  # noqa: A002  # the word of the command's options
     choices: tuple[str, ...] = (),
-    used: Callable[[Any], bool] | None = None,
     shown: Callable[[Any], Any] | None = None,
     type: Any = None,  # noqa: A002  # likewise
-    metavar: str | None = None,
-    aliases: Mapping[str, str] | None = None,
-    when: str = "",
-    objects: str = "",
-    earlier: Any = NOT_LATER,
 ) -> Any:
     """Declare a field of a protocol, which is a frozen dataclass.
 
@@ -143,17 +107,9 @@ def setting(
     default : of the field; without one the setting is needed.
     help : what ``--help`` says of it, in lower case and without a full stop; None makes no option.
     choices : the texts that it takes; a ``Literal`` annotation says the same. Other values are
-        refused by ``check_choices``, and a refusal of another setting names the choice that was
-        made.
-    used : whether a protocol uses the setting. By default where its value is not None.
+        refused by ``check_choices``.
     shown : how a result writes it, from the protocol. By default as it is; tuples as lists.
     type : the type of the command's option, where the annotation does not say it.
-    metavar : what the option's help calls its value.
-    aliases : other spellings of choices, in lower case and with dashes.
-    when : the choice under which the setting applies, for the option's help.
-    objects : what is taken beside the choices, in words, such as a function; none by default.
-    earlier : what a protocol did before it had the setting, where that is not the default. It is
-        not written, so that what was written before keeps its meaning and its bytes.
 
     Examples
     --------
@@ -168,10 +124,7 @@ def setting(
     Traceback (most recent call last):
     ValueError: metal must be one of ('tin', 'zinc'), got 'gold'
     """
-    declared = Declaration(
-        help, choices, used, shown, type, metavar, dict(aliases or {}), when, objects, earlier
-    )
-    return field(default=default, metadata={METADATA: declared})
+    return field(default=default, metadata={METADATA: Declaration(help, choices, shown, type)})
 
 
 @cache
@@ -188,21 +141,19 @@ def _known(each: Field[Any], hint: Any) -> Setting:
     forms = tuple(form for form in alternatives(hint) if form is not type(None))
     texts = [text for form in forms if get_origin(form) is Literal for text in get_args(form)]
     needed = each.default is MISSING and each.default_factory is MISSING
-    choices = declared.choices or tuple(texts)
+    choices = declared.choices or tuple(texts) or tuple(kind.word for kind in choice_kinds(forms))
     optional = each.default is None
     return Setting(each.name, declared, choices, forms, needed, optional, each.default)
 
 
 def settings_of(protocol: Any) -> dict[str, Any]:
-    """The settings that a protocol uses, as results write them.
+    """The settings of a protocol that are not left open, as results write them.
 
     Those of ``setting_order`` come first, then the others in the order of their fields.
     """
     known = known_settings(protocol.__class__)
     names = dict.fromkeys((*protocol.setting_order, *known))
-    return {
-        name: known[name].written(protocol) for name in names if known[name].is_written(protocol)
-    }
+    return {name: known[name].written(protocol) for name in names if known[name].applies(protocol)}
 
 
 def changed_settings(protocol: Any, other: Any) -> frozenset[str]:
@@ -220,7 +171,7 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def check_choices(protocol: Any) -> None:
-    """Refuse choices that there are not, and write those in another spelling in the present one.
+    """Refuse choices that there are not, and make objects of the words of those that are objects.
 
     Raises
     ------

@@ -34,7 +34,7 @@ def needed_settings(protocol: Protocol) -> Mapping[str, Any]:
 
     Examples
     --------
-    >>> dict(needed_settings(protocol_of("fedauc", {"epsilon": 2.0, "mechanism": "staircase"})))
+    >>> dict(needed_settings(protocol_of("fedauc", {"epsilon": 2.0, "trust": "each"})))
     {'epsilon': 2.0}
     """
     needed = _chosen(protocol)

@@ -2,6 +2,8 @@
 
 ``scale`` names a public map (``metrics.score_scale``). Steps take positions for scores, and the
 server maps the edges of cells back: a threshold in a result is a score.
+
+Scores must lie in the range that a protocol cuts into cells.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from typing import Any, Self
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.data.engines.sql.edges import LARGEST, least_scores
-from tacit.data.scaling.units import LOG_ODDS as IN_LOG_ODDS
-from tacit.data.scaling.units import PERCENT, check_unit
-from tacit.data.scaling.units import PROBABILITY as IN_PROBABILITY
-from tacit.data.scaling.units import REAL as IN_REAL
+from tacit.data.engines.sql.pieces import LARGEST, least_scores
+from tacit.data.errors import DataError
+from tacit.data.units import LOG_ODDS as IN_LOG_ODDS
+from tacit.data.units import PERCENT, check_unit
+from tacit.data.units import PROBABILITY as IN_PROBABILITY
+from tacit.data.units import REAL as IN_REAL
 from tacit.metrics.cells.score_scale import (
     EVEN,
     LOG_ODDS,
@@ -26,7 +29,34 @@ from tacit.metrics.cells.score_scale import (
     named_scale,
 )
 from tacit.protocol.settings.declaring import setting
-from tacit.protocol.settings.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
+
+UNIT_INTERVAL = (0.0, 1.0)
+
+
+def check_scores_in_unit_interval(clients: Clients) -> None:
+    """Refuse scores outside [0, 1].
+
+    Raises
+    ------
+    DataError : naming client, row and score, and how to name another unit.
+
+    Examples
+    --------
+    >>> check_scores_in_unit_interval(Clients.from_arrays([0.0, 1.0], [0, 1]))
+    >>> check_scores_in_unit_interval(Clients.from_arrays([0.2, 1.5], [0, 1]))
+    ... # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tacit.data.errors.DataError: scores must be in [0, 1] ... got 1.5 in client 0, row 2; name ...
+    """
+    wrong = clients.outlier(*UNIT_INTERVAL)
+    if wrong is not None:
+        raise DataError(
+            "scores must be in [0, 1] where they are probabilities, "
+            f"got {wrong[0]} in {wrong[1]}; name their "
+            "unit (--unit percent, --unit log-odds, or --unit real for any other numbers), "
+            "or map them by public bounds, never by the data's own minimum and maximum"
+        )
+
 
 UNIT_OF = {
     PROBABILITY: IN_PROBABILITY,
@@ -37,15 +67,14 @@ UNIT_OF = {
 """The unit in which scores of each scale are taken."""
 
 
-def scale_setting() -> Any:
+def scale_setting(default: str = PROBABILITY) -> Any:
     """The setting ``scale`` of a protocol that counts scores in cells."""
     return setting(
-        default=PROBABILITY,
+        default=default,
         choices=SCALES,
         type=str,
-        earlier=EVEN,
-        help="where cells lie: of the log-odds of a probability (the default) or of log-odds, of "
-        "any real number, or even ones of [0, 1] as in the papers",
+        help="where cells lie: of the log-odds of a probability (the default of our own forms) or "
+        "of log-odds, of any real number, or even ones of [0, 1] as in the papers",
     )
 
 

@@ -1,9 +1,14 @@
-"""Whether a setting that was read from a file has the type that its protocol declares."""
+"""Types of settings' values, and names in any spelling.
+
+Whether a setting that was read from a file has the type that its protocol declares. Names in any
+case and with any dashes, and the name that a misspelled one is nearest to.
+"""
 
 from __future__ import annotations
 
 import types
 from collections.abc import Sequence
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -31,8 +36,8 @@ def problem_with(kind: type, name: str, value: Any) -> str | None:
     Examples
     --------
     >>> from tacit import DPAUC
-    >>> problem_with(DPAUC, "mechanism", True)
-    'mechanism must be a text, got True'
+    >>> problem_with(DPAUC, "adjacency", True)
+    'adjacency must be a text, got True'
     >>> problem_with(DPAUC, "epsilon", 1)
     """
     hints = alternatives(get_type_hints(kind)[name])
@@ -95,3 +100,36 @@ def _words(hint: Any) -> str:
     if _is_array(hint) or get_origin(hint) is Sequence:
         return "a list of numbers"
     return WORDS.get(hint, "")
+
+
+def spelled(word: str, names: Sequence[str]) -> str | None:
+    """The name of which a word is a spelling: case, dashes, underscores and spaces do not count.
+
+    None where it is a spelling of none, or of several.
+
+    Examples
+    --------
+    >>> spelled("Score_Histogram", ("fedauc", "score-histogram"))
+    'score-histogram'
+    """
+    if word in names:
+        return word
+    same = [name for name in names if _plain(name) == _plain(word)]
+    return same[0] if len(same) == 1 else None
+
+
+def suggestion(word: str, names: Sequence[str]) -> str:
+    """The end of a sentence about an unknown name: the name that was probably meant, if any.
+
+    Examples
+    --------
+    >>> suggestion("fed-auk", ("fedauc", "dpauc"))
+    "; did you mean 'fedauc'?"
+    """
+    by_plain = {_plain(name): name for name in names}
+    near = get_close_matches(_plain(word), list(by_plain), n=1)
+    return f"; did you mean {by_plain[near[0]]!r}?" if near else ""
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())

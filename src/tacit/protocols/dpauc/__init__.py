@@ -1,1 +1,1 @@
-"""AUC from noisy confusion counts at thresholds (Sun et al. 2022, DPAUC)."""
+"""DPAUC: noisy histograms of each client, in one round or in looks with a number."""

@@ -3,8 +3,8 @@
 The server decides from noisy counts and public settings alone. After the first look, whose part is
 fixed, it knows about how large the classes are. Where they are too small for two rounds it spends
 the rest on a histogram. Else it compares the AUC's predicted variance, with what the cells hide,
-after the number at once, after a look at the same cells, at fine or coarse ones (``fine_cells``),
-and at cells of which crowded ones are split (``zoomed_cells``).
+after the number at once, after a look at the same cells, at fine or coarse ones, and at cells of
+which crowded ones are split (``zoomed_cells``).
 """
 
 from __future__ import annotations
@@ -19,13 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.curves import (
-    crowding_variance,
-    curvature_error,
-    lone_crowds,
-    placement_variance,
-)
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.dpauc.estimate import hidden_in_equal, hidden_variance
 from tacit.protocols.dpauc.looks import (
@@ -43,18 +38,19 @@ from tacit.protocols.dpauc.looks import (
     look_levels,
     split_cells,
 )
-from tacit.protocols.dpauc.second_round import influences_of, published
-from tacit.protocols.shared.fine_cells import best_scales, recounted
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
+from tacit.protocols.dpauc.steps import influences_of, published
+from tacit.protocols.shared.influence_sum import FIXED_POINT
 from tacit.protocols.shared.trees.levels import CellNoise, best_levels
 from tacit.protocols.shared.zoomed_cells import (
     HIDDEN_TO_NOISE,
     NOISE_ERRORS,
+    best_scales,
     crowded_cells,
+    recounted,
     shares_of,
     zoomed,
 )
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC
@@ -240,8 +236,8 @@ class Outlook:
         falling = np.clip((0.5 - (np.arange(cells) + 0.5) / cells) / FILLED_PART, -0.5, 0.5)
         first = float(noise.variance_of(falling)) * float(np.sum(1 / self.sizes**2))
         filled = recounted(self._filled, self.place.scale, self.coarse.knotted)
-        hidden = placement_variance(*filled) + crowding_variance(*filled)
-        hidden = hidden + curvature_error(*filled) ** 2
+        hidden = curves.placement_variance(*filled) + curves.crowding_variance(*filled)
+        hidden = hidden + curves.curvature_error(*filled) ** 2
         return first + noise.total**2 / 2 / float(self.sizes.prod()) ** 2 + float(hidden)
 
     def _at_these_cells(self) -> Choice:
@@ -314,7 +310,7 @@ class Outlook:
             by_noise = np.sqrt(lone_variances(self.counts, self.noise, self.place))
             return (crowded | (by_noise > HIDDEN_TO_NOISE * auc_error)) & ~self.place.single
         shares = np.prod(shares_of(self.counts, NOISE_ERRORS * cell_error), axis=-2)
-        uniform = np.where(lone_crowds(*self.counts), shares, 0.0) / math.sqrt(12)
+        uniform = np.where(curves.lone_crowds(*self.counts), shares, 0.0) / math.sqrt(12)
         return np.asarray(crowded | (uniform > HIDDEN_TO_NOISE * auc_error))
 
 

@@ -1,4 +1,7 @@
-"""What DPAUC declares for audits, reports and laws."""
+"""What DPAUC declares for audits, reports and laws.
+
+Who sees what when a run measures the AUC from noisy counts in cells of scores.
+"""
 
 from __future__ import annotations
 
@@ -9,85 +12,118 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.arrays import Floats
 from tacit.data.clients import Clients
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.curves import cell_area, density_correction
 from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
-from tacit.protocol.declarations.audits import (
-    COMPOSITION,
-    COUNTS,
-    DELTA,
-    AuditCase,
-    AuditTrial,
-    LabelAttack,
-    SelfTestCases,
-    cases_of,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
-from tacit.protocols.dpauc.threats import threats_of
-from tacit.protocols.shared.sums.rank_noise import RESPONSE
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocols.shared.declared import NOBODY
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Query
 
-IMITATED_REPEATS = 1200
-"""Repetitions where errors are imitated, which takes longer."""
+
+PAGE = "threat-models/dpauc.md"
+
+NOISY_COUNTS = (
+    "With noise: each client's positives and negatives in every cell of scores, or above every "
+    "threshold; with a second round one more number, the sum of its records' influences on the AUC."
+)
+
+PUBLISHED = "Both classes' noisy distributions and sizes with a second round; else nothing."
+
+BY_ADJACENCY = {
+    "record": ThreatModel(
+        NOBODY,
+        NOISY_COUNTS,
+        PUBLISHED,
+        "What is true of a large client as a whole: a noisy count of many records is a good "
+        "estimate of that count.",
+        PAGE,
+    ),
+    "replace": ThreatModel(
+        NOBODY,
+        NOISY_COUNTS,
+        PUBLISHED,
+        "A client's number of records, though it is noisy, and what is true of a large client as a "
+        "whole.",
+        PAGE,
+    ),
+    "label": ThreatModel(
+        NOBODY,
+        "Scores are treated as known: each client's number of records in a cell may be exact. "
+        "Its positives are noisy, or counted among flipped labels.",
+        "Nothing.",
+        "Scores, up to the width of a cell, and numbers of records.",
+        PAGE,
+    ),
+}
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    return BY_ADJACENCY[settings.get("adjacency", "record")]
+
+
+SHOWN_RECORDS = 1000
+"""Number of records at which both classes show, so that the server asks for the number."""
 
 
 class DPAUCDeclarations(Declarations):
     """Cases, attacks, threats and laws of ``DPAUC``."""
 
-    mechanism: str
-    accounting: str
-    second_round: float | None
     gives_curve = True
     threats = staticmethod(threats_of)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """Every mechanism, and every adjacency of the histogram."""
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Every adjacency of the histogram in one round, and looks with the number."""
         return (
-            *cases_of(
+            *audits.cases_of(
                 cls.name,
-                {"second_round": 0.0},
+                {"thresholds": 100},
                 {"adjacency": "label"},
-                {"adjacency": "replace", "thresholds": 20, "second_round": 0.0},
-                {"second_round": 0.5, "thresholds": 8},
-                {"second_round": 0.5, "thresholds": 8, "adjacency": "replace"},
-                {"mechanism": "laplace", "thresholds": 2},
-                {"mechanism": "gaussian", "delta": DELTA, "thresholds": 2},
-                {"mechanism": RESPONSE, "adjacency": "label"},
+                {"adjacency": "replace", "thresholds": 20},
             ),
-            AuditCase(cls.name, {"thresholds": 8}, tight=False),
+            audits.AuditCase(cls.name, {"thresholds": 8}, tight=False),
+            audits.AuditCase(cls.name, {}, SHOWN_RECORDS, tight=False),
+            audits.AuditCase(cls.name, {"adjacency": "replace"}, SHOWN_RECORDS, tight=False),
         )
 
     @classmethod
-    def self_test_cases(cls) -> SelfTestCases:
+    def self_test_cases(cls) -> audits.SelfTestCases:
         """Histograms and releases of two of them, sound and with a mistake each."""
-        from tacit.protocols.dpauc.broken import SmallSensitivity, TwoReleases
+        from tacit.protocols.dpauc.attacks import SmallSensitivity, TwoReleases
 
         kind: Any = cls
-        once: Any = {"second_round": 0.0, "scale": EVEN}
-        histogram = kind(1.0, 4, **once)
-        small = SmallSensitivity(1.0, 4, adjacency="replace", **once)
-        twice = TwoReleases(1.0, 4, **once)
-        doubled = TwoReleases(1.0, 4, declared=1.0, **once)
+        histogram = kind(1.0, 4, scale=EVEN)
+        small = SmallSensitivity(1.0, 4, adjacency="replace", scale=EVEN)
+        twice = TwoReleases(1.0, 4, scale=EVEN)
+        doubled = TwoReleases(1.0, 4, declared=1.0, scale=EVEN)
         halved, lowered = partial(ScaledNoise, 0.5), partial(ScaledNoise, 0.7)
-        return SelfTestCases(
+        return audits.SelfTestCases(
             (
-                AuditTrial(COUNTS, "noisy histogram", False, histogram),
-                AuditTrial(COUNTS, "its noise halved", True, histogram, halved),
-                AuditTrial(COUNTS, "its noise 30 % too small", True, histogram, lowered),
-                AuditTrial(COUNTS, "its sensitivity too small", True, small),
-                AuditTrial(COMPOSITION, "two releases at twice epsilon", False, twice),
-                AuditTrial(COMPOSITION, "their budget counted twice", True, doubled),
-                AuditTrial(COMPOSITION, "their noise from one seed", True, twice, RepeatedNoise),
+                audits.AuditTrial(audits.COUNTS, "noisy histogram", False, histogram),
+                audits.AuditTrial(audits.COUNTS, "its noise halved", True, histogram, halved),
+                audits.AuditTrial(
+                    audits.COUNTS, "its noise 30 % too small", True, histogram, lowered
+                ),
+                audits.AuditTrial(audits.COUNTS, "its sensitivity too small", True, small),
+                audits.AuditTrial(
+                    audits.COMPOSITION, "two releases at twice epsilon", False, twice
+                ),
+                audits.AuditTrial(audits.COMPOSITION, "their budget counted twice", True, doubled),
+                audits.AuditTrial(
+                    audits.COMPOSITION, "their noise from one seed", True, twice, RepeatedNoise
+                ),
             ),
-            (kind(1.0, **once),),
+            (kind(1.0, 100, scale=EVEN),),
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """The counts of clients with one record."""
         from tacit.protocols.dpauc.attacks import guesses_from_lone_counts
 
@@ -100,7 +136,7 @@ class DPAUCDeclarations(Declarations):
         negative below the middle has the influence 1, a positive there 0. A look holds nothing that
         changes how much it reveals.
         """
-        from tacit.protocols.dpauc.second_round import NEGATIVES, POSITIVES, SIZES
+        from tacit.protocols.dpauc.steps import NEGATIVES, POSITIVES, SIZES
 
         if SIZES not in query.broadcast:
             return query
@@ -111,7 +147,7 @@ class DPAUCDeclarations(Declarations):
 
     def replicated_query(self, query: Query, replicates: int) -> Query:
         """The same published functions for every replicate."""
-        from tacit.protocols.dpauc.second_round import NEGATIVES, POSITIVES, SIZES
+        from tacit.protocols.dpauc.steps import NEGATIVES, POSITIVES, SIZES
 
         if SIZES not in query.broadcast:
             return query
@@ -123,69 +159,45 @@ class DPAUCDeclarations(Declarations):
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
-        """Every mechanism at every adjacency, and both ways to count costs and to make points."""
+        """One round at every adjacency, and looks with the number."""
         kind: Any = cls
         return {
-            "dpauc": kind(1.0, 20, second_round=0.0),
+            "dpauc": kind(1.0, 20),
             "dpauc-label": kind(1.0, 20, adjacency="label"),
-            "dpauc-replace": kind(1.0, 20, adjacency="replace", second_round=0.0),
-            "dpauc-even": kind(1.0, 20, second_round=0.0, scale=EVEN),
+            "dpauc-replace": kind(1.0, 20, adjacency="replace"),
+            "dpauc-even": kind(1.0, 20, scale=EVEN),
             "dpauc-chosen": kind(1.0),
-            "dpauc-second": kind(8.0, 20, second_round=0.5),
-            "dpauc-second-replace": kind(8.0, 20, adjacency="replace", second_round=0.5),
-            "dpauc-laplace": kind(1.0, 20, "laplace"),
-            "dpauc-laplace-label": kind(1.0, 20, "laplace", adjacency="label"),
-            "dpauc-laplace-replace": kind(1.0, 20, "laplace", adjacency="replace"),
-            "dpauc-laplace-paper": kind(1.0, 20, "laplace", accounting="paper", adjacency="label"),
-            "dpauc-laplace-unclamped": kind(1.0, 20, "laplace", clamp=False),
-            "dpauc-gaussian": kind(1.0, 20, "gaussian", delta=1e-6),
-            "dpauc-gaussian-label": kind(1.0, 20, "gaussian", adjacency="label", delta=1e-6),
-            "dpauc-response": kind(1.0, 20, RESPONSE, adjacency="label"),
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
-        """Every mechanism, with the papers' number of cells or at a larger epsilon."""
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """One round with the papers' number of cells at every adjacency, and looks."""
         kind: Any = cls
-        response = kind(1.0, 100, RESPONSE, adjacency="label", scale=EVEN)
         return {
-            "dpauc": ErrorCase(kind(1.0), noticed=True),
-            "dpauc-second-replace": ErrorCase(kind(1.0, adjacency="replace", second_round=0.7)),
-            "dpauc-one-round": ErrorCase(kind(1.0, 100, second_round=0.0, scale=EVEN)),
-            "dpauc-label": ErrorCase(kind(1.0, 100, adjacency="label", scale=EVEN)),
-            "dpauc-replace": ErrorCase(
-                kind(1.0, 100, adjacency="replace", second_round=0.0, scale=EVEN)
-            ),
-            "dpauc-laplace": ErrorCase(kind(2.0, 20, "laplace", scale=EVEN), IMITATED_REPEATS),
-            "dpauc-laplace-unclamped": ErrorCase(
-                kind(2.0, 20, "laplace", clamp=False, scale=EVEN), IMITATED_REPEATS
-            ),
-            "dpauc-gaussian": ErrorCase(
-                kind(2.0, 20, "gaussian", delta=1e-6, scale=EVEN), IMITATED_REPEATS
-            ),
-            "dpauc-response": ErrorCase(response),
+            "dpauc": audits.ErrorCase(kind(1.0), noticed=True),
+            "dpauc-chosen-replace": audits.ErrorCase(kind(1.0, adjacency="replace")),
+            "dpauc-one-round": audits.ErrorCase(kind(1.0, 100, scale=EVEN)),
+            "dpauc-label": audits.ErrorCase(kind(1.0, 100, adjacency="label", scale=EVEN)),
+            "dpauc-replace": audits.ErrorCase(kind(1.0, 100, adjacency="replace", scale=EVEN)),
         }
 
     @property
-    def law_traits(self) -> LawTraits:
-        """Flipped labels are debiased without noise too; the paper's accounting is loose."""
-        flips, paper = self.mechanism == RESPONSE, self.accounting == "paper"
-        charged = paper and self.mechanism in ("laplace", "gaussian")
-        inexact = "flipped labels are debiased all the same" if flips else ""
-        if self.second_round != 0:
-            inexact = "a second round cancels errors to first order only"
-        return LawTraits(
-            inexact=inexact,
-            loose="the paper charges every count apart" if charged else "",
-        )
+    def law_traits(self) -> audits.LawTraits:
+        """The number cancels errors of the counts to first order."""
+        protocol: Any = self
+        inexact = "a second round cancels errors to first order only" if protocol.asks_again else ""
+        return audits.LawTraits(inexact=inexact)
 
     def noiseless_value(self, clients: Clients) -> float:
-        """The area of the counts in cells, with what cells hide where the histogram adds it."""
-        from tacit.protocols.shared.cell_counts import cell_counts
-
+        """The area of the counts in cells, with what cells hide."""
         protocol: Any = self
-        placed = protocol.on_scale(clients)
-        positives, records = cell_counts(placed, protocol.edges, clients.labels)
-        pooled = positives.sum(-1), (records - positives).sum(-1)
-        area = float(cell_area(*pooled))
-        return area + float(density_correction(*pooled)) * (self.mechanism == "histogram")
+        pooled = pooled_cells(protocol.on_scale(clients), protocol.edges)
+        return float(curves.cell_area(*pooled)) + float(curves.density_correction(*pooled))
+
+
+def pooled_cells(placed: Clients, edges: Floats) -> tuple[Floats, Floats]:
+    """The positives and negatives in cells with these lower edges, of all clients together."""
+    from tacit.protocols.shared.cells import cell_counts
+
+    positives, records = cell_counts(placed, edges, placed.labels)
+    return positives.sum(-1), (records - positives).sum(-1)

@@ -9,46 +9,30 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
-from tacit.metrics.curves import cell_area, density_correction
-from tacit.privacy.local.response import response_variance
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.traffic import (
-    Traffic,
-    dry_run,
-    measured_traffic,
-    traffic_of_rounds,
-)
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.dpauc.choices import expected_way, outlook_of
 from tacit.protocols.dpauc.looks import Counts
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.shared.cells import exchange_variance, independent_variance
-from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.sums.rank_noise import RESPONSE
 from tacit.protocols.shared.trees.levels import CellNoise, Levels
 
 CELLS = (10, 20, 50, 100, 200, 400)
 """Numbers of cells that a plan compares."""
 
-FLIPPED_CELLS = 100
-"""The number of cells that a plan takes for flipped labels."""
-
 DRY_RUN_RECORDS, DRY_RUN_CLIENTS = 2**17, 2**10
 """Largest numbers of records and of clients of a dry run where the server chooses by the counts."""
 
 
-def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """The variance formulas of noisy histograms, at the expected counts of the shape.
 
     Source: docs, sections 2b to 2d. The bias of one round is what the area of expected counts, with
     densities linear inside cells, misses of the shape's AUC. Two rounds divide epsilon as they
-    would at the expected counts; with a prior its errors count.
-
-    Raises
-    ------
-    ValueError : for the paper's noisy confusion counts, which are not planned.
+    would at the expected counts.
 
     Examples
     --------
@@ -56,10 +40,6 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
     >>> round(dpauc_forecast(DPAUC(1.0), scenario, Shape(0.8)).standard_error, 4)
     0.0013
     """
-    if protocol.mechanism not in ("histogram", RESPONSE):
-        raise ValueError(f"plans are for histogram and {RESPONSE}, got {protocol.mechanism!r}")
-    if protocol.prior is not None:
-        return _after_prior(protocol, protocol.prior, scenario)
     if protocol.asks_again:
         return _two_rounds_forecast(protocol, scenario, shape)
     return _one_round_forecast(protocol, protocol.levels, scenario, shape)
@@ -67,18 +47,21 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
 
 def _one_round_forecast(
     protocol: DPAUC, levels: Levels, scenario: Scenario, shape: Shape
-) -> Forecast:
-    cells = expected_counts(protocol, scenario, shape, protocol.edges)
-    if protocol.asks_again:
-        cells = expected_counts(protocol, scenario, shape, np.arange(levels.cells) / levels.cells)
-    if protocol.mechanism == RESPONSE:
-        noise = CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
-    else:
-        noise = levels.noise(scenario.clients, protocol.record_distance)
-    variance_of = independent_variance if protocol.adjacency != "label" else exchange_variance
-    value = float(cell_area(*cells) + density_correction(*cells))
-    return Forecast(
-        math.sqrt(float(variance_of(*cells, noise)) + placement(cells, corrected=True)),
+) -> forecast.Forecast:
+    edges = np.arange(levels.cells) / levels.cells
+    cells = expected_counts(protocol.scale, scenario, shape, edges)
+    noise = levels.noise(scenario.clients, protocol.record_distance)
+    return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
+
+
+def cells_forecast(
+    cells: tuple[Floats, Floats], noise: CellNoise, adjacency: str, scenario: Scenario, shape: Shape
+) -> forecast.Forecast:
+    """The error of the area of expected positives and negatives in cells with this noise."""
+    variance_of = independent_variance if adjacency != "label" else exchange_variance
+    value = float(curves.cell_area(*cells) + curves.density_correction(*cells))
+    return forecast.Forecast(
+        math.sqrt(float(variance_of(*cells, noise)) + forecast.placement(cells, corrected=True)),
         value - shape.auc,
         min(scenario.positives, scenario.negatives),
         math.sqrt(noise.total),
@@ -86,36 +69,35 @@ def _one_round_forecast(
 
 
 def expected_counts(
-    protocol: DPAUC, scenario: Scenario, shape: Shape, edges: Floats
+    scale: str, scenario: Scenario, shape: Shape, edges: Floats
 ) -> tuple[Floats, Floats]:
     """The expected positives and negatives in cells with these lower edges, as positions.
 
     Scores that are no probabilities are taken to lie on their scale as the log-odds of the shape's
     do on that of log-odds.
     """
-    scale = named_scale(EVEN if protocol.scale == EVEN else PROBABILITY)
+    on = named_scale(EVEN if scale == EVEN else PROBABILITY)
     reached = np.array(
-        [shape.reaching(float(edge), scenario.positive_fraction) for edge in scale.scores(edges)]
+        [shape.reaching(float(edge), scenario.positive_fraction) for edge in on.scores(edges)]
     )
     fractions: Floats = -np.diff(reached, axis=0, append=0.0)
     return scenario.positives * fractions[:, 0], scenario.negatives * fractions[:, 1]
 
 
-def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """Errors where epsilon is divided as at the expected counts, and what cells hide."""
     clients = scenario.clients
     part, place = protocol.first_look(clients)
     positions = protocol.score_scale.positions(place.edges)
-    expected = np.array(expected_counts(protocol, scenario, shape, positions))
+    expected = np.array(expected_counts(protocol.scale, scenario, shape, positions))
     noise = protocol.levels_for(part, place.count).noise(clients, protocol.record_distance)
     counts = Counts(expected, expected.sum(axis=-1, keepdims=True), noise, place)
     ahead = outlook_of(protocol, counts, clients, (part,))
-    if protocol.second_round is None:
-        ahead, choice = expected_way(ahead)
-        if not choice.number:
-            levels = protocol.levels_for(choice.look, protocol.cells_for(clients))
-            return _one_round_forecast(protocol, levels, scenario, shape)
-    return Forecast(
+    ahead, choice = expected_way(ahead)
+    if not choice.number:
+        levels = protocol.levels_for(choice.look, protocol.cells_for(clients))
+        return _one_round_forecast(protocol, levels, scenario, shape)
+    return forecast.Forecast(
         math.sqrt(ahead.total),
         0.0,
         min(scenario.positives, scenario.negatives),
@@ -123,38 +105,25 @@ def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> F
     )
 
 
-def _after_prior(protocol: DPAUC, prior: PriorCurves, scenario: Scenario) -> Forecast:
-    """The number's error at the largest reach that there is, and what the prior's errors leave."""
-    spent = protocol.epsilon * min(scenario.positives, scenario.negatives)
-    variance = 2 * scenario.clients / spent**2 + prior.variance
-    return Forecast(math.sqrt(variance + prior.hidden_error**2))
-
-
-def dpauc_families(scenario: Scenario) -> list[Family]:
-    """Noisy cells at every adjacency, and cells of flipped labels."""
-    flipped = DPAUC(scenario.epsilon, FLIPPED_CELLS, RESPONSE, adjacency="label")
-    reused = (
-        "the server sees every client's score histogram exactly, while the flipped labels serve "
-        "later evaluations at no further cost"
-    )
+def dpauc_families(scenario: Scenario) -> list[forecast.Family]:
+    """Noisy cells at every adjacency."""
     noise = "every client adds noise of its own, so the error grows with the number of clients"
     return [
         _noisy_cells(scenario, "record", noise),
         _noisy_cells(scenario, "replace", noise),
         _noisy_cells(scenario, "label", "a record's score is not hidden"),
-        Family((flipped,), (Trust.EACH,), reused),
     ]
 
 
-def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> Family:
-    once = partial(DPAUC, scenario.epsilon, adjacency=adjacency, second_round=0.0)
-    made = [partial(once, cells) for cells in CELLS]
+def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> forecast.Family:
+    kind = partial(DPAUC, scenario.epsilon, adjacency=adjacency)
+    made = [partial(kind, cells) for cells in CELLS]
     if adjacency != "label":
-        made.append(partial(DPAUC, scenario.epsilon, adjacency=adjacency))
-    return Family(accepted(made), (Trust.EACH,), given_up)
+        made.append(kind)
+    return forecast.Family(forecast.accepted(made), (Trust.EACH,), given_up)
 
 
-def dpauc_traffic(protocol: DPAUC, scenario: Scenario) -> Traffic:
+def dpauc_traffic(protocol: DPAUC, scenario: Scenario) -> traffic.Traffic:
     """A dry run; where the server chooses by the counts, in one with the same relative noise.
 
     Choices follow the noise, so a run may have a look more or less.
@@ -165,11 +134,11 @@ def dpauc_traffic(protocol: DPAUC, scenario: Scenario) -> Traffic:
     3
     """
     if not protocol.asks_again:
-        return measured_traffic(protocol, scenario)
+        return traffic.measured_traffic(protocol, scenario)
     few = min(scenario.clients, DRY_RUN_CLIENTS)
     like_noise = scenario.records * math.sqrt(few / scenario.clients)
-    rounds = dry_run(protocol, scenario, min(like_noise, DRY_RUN_RECORDS) / few, few)
-    return traffic_of_rounds(rounds, scenario)
+    rounds = traffic.dry_run(protocol, scenario, min(like_noise, DRY_RUN_RECORDS) / few, few)
+    return traffic.traffic_of_rounds(rounds, scenario)
 
 
-PLANNING = Planning.of_auc(dpauc_families, dpauc_forecast, dpauc_traffic)
+PLANNING = forecast.Planning.of_auc(dpauc_families, dpauc_forecast, dpauc_traffic)

@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
-from tacit.metrics.curves import cell_influences
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocols.shared.fine_cells import FINE_HEIGHT
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.trees.levels import CellNoise, Levels
-from tacit.protocols.shared.zoomed_cells import lone_crowds
+from tacit.protocols.shared.zoomed_cells import FINE_HEIGHT, lone_crowds
 
 LOOK_CELLS = (48, 64)
-"""Numbers of equal cells of positions, where none is given, for many clients and for few: more of
-them hide less and are noisier."""
+"""Numbers of equal cells of positions for many clients and for few: more of them hide less and are
+noisier."""
 
 SPLIT_CELLS = (64, 128)
 """Numbers of cells of which some were split, for many clients and for few."""
@@ -35,14 +34,14 @@ SMALL_CELLS = 16
 grows with their number."""
 
 MANY_CELLS = tuple(sorted({SMALL_CELLS, *LOOK_CELLS, *SPLIT_CELLS, 1 << FINE_HEIGHT}))
-"""All numbers of cells of a look where none is given."""
+"""All numbers of cells of a look."""
 
 FEW_CLIENTS = 20
 """Largest number of clients over epsilon squared that counts as few. Their first look is at fine
-cells that part rounded scores (``fine_cells``)."""
+cells that part rounded scores (``zoomed_cells``)."""
 
 FIRST_LOOKS = (0.15, 0.12)
-"""Part of epsilon for the first look, where none is given, for many clients and for few."""
+"""Part of epsilon for the first look, for many clients and for few."""
 
 MORE_LOOKS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4)
 """Parts of epsilon between which the server chooses for a further look, beside none at all."""
@@ -64,41 +63,8 @@ SMALL_TOTALS_PART = 0.35
 """The same where cells are ``SMALL_CELLS`` or fewer: small classes show in their totals only."""
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The parts of epsilon that a party answers to, all fixed by the settings.
-
-    Parameters
-    ----------
-    looks : what a look may cost.
-    closing : what a histogram may cost that ends the run after one look or two.
-    numbers : what the number may cost. All parts of a run add up to at most epsilon, which a party
-        checks beside each of them.
-    """
-
-    looks: tuple[float, ...]
-    closing: tuple[float, ...]
-    numbers: tuple[float, ...]
-
-    @classmethod
-    def of(cls, second_round: float | None) -> Parts:
-        """The menu of a setting: None leaves the choice to the noisy sizes.
-
-        Examples
-        --------
-        >>> Parts.of(0.75)
-        Parts(looks=(0.25,), closing=(), numbers=(0.75,))
-        """
-        if second_round is not None:
-            return cls((1 - second_round,), (), (second_round,))
-        closing = {left_of(first + more) for first in FIRST_LOOKS for more in (0.0, *MORE_LOOKS)}
-        numbers = tuple(part / HUNDREDTHS for part in range(1, HUNDREDTHS))
-        looks = tuple(sorted({*FIRST_LOOKS, *MORE_LOOKS}))
-        return cls(looks, tuple(sorted(closing)), numbers)
-
-
 def left_of(spent: float) -> float:
-    """The part of epsilon that is left, one of ``Parts.numbers``.
+    """The part of epsilon that is left, one of ``NUMBER_PARTS``.
 
     Examples
     --------
@@ -106,6 +72,19 @@ def left_of(spent: float) -> float:
     0.83
     """
     return round((1 - spent) * HUNDREDTHS) / HUNDREDTHS
+
+
+LOOK_PARTS = tuple(sorted({*FIRST_LOOKS, *MORE_LOOKS}))
+"""What a look may cost. All parts of a run add up to at most epsilon, which a party checks beside
+each of them."""
+
+CLOSING_PARTS = tuple(
+    sorted({left_of(first + more) for first in FIRST_LOOKS for more in (0.0, *MORE_LOOKS)})
+)
+"""What a histogram may cost that ends the run after one look or two."""
+
+NUMBER_PARTS = tuple(part / HUNDREDTHS for part in range(1, HUNDREDTHS))
+"""What the number may cost."""
 
 
 def are_few(clients: int, epsilon: float) -> bool:
@@ -190,7 +169,7 @@ def left_variance(counts: Floats, noise: CellNoise, place: Cells | None = None) 
     place : of the cells; between published knots, noise moves crowds of one score too.
     """
     sizes = np.maximum(counts.sum(axis=-1), 1.0)
-    by_class = cell_influences(counts[0], counts[1])
+    by_class = curves.cell_influences(counts[0], counts[1])
     relative = sum(
         noise.total / size**2 * float(noise.variance_of(np.nan_to_num(each)))
         for size, each in zip(sizes, by_class, strict=True)

@@ -1,49 +1,36 @@
-"""What the server of DPAUC asks for, in one round or two, and what it concludes."""
+"""What the server of DPAUC asks for, in one round or two, and what it concludes.
+
+What no client's records and noise can give: the server forms no figure of such numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.data.errors import DataError
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.curves import cell_influences
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.mechanisms.gaussian import Gaussian
-from tacit.privacy.mechanisms.response import flip_probability, response_variance
+from tacit.protocol import releases
 from tacit.protocol.conversation import MAX_RECORDS, Conversation, Query, Reply
-from tacit.protocols.dpauc.believable import check_counts, check_sums, noisy_records
+from tacit.protocols.dpauc import steps
 from tacit.protocols.dpauc.choices import outlook_of
-from tacit.protocols.dpauc.estimate import result_from_looks, result_from_prior
+from tacit.protocols.dpauc.estimate import result_from_looks
 from tacit.protocols.dpauc.looks import Cells, Counts, left_of
-from tacit.protocols.dpauc.second_round import (
-    CELLS,
-    PART,
-    BothRounds,
-    both_rounds,
-    noisy_influences,
-    published,
-)
-from tacit.protocols.dpauc.steps import (
-    flipped_histograms,
-    noisy_confusion_counts,
-    noisy_histograms,
-    noisy_looks,
-)
 from tacit.protocols.shared.cells import (
+    KNOTS,
     exchange_variance,
     independent_variance,
     result_from_cells,
-    result_from_confusion,
 )
-from tacit.protocols.shared.confusion import CountNoise
-from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.influence_sum import units_for
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
-from tacit.protocols.shared.sums.whole_units import units_for
 from tacit.protocols.shared.trees.levels import CellNoise, Levels
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts.sites import Sites
@@ -53,59 +40,130 @@ if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC
 
 
+FAR = 64.0
+"""Largest noise that is taken for noise, in its scales: Laplace noise is larger by a chance of
+``exp(-64)``, about ``2**-92``."""
+
+
+def check_counts(reply: Reply, scale: float) -> None:
+    """Refuse counts of a client beyond ``MAX_RECORDS`` and its noise.
+
+    Parameters
+    ----------
+    reply : of cells and groups, shape (..., 2, B, K).
+    scale : the largest scale of the noise in a count.
+
+    Raises
+    ------
+    DataError : naming the client's number and its count.
+    """
+    for name in ("cells", "groups", "records"):
+        if name in reply:
+            counts = _by_client(reply[name])
+            _check(name, counts, -FAR * scale, MAX_RECORDS + FAR * scale)
+
+
+def noisy_records(reply: Reply, scale: float) -> Floats:
+    """The most records that a client has by its noisy class totals, shape (K,).
+
+    Parameters
+    ----------
+    reply : of the class totals as ``groups``, shape (..., 2, 1, K).
+    scale : of the noise in a class total.
+    """
+    classes = np.asarray(reply["groups"]).sum(axis=(-3, -2), dtype=np.float64)
+    largest = classes.reshape(-1, classes.shape[-1]).max(axis=0)
+    return np.asarray(np.maximum(largest, 0.0) + 2 * FAR * scale)
+
+
+def check_sums(sums: Any, records: Floats | float, units: int, scale: float) -> None:
+    """Refuse a client's sum beyond what its records, each of at most ``units``, and noise give.
+
+    Parameters
+    ----------
+    sums : shape (..., K).
+    records : the most records of a client, shape (K,), or of every client.
+    units : how far a record moves a sum.
+    scale : the scale of the noise in a sum.
+
+    Raises
+    ------
+    DataError : naming the client's number and its sum.
+    """
+    most = np.asarray(records, dtype=np.float64) * units + FAR * scale
+    _check("sums", _by_client(sums), -most, most)
+
+
+def _by_client(numbers: Any) -> NDArray[Any]:
+    """Numbers as a table with a column for each client."""
+    table = np.asarray(numbers)
+    return table.reshape(-1, table.shape[-1])
+
+
+def _check(name: str, numbers: NDArray[Any], least: Any, most: Any) -> None:
+    beyond = ~((numbers >= least) & (numbers <= most))
+    if beyond.any():
+        row, client = np.argwhere(beyond)[0]
+        ends = (float(np.broadcast_to(end, numbers.shape)[row, client]) for end in (least, most))
+        raise DataError(
+            "{} of client {} must be from {:.6g} to {:.6g}, as records and noise give, got "
+            "{:.6g}".format(name, client, *ends, numbers[row, client])
+        )
+
+
 def rounds(protocol: DPAUC, clients: int) -> Conversation:
     """Noisy counts up, in one round or several looks; then, in two rounds, numbers up."""
-    if protocol.prior is not None:
-        return (yield from _after(protocol, protocol.prior))
     if protocol.asks_again:
         return (yield from _two_rounds(protocol, clients))
-    return (yield from _one_round(protocol))
+    sums = yield from releases.ask(steps.noisy_histograms, protocol, clients)
+    return _from_histogram(protocol, sums, protocol.levels, protocol.edge_scores)
 
 
 def _two_rounds(protocol: DPAUC, clients: int) -> Conversation:
     """Looks at the histogram, and then the number; or a histogram for all the rest."""
     part, place = protocol.first_look(clients)
-    counts, records = yield from _look(protocol, part, place)
+    counts, records = yield from _look(protocol, clients, part, place)
     spent: tuple[float, ...] = (part,)
-    while protocol.second_round is None:
+    while True:
         choice = outlook_of(protocol, counts, clients, spent).choice()
         if not choice.number:
             return (yield from _closed(protocol, choice.look, clients))
         if not choice.look:
             break
         place = counts.place if choice.place is None else choice.place
-        counts = counts.with_look((yield from _look(protocol, choice.look, place))[0])
+        counts = counts.with_look((yield from _look(protocol, clients, choice.look, place))[0])
         spent = (*spent, choice.look)
-    fields = published(counts.consistent, counts.place.published)
-    number = protocol.second_round or left_of(sum(spent))
+    fields = steps.published(counts.consistent, counts.place.published)
     sent = fields | counts.place.fields
-    second = yield from _number(protocol, fields, number, sent, records)
+    second = yield from _number(protocol, fields, left_of(sum(spent)), sent, records)
     return result_from_looks(counts, second)
 
 
 def _closed(protocol: DPAUC, part: float, clients: int) -> Conversation:
     """A histogram that ends the run."""
     place = protocol.coarse_place(clients)
-    reply = yield _asked(protocol, part, place)
+    sums = yield from _asked(protocol, clients, part, place)
     levels = protocol.levels_for(part, place.count)
-    return _from_histogram(protocol, reply, levels, place.edges)
+    return _from_histogram(protocol, sums, levels, place.edges)
 
 
-def _asked(protocol: DPAUC, part: float, place: Cells) -> Query:
-    broadcast = {PART: part, CELLS: place.count, **place.fields}
-    return Query(noisy_looks, protocol, broadcast=broadcast)
+def _asked(
+    protocol: DPAUC, clients: int, part: float, place: Cells
+) -> Generator[Query, Reply, releases.Sums]:
+    broadcast = {steps.PART: part, steps.CELLS: place.count, **place.fields}
+    return (yield from releases.ask(steps.noisy_looks, protocol, clients, broadcast))
 
 
 def _look(
-    protocol: DPAUC, part: float, place: Cells
+    protocol: DPAUC, clients: int, part: float, place: Cells
 ) -> Generator[Query, Reply, tuple[Counts, Floats]]:
     """The counts of a look, and the most records that each client has by its totals."""
-    reply = yield _asked(protocol, part, place)
-    levels, clients = protocol.levels_for(part, place.count), np.asarray(reply["cells"]).shape[-1]
-    check_counts(reply, _largest_scale(protocol, levels))
-    noise = levels.noise(clients, protocol.record_distance)
-    records = noisy_records(reply, protocol.record_distance / levels.group_epsilon)
-    return Counts(_total(reply, "cells"), _total(reply, "groups"), noise, place), records
+    sums = yield from _asked(protocol, clients, part, place)
+    levels = protocol.levels_for(part, place.count)
+    check_counts(sums.reply, _largest_scale(protocol, levels))
+    noise = levels.noise(sums.answered, protocol.record_distance)
+    records = noisy_records(sums.reply, protocol.record_distance / levels.group_epsilon)
+    return Counts(sums["cells"], sums["groups"], noise, place), records
 
 
 def _largest_scale(protocol: DPAUC, levels: Levels) -> float:
@@ -119,66 +177,44 @@ def _number(
     fields: dict[str, Floats],
     part: float,
     sent: dict[str, Floats],
-    records: Floats | float,
-) -> Generator[Query, Reply, BothRounds]:
+    records: Floats,
+) -> Generator[Query, Reply, steps.BothRounds]:
     """What the sums say, of clients with at most so many records."""
-    reply = yield Query(noisy_influences, protocol, broadcast={PART: part, **sent})
+    reply = yield Query(steps.noisy_influences, protocol, broadcast={steps.PART: part, **sent})
     sums, epsilon = np.asarray(reply["sums"]), protocol.epsilon * part
     check_sums(sums, records, units_for(epsilon), units_for(epsilon) / epsilon)
-    straight = KNOTS in sent or (protocol.prior is not None and protocol.prior.straight)
-    return both_rounds(fields, sums, epsilon, Adjacency(protocol.adjacency), straight)
+    return steps.both_rounds(fields, sums, epsilon, Adjacency(protocol.adjacency), KNOTS in sent)
 
 
-def _after(protocol: DPAUC, prior: PriorCurves) -> Conversation:
-    """The number alone, by the functions of an earlier release."""
-    second = yield from _number(protocol, prior.fields, 1.0, {}, MAX_RECORDS)
-    return result_from_prior(prior, second)
-
-
-def _one_round(protocol: DPAUC) -> Conversation:
-    """Noisy counts up."""
-    if protocol.confused:
-        reply = yield Query(noisy_confusion_counts, protocol)
-        counts = np.asarray(reply["counts"])
-        noise = CountNoise(counts.shape[-1], protocol.count_scale, protocol.kind is Gaussian)
-        return result_from_confusion(
-            protocol.edge_scores, counts.sum(axis=-1), noise, protocol.clamp
-        )
-    if protocol.responds:
-        reply = yield Query(flipped_histograms, protocol)
-        return _from_flipped(protocol, *(_total(reply, k) for k in ("positives", "records")))
-    reply = yield Query(noisy_histograms, protocol)
-    return _from_histogram(protocol, reply, protocol.levels, protocol.edge_scores)
-
-
-def _from_histogram(protocol: DPAUC, reply: Reply, levels: Levels, edges: Floats) -> ServerResult:
+def _from_histogram(
+    protocol: DPAUC, sums: releases.Sums, levels: Levels, edges: Floats
+) -> ServerResult:
     """The area of the consistent cells, whose lower edges are these scores."""
-    check_counts(reply, _largest_scale(protocol, levels))
-    clients = np.asarray(reply["cells"]).shape[-1]
+    check_counts(sums.reply, _largest_scale(protocol, levels))
+    clients = sums.answered
     drawn = levels.noise(clients, protocol.record_distance)
-    groups = _total(reply, "groups") if "groups" in reply else np.zeros(0)
-    cells = drawn.reconciled(_total(reply, "cells"), groups)
+    groups = sums["groups"] if levels.groups else np.zeros(0)
+    cells = drawn.reconciled(sums["cells"], groups)
     if protocol.adjacency == "label":
-        return _from_exchanged(protocol, cells, _total(reply, "records"), drawn)
+        return from_exchanged(protocol, cells, sums["records"], drawn)
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     variance = independent_variance(positives, negatives, drawn)
     result = result_from_cells(
         edges, (positives, negatives), variance, drawn, protocol.scale == EVEN
     )
-    influences = tuple(map(np.nan_to_num, cell_influences(positives, negatives)))
+    influences = tuple(map(np.nan_to_num, curves.cell_influences(positives, negatives)))
     normal = np.asarray(result.approximation_error)
     law = levels.law(influences, clients, protocol.record_distance, normal)
     result = replace(result, law=law)
     if cells.ndim > 2 or not has_sites(clients):
         return result
-    return replace(result, sites=_sites(protocol, reply, levels, edges))
+    return replace(result, sites=_sites(protocol, sums.by_client(), levels, edges))
 
 
-def _sites(protocol: DPAUC, reply: Reply, levels: Levels, edges: Floats) -> Sites:
+def _sites(protocol: DPAUC, sums: releases.Sums, levels: Levels, edges: Floats) -> Sites:
     """The figures of every client, from the noisy counts that it sent."""
-    sent = [np.moveaxis(np.asarray(each, dtype=np.float64), -1, 0) for each in reply.values()]
     noise = levels.noise(1, protocol.record_distance)
-    cells = noise.reconciled(sent[0], sent[1] if levels.groups else np.zeros(0))
+    cells = noise.reconciled(sums["cells"], sums["groups"] if levels.groups else np.zeros(0))
     classes = cells[:, 0], cells[:, 1]
     variance = independent_variance(*classes, noise)
     result = result_from_cells(edges, classes, variance, noise, protocol.scale == EVEN)
@@ -186,21 +222,10 @@ def _sites(protocol: DPAUC, reply: Reply, levels: Levels, edges: Floats) -> Site
     return sites_of(result, by_client, ScoreAxis(protocol.score_scale, protocol.unit))
 
 
-def _from_flipped(protocol: DPAUC, flipped: Floats, records: Floats) -> ServerResult:
-    flip = flip_probability(protocol.epsilon)
-    noise = CellNoise(response_variance(protocol.epsilon) * records)
-    return _from_exchanged(protocol, (flipped - flip * records) / (1 - 2 * flip), records, noise)
-
-
-def _from_exchanged(
-    protocol: DPAUC, positives: Floats, records: Floats, noise: CellNoise
+def from_exchanged(
+    protocol: Any, positives: Floats, records: Floats, noise: CellNoise
 ) -> ServerResult:
     """Noise that moves a record from one class to the other; cell totals are exact."""
     cells = positives, records - positives
     variance = exchange_variance(*cells, noise)
     return result_from_cells(protocol.edge_scores, cells, variance, noise, protocol.scale == EVEN)
-
-
-def _total(reply: Reply, name: str) -> Floats:
-    """A field's sum over clients."""
-    return np.asarray(reply[name]).sum(axis=-1, dtype=np.float64)

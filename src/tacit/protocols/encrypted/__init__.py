@@ -1,1 +1,1 @@
-"""AUC on masked values and in ciphertexts (after Baykara et al. 2024, FHE-AUC)."""
+"""AUC on masked values (after Baykara et al. 2024, FHE-AUC, whose own form is published.fhe)."""

@@ -31,24 +31,21 @@ way as after a refusal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b, sha256
+from typing import Any
 
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import derived
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocols.encrypted.sessions import (
-    NOTE,
-    ConfirmedAnswer,
-    Seat,
-    as_field,
-    bytes_of,
-    check_none_pending,
-    seat_of,
-)
+from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
+from tacit.protocols.encrypted import sessions
+from tacit.protocols.encrypted.counts import Certain
+
+Exchange = Generator[Query, Reply, Reply]
+"""Queries and replies, and at the end what the parties say of the answer."""
 
 PURPOSE = b"tacit encrypted evaluation 1 one answer"
 DIGEST_BYTES, TAG_BYTES = 32, 16
@@ -79,19 +76,19 @@ def confirm_answer(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     PublicRefusalError : where an answer under the same settings was refused before, or is confirmed
         and not accepted.
     """
-    seat, confirmed = seat_of(state), bytes_of(query, "digest")
+    seat, confirmed = sessions.seat_of(state), sessions.bytes_of(query, "digest")
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
     if seat.confirmed is not None:
         raise HomomorphicError("an answer of this session was confirmed already")
     if len(confirmed) != DIGEST_BYTES:
         raise HomomorphicError(f"a digest has {DIGEST_BYTES} bytes, got {len(confirmed)}")
-    check_none_pending(query, state)
+    sessions.check_none_pending(query, state)
     seat = replace(seat, confirmed=confirmed)
-    state.keep(NOTE, seat)
-    note = ConfirmedAnswer.of(query.protocol, seat)
+    state.keep(sessions.NOTE, seat)
+    note = sessions.ConfirmedAnswer.of(query.protocol, seat)
     state.keep(note.key, note)
-    return {"tag": as_field(_tags(seat, seat.indices))}
+    return {"tag": sessions.as_field(_tags(seat, seat.indices))}
 
 
 def joined(tags: Iterable[bytes]) -> bytes:
@@ -114,7 +111,7 @@ def joined(tags: Iterable[bytes]) -> bytes:
     return (total % 2 ** (8 * TAG_BYTES)).to_bytes(TAG_BYTES, "little")
 
 
-def check_confirmed(seat: Seat, answer: bytes, tags: bytes) -> None:
+def check_confirmed(seat: sessions.Seat, answer: bytes, tags: bytes) -> None:
     """Refuse an answer that not all parties of the session have confirmed.
 
     Parameters
@@ -141,13 +138,60 @@ def tags_of(secret: bytes, session: bytes, parties: Sequence[int], confirmed: by
     parties : their indices.
     confirmed : the digest of the answer that they open.
     """
-    key = derived(secret, session, PURPOSE, 32)
+    key = keys.derived(secret, session, PURPOSE, 32)
     texts = [party.to_bytes(4, "little") + confirmed for party in parties]
     return [blake2b(text, digest_size=TAG_BYTES, key=key).digest() for text in texts]
 
 
-def _tags(seat: Seat, parties: Sequence[int]) -> list[bytes]:
+def _tags(seat: sessions.Seat, parties: Sequence[int]) -> list[bytes]:
     """The tag of each of these parties on the answer that this one confirms."""
     if seat.secret is None or seat.confirmed is None:
         raise HomomorphicError("this party has confirmed no answer")
     return tags_of(seat.secret, seat.known_meeting.session, parties, seat.confirmed)
+
+
+def opened(step: Step, protocol: Any, answer: bytes) -> Exchange:
+    """The answer, which parties open by this step; a malicious aggregator's once all confirm it.
+
+    Raises
+    ------
+    HomomorphicError : for what is no tag.
+    """
+    if not protocol.checked:
+        return (yield Query(step, protocol, broadcast={"answer": answer}))
+    confirmed = yield Query(confirm_answer, protocol, broadcast={"digest": digest(answer)})
+    tags = joined(sessions.as_parts(confirmed["tag"]))
+    return (yield Query(step, protocol, broadcast={"answer": answer, "tags": tags}))
+
+
+def tell_opened(
+    clients: Clients,
+    query: Query,
+    state: ClientState,
+    opened: Callable[[sessions.Seat, bytes], Certain],
+) -> Reply:
+    """Open the aggregator's answer, and tell whom the settings name.
+
+    The session is deleted before the answer is read: there is one attempt. Where the aggregator may
+    be malicious, an answer is opened that all parties have confirmed, and a refused one is the last
+    under these settings (``RefusedAnswer``).
+
+    Parameters
+    ----------
+    opened : the figures of an answer in this session; it raises for one that it refuses.
+
+    Raises
+    ------
+    HomomorphicError : where this party is in no session, has sent no counts, or not all parties
+        confirmed this answer.
+    """
+    seat = sessions.seat_of(state)
+    state.take(sessions.NOTE)
+    if not seat.counted:
+        raise HomomorphicError("the counts of this session were not sent yet")
+    with sessions.single_refusal(query, state, seat):
+        answer = sessions.bytes_of(query, "answer")
+        if query.protocol.checked:
+            check_confirmed(seat, answer, sessions.bytes_of(query, "tags"))
+        estimate = opened(seat, answer)
+    return sessions.tell(estimate, clients, query, state)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
-from tacit.protocols.shared.cell_counts import true_cell_counts
+from tacit.protocols.shared.cells import true_cell_counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,41 +1,126 @@
-"""What EncryptedAUC declares for audits, reports and laws."""
+"""What protocols on hidden counts declare for audits, reports and laws.
+
+Who sees what when an aggregator computes the AUC from masked counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.protocol.declarations.audits import AuditCase, LabelAttack, cases_of
+from tacit.metrics import curves
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocols.encrypted.private.steps import NEGATIVES, POSITIVES, SIZES
-from tacit.protocols.encrypted.threats import threats_of
+from tacit.protocols.shared.cells import cell_counts
+from tacit.protocols.shared.class_scores import one_against_rest
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol, Query
 
-DRAWS = 24
-"""Number of draws of ciphertexts in an audit; each takes milliseconds."""
+
+PAGE = "threat-models/encrypted-auc.md"
+
+AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
+
+MASKED_AGGREGATOR = (
+    "The aggregator sees uniform words only, and the AUC to seven places and its certain range to "
+    "three digits because the parties tell it; with only hundreds of records the class totals may "
+    "follow from that."
+)
+
+AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
+
+MASKED = ThreatModel(
+    "The aggregator follows the protocol and must not collude with any party: every party has the "
+    "session's secret, and with one the aggregator reads the others' total counts. Parties follow "
+    "the protocol.",
+    MASKED_AGGREGATOR,
+    "The AUC and its certain range, and the product of the two class totals within a factor of 2 "
+    "to the 4 or more; where fewer than 131,000 records were agreed on, parties may work that "
+    "product out.",
+    "The AUC is exact on its thresholds: masks hide who contributed what on the way, and nothing "
+    "of what follows from the figure itself.",
+    PAGE,
+)
+
+LYING = (
+    "It can always refuse to answer, and one that lies learns whether the parties refused the "
+    "answer, which they confirm to be one for all: one bit, for example whether a total is above a "
+    "number. After one refusal, in any of its sessions, there is no other under these settings."
+)
+
+VERIFIED = replace(
+    MASKED,
+    trust="Experimental: the proof that the parties' check notices every wrong answer is not "
+    "reviewed yet. The aggregator may compute wrongly, and must not collude with any party: every "
+    f"party has the session's secret. {LYING}",
+)
+
+BY_CLASS = replace(
+    MASKED,
+    trust="The aggregator follows the protocol and must not collude with any party: every party "
+    "has the session's secret, and with one the aggregator reads the others' total counts of every "
+    "class. Parties follow the protocol.",
+    server="The aggregator sees uniform words only, and of every class the AUC against the rest to "
+    "seven places and its certain range to three digits because the parties tell it; with only "
+    "hundreds of records the class totals may follow from that.",
+    others="The AUCs and their certain ranges, and of every class the product of its records and "
+    "all others within a factor of 2 to the 4 or more, each under a multiplier of its own: of C "
+    "products together the range narrows to 1 in C + 1 or so. Where fewer than 131,000 records "
+    "were agreed on, parties may work the products out.",
+    left_open="Every class's AUC is exact on its thresholds: masks hide who contributed what on "
+    "the way, and nothing of what follows from the figures themselves.",
+)
+
+NOISY = ThreatModel(
+    "The aggregator sees sums over all parties only, and may collude with the part of them that "
+    "was agreed: the noise of the others suffices for epsilon. Parties follow the protocol.",
+    "The noisy counts of both classes in every cell, their noisy totals, and one noisy sum of "
+    "influences, each over all parties; the AUC follows from them.",
+    "What the aggregator publishes of the first round, and the AUC.",
+    "What is true of many records; and which parties take part.",
+    PAGE,
+)
 
 
-class EncryptedDeclarations(Declarations):
-    """Cases, threats and laws of ``EncryptedAUC``."""
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    if settings.get("epsilon") is not None:
+        return NOISY
+    made = VERIFIED if settings.get("adversary") == "malicious" else MASKED
+    return told_to_parties(made, settings, "uniform words")
 
-    epsilon: float | None
-    threats = staticmethod(threats_of)
+
+def by_class_threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of an evaluation by class with these settings."""
+    return told_to_parties(BY_CLASS, settings, "uniform words")
+
+
+def told_to_parties(made: ThreatModel, settings: Mapping[str, Any], seen: str) -> ThreatModel:
+    """The model where the parties may tell the aggregator nothing, which sees these messages."""
+    if settings.get("reveal") == "parties":
+        return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
+    return made
+
+
+class HiddenDeclarations(Declarations):
+    """Cases and laws of figures without noise, of counts that keys hide on the way."""
+
+    draws: ClassVar[int] = 24
+    """Number of draws of messages in an audit; each takes milliseconds."""
 
     @property
-    def law_traits(self) -> LawTraits:
-        """Ciphertexts and masked values are no sums; those with noise are."""
-        if self.epsilon is not None:
-            return LawTraits(inexact="a second round cancels errors to first order only")
-        return LawTraits(
-            indivisible="only the session of a ciphertext opens it",
-            unmeasured_loss="ciphertexts differ by their keys, and not by noise",
+    def law_traits(self) -> audits.LawTraits:
+        """Ciphertexts and masked values are no sums."""
+        return audits.LawTraits(
+            indivisible="only the session of a hidden count opens its answer",
+            unmeasured_loss="messages differ by their keys, and not by noise",
             min_clients=2,
             batches=(2,),
             tolerance=1e-7,
@@ -43,24 +128,79 @@ class EncryptedDeclarations(Declarations):
 
     @classmethod
     def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
+        """Nothing has noise."""
+        return False
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+        """Clients of one record, as a session takes two clients."""
+        return audits.AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """A small session."""
+        small = {"thresholds": 9, "most_records": 64}
+        return audits.cases_of(cls.name, small, apart=True, one_by_one=cls.draws)
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """None: messages are hidden."""
+        return ()
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """None: figures have a certain range and no standard error."""
+        return {}
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The area under the straight lines between the thresholds: pairs of a cell count half."""
+        protocol: Any = self
+        areas = []
+        for each in self.problems(clients):
+            positives, records = cell_counts(each, protocol.threshold_scores, each.labels)
+            areas.append(float(curves.cell_area(positives.sum(-1), (records - positives).sum(-1))))
+        return float(np.mean(areas))
+
+    def problems(self, clients: Clients) -> Iterable[Clients]:
+        """The records with the labels of each AUC."""
+        return (clients,)
+
+    def sized_for(self, clients: Clients) -> Protocol:
+        """The same, agreed for so many records."""
+        protocol: Any = self
+        resized: Protocol = replace(protocol, most_records=clients.records)
+        return resized
+
+
+class EncryptedDeclarations(HiddenDeclarations):
+    """Cases, threats and laws of ``EncryptedAUC``: also of noisy sums."""
+
+    epsilon: float | None
+    threats = staticmethod(threats_of)
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """Masked values are no sums; those with noise are."""
+        if self.epsilon is not None:
+            return audits.LawTraits(inexact="a second round cancels errors to first order only")
+        return super().law_traits
+
+    @classmethod
+    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
         """Whether sums have noise."""
         return settings.get("epsilon") is not None
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
-        """Clients of one record, as a session takes two clients; of noisy sums one client."""
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+        """Clients of one record; of noisy sums one client."""
         if cls.takes_epsilon(settings):
-            return AuditCase(cls.name, settings)
-        return AuditCase(cls.name, settings, apart=True, one_by_one=DRAWS, tight=False)
+            return audits.AuditCase(cls.name, settings)
+        return super().audit_case(settings)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """A small session, and noisy sums."""
-        exact = cases_of(
-            cls.name, {"thresholds": 9, "most_records": 64}, apart=True, one_by_one=DRAWS
-        )
-        noisy = {"epsilon": 1.0, "colluding": 0.0, "most_records": 64}
-        return (*exact, AuditCase(cls.name, noisy))
+        noisy = {"epsilon": 1.0, "adversary": "semi-honest", "most_records": 64}
+        return (*super().audit_cases(), audits.AuditCase(cls.name, noisy))
 
     def hostile_query(self, query: Query) -> Query:
         """Published functions under which a low negative moves the noisy sum most.
@@ -85,10 +225,6 @@ class EncryptedDeclarations(Declarations):
         }
         return replace(query, broadcast={**query.broadcast, **fields})
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
-        """None: messages are ciphertexts."""
-        return ()
-
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
         """The plain variant, and noisy sums; the checked one has tests of its own.
@@ -96,27 +232,30 @@ class EncryptedDeclarations(Declarations):
         Noisy sums get an epsilon at which the classes of small data show.
         """
         kind: Any = cls
-        noisy = kind(epsilon=30.0, colluding=0.0, most_records=64)
+        noisy = kind(epsilon=30.0, adversary="semi-honest", most_records=64)
         return {"encrypted": kind(9, most_records=64), "encrypted-private": noisy}
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """Noisy sums; without noise the figure has a certain range and no standard error."""
         kind: Any = cls
-        noisy = kind(epsilon=1.0, colluding=0.0, most_records=2**15)
-        return {"encrypted-private": ErrorCase(noisy, noticed=True)}
+        noisy = kind(epsilon=1.0, adversary="semi-honest", most_records=2**15)
+        return {"encrypted-private": audits.ErrorCase(noisy, noticed=True)}
 
-    def noiseless_value(self, clients: Clients) -> float:
-        """The area under the straight lines between the thresholds: pairs of a cell count half."""
-        from tacit.metrics.curves import cell_area
-        from tacit.protocols.shared.cell_counts import cell_counts
 
+class ClassDeclarations(HiddenDeclarations):
+    """Cases, threats and laws of ``EncryptedClassAUC``."""
+
+    draws = 48
+    threats = staticmethod(by_class_threats_of)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Two classes, which clients without classes have."""
+        kind: Any = cls
+        return {"encrypted-classes": kind(thresholds=9, most_records=64)}
+
+    def problems(self, clients: Clients) -> Iterable[Clients]:
+        """Each class against the rest."""
         protocol: Any = self
-        positives, records = cell_counts(clients, protocol.threshold_scores, clients.labels)
-        return float(cell_area(positives.sum(-1), (records - positives).sum(-1)))
-
-    def sized_for(self, clients: Clients) -> Protocol:
-        """The same, agreed for so many records."""
-        protocol: Any = self
-        resized: Protocol = replace(protocol, most_records=clients.records)
-        return resized
+        return one_against_rest(clients, *protocol.classified(clients))

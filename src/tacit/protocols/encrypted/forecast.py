@@ -1,23 +1,24 @@
-"""Predictions for EncryptedAUC, which adds no noise."""
+"""Predictions for EncryptedAUC, of masked values and of noisy sums."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from tacit.crypto.homomorphic.keys import PACKED_BYTES
-from tacit.metrics.curves import cell_area
+from tacit.crypto.homomorphic import keys
+from tacit.metrics import curves
+from tacit.protocol import fields
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations import traffic
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.traffic import Traffic, measured_traffic, round_seconds
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.encoding.fields import message_size
-from tacit.protocols.encrypted.ciphertexts.packing import Scale
 from tacit.protocols.encrypted.confirming import TAG_BYTES
+from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.encrypted.masked.steps import BOX_BYTES
-from tacit.protocols.encrypted.protocol import ADVERSARIES, MASKED, EncryptedAUC
+from tacit.protocols.encrypted.protocol import EncryptedAUC
 
 POINTS = (25, 50, 100, 200, 400)
 """Numbers of thresholds that a plan compares."""
@@ -25,28 +26,23 @@ POINTS = (25, 50, 100, 200, 400)
 REPORT_BYTES = 41
 """A client's last reply: the AUC and its half-range."""
 
-CIPHERTEXT_BYTES = 197_000
-"""What a client sends of one encrypted polynomial with keys and introductions; measured."""
-
-CIPHERTEXT_SECONDS, KEY_SECONDS = 0.001, 0.6
-"""The aggregator's time for a client's ciphertext, and making keys once; measured."""
-
 
 def encrypted_forecast(protocol: EncryptedAUC, scenario: Scenario, shape: Shape) -> Forecast:
+    """Of masked values, or of noisy sums."""
+    if protocol.epsilon is not None:
+        return _of_noisy_sums(protocol, scenario, shape)
+    is_accepted = protocol.masked_scheme.accepts(scenario.positives * scenario.negatives)
+    return hidden_forecast(protocol, scenario, shape) if is_accepted else Forecast(math.inf)
+
+
+def hidden_forecast(protocol: HiddenAUC, scenario: Scenario, shape: Shape) -> Forecast:
     """No noise: straight lines between thresholds, and unknown positions of records between them.
 
     This is the error that the shape predicts. The interval of a result assumes no shape and is the
     certain range, ``sum p n / (2 P N)`` on either side.
-
-    Answers are refused where ``P N`` is below about a 2048th of the agreed number of records
-    squared, or a 1024th on masked values (``packing.Scale``, ``masked.scheme.SMALLEST``).
     """
-    if protocol.epsilon is not None:
-        return _of_noisy_sums(protocol, scenario, shape)
     cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
-    if _is_refused(protocol, scenario.positives * scenario.negatives):
-        return Forecast(math.inf)
-    return Forecast(math.sqrt(placement(cells)), float(cell_area(*cells)) - shape.auc)
+    return Forecast(math.sqrt(placement(cells)), float(curves.cell_area(*cells)) - shape.auc)
 
 
 def _of_noisy_sums(protocol: EncryptedAUC, scenario: Scenario, shape: Shape) -> Forecast:
@@ -58,37 +54,28 @@ def _of_noisy_sums(protocol: EncryptedAUC, scenario: Scenario, shape: Shape) -> 
     )
 
 
-def _is_refused(protocol: EncryptedAUC, pairs: float) -> bool:
-    """Whether there are too few pairs of the two classes for the agreed bound of records."""
-    if protocol.scheme == MASKED:
-        return not protocol.masked_scheme.accepts(int(pairs))
-    small = 2 * pairs < protocol.most_records**2 / 1024
-    return small and Scale.fitting(protocol.most_records).width > 1
+def hidden_family(make: Callable[..., Protocol], scenario: Scenario) -> list[Family]:
+    """One, over numbers of thresholds.
+
+    Parameters
+    ----------
+    make : the protocol of a number of thresholds and ``most_records``.
+    """
+    candidates = (partial(make, points, most_records=scenario.records) for points in POINTS)
+    return [
+        Family(
+            accepted(candidates),
+            (Trust.ENCRYPTED,),
+            "there is no differential privacy: the AUC is released as it is, epsilon is not kept, "
+            "and an aggregator that colludes with a client learns everything; its interval is the "
+            "certain range of its thresholds, many times as wide as this error",
+            rough=lambda protocol, scenario: replace(protocol, most_records=scenario.records),
+        )
+    ]
 
 
-def encrypted_families(scenario: Scenario) -> list[Family]:
-    """One for each adversary."""
-    return [_against(adversary, scenario) for adversary in ADVERSARIES]
-
-
-def _against(adversary: Any, scenario: Scenario) -> Family:
-    candidates = (
-        partial(EncryptedAUC, points, adversary, most_records=scenario.records) for points in POINTS
-    )
-    return Family(
-        accepted(candidates),
-        (Trust.ENCRYPTED,),
-        "there is no differential privacy: the AUC is released as it is, epsilon is not kept, and "
-        "an aggregator that colludes with a client learns everything; its interval is the certain "
-        "range of its thresholds, many times as wide as this error",
-        rough=lambda protocol, scenario: replace(protocol, most_records=scenario.records),
-    )
-
-
-def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> Traffic:
-    """Masked values, or one or two ciphertexts a client by measured sizes; noisy sums measured.
-
-    A dry run of ciphertexts would need TenSEAL and keys.
+def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> traffic.Traffic:
+    """Masked values by their sizes; noisy sums measured.
 
     Examples
     --------
@@ -97,25 +84,21 @@ def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> Traffic:
     1952
     """
     if protocol.epsilon is not None:
-        return measured_traffic(protocol, scenario)
-    checked = protocol.adversary == "malicious"
-    rounds = 5 if checked else 4
-    if protocol.scheme == MASKED:
-        # the first party's boxes for all others, and the two numbers of the last reply
-        boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
-        sent = (
-            message_size(introduction=PACKED_BYTES)
-            + message_size(boxes=boxes)
-            + message_size(counts=protocol.masked_scheme.upload_bytes)
-            + (message_size(tag=TAG_BYTES) if checked else 0)
-            + REPORT_BYTES
-        )
-        return Traffic(round(sent), rounds, round_seconds(rounds, scenario))
-    single = Scale.fitting(protocol.most_records).moduli == 1 and not checked
-    runs = 1 if single else 2
-    computing = KEY_SECONDS + runs * CIPHERTEXT_SECONDS * scenario.clients
-    seconds = round_seconds(rounds, scenario) + computing
-    return Traffic(runs * CIPHERTEXT_BYTES, rounds, seconds)
+        return traffic.measured_traffic(protocol, scenario)
+    rounds = 5 if protocol.checked else 4
+    # the first party's boxes for all others, and the two numbers of the last reply
+    boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
+    sent = (
+        fields.message_size(introduction=keys.PACKED_BYTES)
+        + fields.message_size(boxes=boxes)
+        + fields.message_size(counts=protocol.masked_scheme.upload_bytes)
+        + (fields.message_size(tag=TAG_BYTES) if protocol.checked else 0)
+        + REPORT_BYTES
+    )
+    return traffic.Traffic(round(sent), rounds, traffic.round_seconds(rounds, scenario))
 
 
-PLANNING = Planning.of_auc(encrypted_families, encrypted_forecast, encrypted_traffic)
+PLANNING = Planning.of_auc(
+    partial(hidden_family, EncryptedAUC), encrypted_forecast, encrypted_traffic
+)
+"""Of an aggregator that follows the protocol: the check of another one is experimental."""

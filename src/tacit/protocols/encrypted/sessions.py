@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
@@ -33,8 +33,6 @@ RANGE_DIGITS = 3
 """Number of significant digits of a released half-range."""
 PARTIES, AGGREGATOR = "parties", "aggregator"
 """Who learns the AUC: the parties alone, or the aggregator as well."""
-MALICIOUS = "malicious"
-"""The adversary whose answers are checked."""
 NOTE = ("encrypted-auc", "session")
 PINNED = ("encrypted-auc", "pinned")
 REFUSED_BEFORE = (
@@ -69,14 +67,14 @@ class Seat:
         (``confirming``).
     """
 
-    members: tuple[Member, ...]
-    meeting: Meeting | None = None
+    members: tuple[keys.Member, ...]
+    meeting: keys.Meeting | None = None
     secret: bytes | None = None
     counted: bool = False
     confirmed: bytes | None = None
 
     @property
-    def known_meeting(self) -> Meeting:
+    def known_meeting(self) -> keys.Meeting:
         """All parties.
 
         Raises
@@ -86,6 +84,18 @@ class Seat:
         if self.meeting is None:
             raise HomomorphicError("the parties have not introduced themselves yet")
         return self.meeting
+
+    @property
+    def known_secret(self) -> bytes:
+        """The session's secret.
+
+        Raises
+        ------
+        HomomorphicError : before this party has it.
+        """
+        if self.secret is None:
+            raise HomomorphicError("this party does not have the session's secret")
+        return self.secret
 
     @property
     def indices(self) -> list[int]:
@@ -160,7 +170,7 @@ def single_refusal(query: Query, state: ClientState, seat: Seat) -> Iterator[Non
     ------
     PublicRefusalError : where an answer under the same settings was refused before.
     """
-    if query.protocol.adversary != MALICIOUS:
+    if not query.protocol.checked:
         yield
         return
     check_no_refusal(query, state)
@@ -222,7 +232,7 @@ def pin(
     state.keep(PINNED, (tuple(identities), roster, least))
 
 
-def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[Member, ...]:
+def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[keys.Member, ...]:
     """Fresh keys of every client of a batch, under its pinned identity where there is one.
 
     Raises
@@ -238,10 +248,10 @@ def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[Mem
         raise HomomorphicError(
             f"{len(identities)} identities are pinned for {clients.count} clients"
         )
-    return tuple(Member.new(query.protocol.terms, identity) for identity in identities)
+    return tuple(keys.Member.new(query.protocol.terms, identity) for identity in identities)
 
 
-def met(introductions: Sequence[Introduction], query: Query, state: ClientState) -> Seat:
+def met(introductions: Sequence[keys.Introduction], query: Query, state: ClientState) -> Seat:
     """The batch's seat among the parties that were introduced.
 
     Raises
@@ -253,7 +263,36 @@ def met(introductions: Sequence[Introduction], query: Query, state: ClientState)
     if seat.meeting is not None:
         raise HomomorphicError("the parties have met already, and a key seals one message")
     _, *agreed = state.recall(PINNED) or (None,)
-    return replace(seat, meeting=Meeting.of(introductions, query.protocol.terms, *agreed))
+    return replace(seat, meeting=keys.Meeting.of(introductions, query.protocol.terms, *agreed))
+
+
+def with_secret(
+    seat: Seat, boxes: Field, opened: Callable[[keys.Member, keys.Meeting, bytes], bytes]
+) -> Seat:
+    """The seat of a batch that is about to send counts: every party has the session's secret.
+
+    Parameters
+    ----------
+    seat : the session.
+    boxes : one for each party; the first has the secret already.
+    opened : how a party opens its box.
+
+    Raises
+    ------
+    HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
+        time in one session.
+    """
+    if seat.counted:
+        raise HomomorphicError("the counts of this session were sent already")
+    secrets = {
+        opened(member, seat.known_meeting, box)
+        for member, box, index in zip(seat.members, as_parts(boxes), seat.indices, strict=True)
+        if index != keys.FIRST
+    }
+    secrets |= set() if seat.secret is None else {seat.secret}
+    if len(secrets) != 1:
+        raise HomomorphicError("the boxes of this batch's parties hold different secrets")
+    return replace(seat, secret=secrets.pop(), counted=True)
 
 
 def check_records(clients: Clients, most_records: int) -> None:

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import rank_scatter
-from tacit.metrics.errors.laws import ErrorLaw
+from tacit.metrics import errors
 from tacit.privacy.local.response import response_variance
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 
 FRACTION_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.02), 48)))
 """Fractions of the budget for the count that the influence allocation compares."""
@@ -70,7 +70,7 @@ class RankGeometry:
             doubled_ranks.minimum() / 2,
             doubled_ranks.maximum() / 2,
             doubled_ranks.sum() / (2 * sizes),
-            rank_scatter(doubled_ranks),
+            ranked.rank_scatter(doubled_ranks),
             sizes,
         )
 
@@ -136,6 +136,14 @@ def fixed_allocation(geometry: RankGeometry, count_fraction: float) -> Allocatio
     clients = geometry.sizes.size
     return Allocation(
         np.zeros(clients, dtype=np.int64), np.full(clients, count_fraction), _none_respond(clients)
+    )
+
+
+def all_respond(geometry: RankGeometry) -> Allocation:
+    """Every client flips its labels (Sun et al. 2022a, Algorithm 1)."""
+    clients = geometry.sizes.size
+    return Allocation(
+        np.zeros(clients, dtype=np.int64), np.ones(clients), np.ones(clients, dtype=np.bool_)
     )
 
 
@@ -225,7 +233,7 @@ def numerator_law(
     allocation: Allocation,
     centre: Floats,
     pairs: Floats,
-) -> ErrorLaw | None:
+) -> errors.ErrorLaw | None:
     """The law of the numerators' summed noise over ``P N``; None unless all of it is staircases.
 
     A client's residual counts half, in doubled ranks, and its count ``pivot - centre``, as in
@@ -245,7 +253,7 @@ def numerator_law(
     counts = noise.stairs(count, 1, fraction)
     if residuals is None or counts is None:
         return None
-    return ErrorLaw((residuals, counts))
+    return errors.ErrorLaw((residuals, counts))
 
 
 def doubled_sensitivity(

@@ -1,29 +1,108 @@
-"""What FedAUC declares for audits, reports and laws."""
+"""What FedAUC declares for audits, reports and laws, and its trust ``HiddenRanks``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tacit.privacy.sampling.doubles import GridNoise, ScaledNoise
-from tacit.protocol.declarations.audits import (
-    DELTA,
-    LOW_BITS,
-    SUMS,
-    AuditCase,
-    AuditTrial,
-    LabelAttack,
-    SelfTestCases,
-    cases_of,
-)
+from tacit.privacy.sampling import doubles
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.fedauc.threats import threats_of
-from tacit.protocols.shared.sums.rank_noise import RESPONSE
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Local, SecureSum, Trust
+from tacit.protocol.settings.choices import Choice
+from tacit.protocols.shared.declared import NOBODY
 
-SECURE_SUM = Trust.SECURE_SUM.value
+PAGE = "threat-models/fedauc.md"
+
+SCORES_OPEN = (
+    "Scores: the server has them all, and whatever follows from a score about its label stays "
+    "open. Numbers of records are not hidden either."
+)
+
+NOISY_SUMS = ThreatModel(
+    NOBODY,
+    "Exactly: every client's scores and number of records. With noise: each client's count of "
+    "positives and its sum of ranks, twice where there was a first round.",
+    "The ranks of its own records among all, and pivots made of noisy totals.",
+    SCORES_OPEN,
+    PAGE,
+)
+
+FLIPPED_LABELS = ThreatModel(
+    NOBODY,
+    "Exactly: every client's scores and number of records. The count of positives and the sum "
+    "of ranks are of labels that were flipped at random; of a client with one record the "
+    "server sees the flipped label itself.",
+    "The ranks of its own records among all, and nothing else of the others.",
+    SCORES_OPEN,
+    PAGE,
+)
+
+SUMS_OF_RANKS = ThreatModel(
+    "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
+    "the command `tacit evaluate` adds up all replies in one process. The other clients are "
+    "trusted to draw their shares of the noise and to keep them secret.",
+    "Exactly: every client's scores and number of records. With noise: the number of positives of "
+    "all clients together, and two sums of their ranks.",
+    "The ranks of its own records among all, and a pivot made of noisy totals.",
+    f"{SCORES_OPEN} Clients that tell the server their shares take their part of the noise away.",
+    PAGE,
+)
+
+
+TWO_MODELS = ThreatModel(
+    NOBODY,
+    "Exactly: both models' scores of every record, and every client's number of records. With "
+    "noise: each client's count of positives, its sum of rank differences and its sum of ranks, of "
+    "all records or, where some answer by flipped labels, of these and of the others.",
+    "The ranks of its own records among all, by both models.",
+    SCORES_OPEN,
+    PAGE,
+)
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    models = {Trust.SECURE_SUM.value: SUMS_OF_RANKS, Trust.LOCAL.value: FLIPPED_LABELS}
+    return models.get(str(settings.get("trust")), NOISY_SUMS)
+
+
+@dataclass(frozen=True)
+class HiddenRanks(Choice):
+    """The clients rank their scores together, and show them to nobody.
+
+    The server knows no ranks, so that the noise of every client is that of the largest one.
+
+    Parameters
+    ----------
+    alpha : the rank sum's fraction of epsilon, between 0 and 1.
+
+    Raises
+    ------
+    ValueError : for a fraction outside this range.
+    """
+
+    alpha: float = 0.5
+
+    word = Trust.MPC.value
+
+    def __post_init__(self) -> None:
+        check_fraction("alpha", self.alpha)
+
+
+def check_fraction(name: str, value: float) -> None:
+    """Refuse a fraction of a budget that leaves nothing for one of two numbers.
+
+    Raises
+    ------
+    ValueError : naming it.
+    """
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, both excluded, got {value}")
+
 
 ADDITIVE_COPIES = 400
 """Copies of a small client's records with which it adds noise and flips no labels."""
@@ -31,104 +110,80 @@ ADDITIVE_COPIES = 400
 ROUNDING = 1e-6
 """Largest error of an AUC of few records by rounding sums to units (``whole_units``)."""
 
-NOTICED = ("fedauc-secure-sum", "fedauc", "fedauc-adaptive", "fedauc-gaussian")
+NOTICED = ("fedauc-secure-sum", "fedauc")
 """Law cases in which wrong noise must be noticed."""
 
 
 class FedAUCDeclarations(Declarations):
     """Cases, attacks, threats and laws of ``FedAUC``."""
 
-    mechanism: str
-    allocation: str
-    ranks: str
-    trust: str
+    trust: Choice | str
     threats = staticmethod(threats_of)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """Every way to divide the budget, and every mechanism."""
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Every trust; of flipped labels two, as all are flipped alike."""
         return (
-            *cases_of(
-                cls.name,
-                {},
-                {"allocation": "adaptive"},
-                {"mechanism": "laplace", "allocation": "fixed"},
-                {"mechanism": "gaussian", "delta": DELTA, "allocation": "adaptive"},
-                {"ranks": "mpc"},
-                {"trust": "secure-sum"},
-            ),
-            AuditCase(cls.name, {"mechanism": RESPONSE}, records=2),
-            AuditCase(cls.name, {"mechanism": "staircase"}, records=600),
+            *audits.cases_of(cls.name, {}, {"trust": "mpc"}, {"trust": "secure-sum"}),
+            audits.AuditCase(cls.name, {"trust": "local"}, records=2),
+            audits.AuditCase(cls.name, records=600),
         )
 
     @classmethod
-    def self_test_cases(cls) -> SelfTestCases:
-        """Rank sums, flipped labels and low bits, sound and with a mistake each."""
+    def self_test_cases(cls) -> audits.SelfTestCases:
+        """Flipped labels, sound and with a mistake."""
         kind: Any = cls
-        sums, response = kind(1.0, "staircase", "adaptive"), kind(1.0, RESPONSE)
-        laplace, halved = kind(1.0, "laplace", "fixed"), partial(ScaledNoise, 0.5)
-        grid, bare = "Laplace noise on a grid, low bits", "floating-point noise, low bits"
-        return SelfTestCases(
+        response, halved = kind(1.0, Local()), partial(doubles.ScaledNoise, 0.5)
+        return audits.SelfTestCases(
             (
-                AuditTrial(SUMS, "noisy rank sums", False, sums),
-                AuditTrial(SUMS, "their noise halved", True, sums, halved),
-                AuditTrial(SUMS, "flipped labels", False, response, records=2),
-                AuditTrial(SUMS, "flipped half as often", True, response, halved, records=2),
-                AuditTrial(LOW_BITS, grid, False, laplace, GridNoise, low_bits=True, system=True),
-                AuditTrial(LOW_BITS, bare, True, laplace, low_bits=True),
-            ),
-            (kind(1.0, "discrete-laplace", "adaptive"),),
+                audits.AuditTrial(audits.SUMS, "flipped labels", False, response, records=2),
+                audits.AuditTrial(
+                    audits.SUMS, "flipped half as often", True, response, halved, records=2
+                ),
+            )
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """Labels guessed from the scores that the server receives, if it receives any."""
-        from tacit.protocols.shared import score_attacks
+        from tacit.protocols.shared import declared
 
-        if self.ranks == "mpc":
-            return (score_attacks.guesses_from_plain_scores,)
-        return (score_attacks.guesses_from_ascending_scores,)
+        if isinstance(self.trust, HiddenRanks):
+            return (declared.guesses_from_plain_scores,)
+        return (declared.guesses_from_ascending_scores,)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
-        """Every mechanism and every way to divide the budget."""
+        """Every trust, and a large budget."""
         kind: Any = cls
         return {
             "fedauc": kind(1.0),
             "fedauc-large-epsilon": kind(6.0),
-            "fedauc-laplace": kind(1.0, "laplace"),
-            "fedauc-discrete-laplace": kind(1.0, "discrete-laplace"),
-            "fedauc-gaussian": kind(1.0, "gaussian", delta=1e-6),
-            "fedauc-adaptive": kind(1.0, "laplace", "adaptive"),
-            "fedauc-adaptive-staircase": kind(1.0, "staircase", "adaptive"),
-            "fedauc-adaptive-gaussian": kind(1.0, "gaussian", "adaptive", delta=1e-6),
-            "fedauc-orthogonal": kind(1.0, "laplace", "orthogonal", beta=0.3),
-            "fedauc-local": kind(1.0, "laplace", "fixed", alpha=0.6),
-            "fedauc-global": kind(1.0, "laplace", "fixed", sensitivity="global"),
-            "fedauc-response": kind(1.0, RESPONSE),
-            "fedauc-mpc": kind(1.0, ranks="mpc"),
-            "fedauc-secure-sum": kind(1.0, trust="secure-sum"),
+            "fedauc-response": kind(1.0, Local()),
+            "fedauc-mpc": kind(1.0, HiddenRanks()),
+            "fedauc-secure-sum": kind(1.0, SecureSum()),
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """All of them give errors."""
         return {
-            name: ErrorCase(each, noticed=name in NOTICED) for name, each in cls.law_cases().items()
+            name: audits.ErrorCase(each, noticed=name in NOTICED)
+            for name, each in cls.law_cases().items()
         }
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """Flipped labels are debiased without noise too; clients that rank together keep notes.
 
         Sums are rounded to units before their shares of noise are added.
         """
-        together, summed = self.ranks == "mpc", self.trust == SECURE_SUM
-        return LawTraits(
+        trust = self.trust
+        together, summed = isinstance(trust, HiddenRanks), isinstance(trust, SecureSum)
+        responds = isinstance(trust, Local)
+        return audits.LawTraits(
             indivisible="a client alone cannot rank its records" if together else "",
-            inexact="flipped labels are debiased all the same"
-            if self.mechanism == RESPONSE
-            else "",
+            inexact="flipped labels are debiased all the same" if responds else "",
             keeps_state=together or summed,
             tolerance=ROUNDING if summed else 1e-9,
-            copies=ADDITIVE_COPIES if self.allocation == "influence" else 1,
+            copies=1 if together else ADDITIVE_COPIES,
         )

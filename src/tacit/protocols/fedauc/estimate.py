@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.errors.laws import ErrorLaw
+from tacit.metrics import errors
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.local.response import flip_probability
 from tacit.protocol.conversation import Reply
 from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 
 
@@ -45,7 +45,7 @@ def result_from_pairs(
     numerator: Floats,
     count: Floats,
     laplace: Floats | float = 0.0,
-    law: ErrorLaw | None = None,
+    law: errors.ErrorLaw | None = None,
 ) -> ServerResult:
     """The AUC with its errors, from the noisy totals and the variances of their noise.
 

@@ -8,21 +8,14 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.data.batches.ragged import Ragged
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape
-from tacit.protocol.declarations.traffic import (
-    DRY_CLIENTS,
-    Traffic,
-    measured_rounds,
-    measured_traffic,
-    traffic_of_rounds,
-)
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust
 from tacit.protocols.fedauc.allocation import (
-    Allocation,
     PriorEstimate,
     RankGeometry,
     adaptive_allocation,
+    all_respond,
     first_round_fraction,
     influence_allocation,
     influence_centre,
@@ -30,11 +23,11 @@ from tacit.protocols.fedauc.allocation import (
     prior_from,
     vague_prior,
 )
+from tacit.protocols.fedauc.declared import HiddenRanks
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.fedauc.secure_sums.protocol import sensitivity
-from tacit.protocols.fedauc.secure_sums.rounds import FirstRound, divided, numerator_variance
-from tacit.protocols.shared.sums.rank_noise import RESPONSE, RankNoise
+from tacit.protocols.fedauc.secure_sums import FirstRound, divided, numerator_variance, sensitivity
+from tacit.protocols.shared.rank_noise import STAIRCASE, RankNoise
 
 MAX_DRAWN = 2**19
 """Largest number of ranks drawn for a plan."""
@@ -47,7 +40,7 @@ MAX_CLIENTS = 2**9
 """Largest number of clients in a prediction; they represent the others."""
 
 
-def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """The protocol's allocation and variance formulas at the ranks' expected geometry.
 
     Source: docs, sections 1a to 1e. The first round, if one pays, is taken to estimate the true AUC
@@ -56,7 +49,7 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forec
 
     Raises
     ------
-    ValueError : for the paper's allocations, which are not planned.
+    ValueError : for hidden ranks, which are not planned.
 
     Examples
     --------
@@ -64,28 +57,28 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forec
     >>> round(forecast.standard_error, 4)
     0.0011
     """
-    if protocol.trust == Trust.SECURE_SUM.value:
+    if isinstance(protocol.trust, SecureSum):
         return _summed_forecast(protocol, scenario, shape)
+    if isinstance(protocol.trust, HiddenRanks):
+        raise ValueError(f"plans are for ranks that the server knows, got trust {protocol.trust}")
     geometry = expected_geometry(scenario.records, scenario.clients)
     records, positives = scenario.records, np.array(float(scenario.positives))
-    area = np.array(shape.auc)
-    if protocol.mechanism == RESPONSE:
-        sample, weight = geometry.thinned(MAX_CLIENTS)
-        noise = RankNoise(RESPONSE, protocol.epsilon)
-        allocation, centre_variance = _all_respond(sample), 0.0
-    elif protocol.allocation == "influence":
+    area, noise, centre_variance = np.array(shape.auc), protocol.rank_noise, 0.0
+    sample, weight = geometry.thinned(MAX_CLIENTS)
+    if isinstance(protocol.trust, Local):
+        allocation = all_respond(sample)
+    else:
         fraction = planned_first_round(protocol, scenario)
-        prior = vague_prior(records) if protocol.prior is None else protocol.prior
+        prior = vague_prior(records)
+        if isinstance(protocol, _KnownCentre):
+            prior = PriorEstimate(float(scenario.positives), GUESSES[1], 0.0, 0.0)
         if fraction:
-            first = RankNoise(protocol.mechanism, fraction * protocol.epsilon)
+            first = RankNoise(STAIRCASE, fraction * protocol.epsilon)
             first_allocation = adaptive_allocation(geometry, first)
             prior = prior_from(geometry, first, first_allocation, positives, area)
-        sample, weight = geometry.thinned(MAX_CLIENTS)
-        noise = RankNoise(protocol.mechanism, (1 - fraction) * protocol.epsilon)
+            centre_variance = float(prior.centre_error) ** 2
+        noise = RankNoise(STAIRCASE, (1 - fraction) * protocol.epsilon)
         allocation = influence_allocation(sample, noise, _single(prior))
-        centre_variance = float(prior.centre_error) ** 2 if fraction or protocol.prior else 0.0
-    else:
-        raise ValueError(f"plans are for the influence allocation, got {protocol.allocation!r}")
     weight *= scenario.clients / geometry.sizes.size
     centre = influence_centre(records, positives, area)
     numerator, count, _ = predicted_variance(sample, noise, allocation, centre)
@@ -93,45 +86,40 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forec
     summed = weight * numerator.sum(axis=-1) + centre_variance * counted
     result = result_from_pairs(records, positives, area, summed, counted)
     smaller = min(scenario.positives, scenario.negatives)
-    return Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
+    return forecast.Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
 
 
-def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
     """The variance formulas of sums, after a first round that finds the true sizes and AUC."""
     records, positives = scenario.records, np.array(float(scenario.positives))
-    spent, area = 0.0, np.array(shape.auc)
-    if protocol.prior is not None:
-        first = FirstRound.of_prior(protocol.prior)
-    else:
-        parts = divided(records, protocol.epsilon)
-        spent = parts.first * protocol.epsilon
-        pairs = positives * (records - positives)
-        first = FirstRound.of_sums(records, positives, (area - 0.5) * pairs, spent, parts.count)
+    area, parts = np.array(shape.auc), divided(records, protocol.epsilon)
+    spent, pairs = parts.first * protocol.epsilon, positives * (records - positives)
+    first = FirstRound.of_sums(records, positives, (area - 0.5) * pairs, spent, parts.count)
     reach = sensitivity(records, first.pivot(records))
     numerator = numerator_variance(first, protocol.epsilon - spent, reach)
     counted = np.asarray(first.count_variance)
     result = result_from_pairs(records, positives, area, numerator, counted)
     smaller = min(scenario.positives, scenario.negatives)
-    return Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
+    return forecast.Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
 
 
-def fedauc_families(scenario: Scenario) -> list[Family]:
+def fedauc_families(scenario: Scenario) -> list[forecast.Family]:
     """Staircase noise, randomised response, and sums over all clients where they are few."""
-    summed = Family(
-        (FedAUC(scenario.epsilon, trust=Trust.SECURE_SUM.value),),
+    summed = forecast.Family(
+        (FedAUC(scenario.epsilon, SecureSum()),),
         (Trust.SERVER_SEES_SCORES,),
         "every score is shown to the server, every client must stay to the end, and every "
         "further evaluation costs epsilon again",
     )
     return [
-        Family(
+        forecast.Family(
             (FedAUC(scenario.epsilon),),
             (Trust.SERVER_SEES_SCORES,),
             "every score is shown to the server, and every further evaluation costs epsilon again",
-            rough=_with_known_centre,
+            rough=lambda protocol, scenario: _KnownCentre(protocol.epsilon),
         ),
-        Family(
-            (FedAUC(scenario.epsilon, RESPONSE),),
+        forecast.Family(
+            (FedAUC(scenario.epsilon, Local()),),
             (Trust.SERVER_SEES_SCORES,),
             "every score is shown to the server, while the flipped labels serve later evaluations "
             "at no further cost",
@@ -140,34 +128,30 @@ def fedauc_families(scenario: Scenario) -> list[Family]:
     ]
 
 
-def _with_known_centre(protocol: FedAUC, scenario: Scenario) -> FedAUC:
+class _KnownCentre(FedAUC):
     """The protocol with its influence centre known, so that no first round is chosen."""
-    return replace(protocol, prior=PriorEstimate(float(scenario.positives), GUESSES[1], 0.0, 0.0))
 
 
-def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> Traffic:
-    """A dry run without a first round, whose query and reply are those of the main round again.
+def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> traffic.Traffic:
+    """A dry run, in which a first round's query and reply are those of the main round again.
 
     Examples
     --------
     >>> fedauc_traffic(FedAUC(1.0), Scenario(40_000, 4_000, 10, 1.0)).rounds
     3
     """
-    if protocol.trust == Trust.SECURE_SUM.value:
-        if protocol.prior is not None:
-            # about all records; a dry run has few, of which one positive is a number that fits
-            protocol = replace(protocol, prior=PriorEstimate(1.0, GUESSES[1], 0.0, 0.0))
-        return measured_traffic(protocol, _with_few_clients(scenario))
-    if protocol.mechanism == RESPONSE or protocol.allocation != "influence":
-        return traffic_of_rounds(measured_rounds(protocol, scenario), scenario)
-    rounds = measured_rounds(_with_known_centre(protocol, scenario), scenario)
-    first = rounds[-1:] if planned_first_round(protocol, scenario) > 0 else []
-    return traffic_of_rounds([*rounds, *first], scenario)
+    if isinstance(protocol.trust, SecureSum):
+        return traffic.measured_traffic(protocol, _with_few_clients(scenario))
+    rounds = traffic.measured_rounds(protocol, scenario)
+    if isinstance(protocol.trust, Each):
+        first = rounds[-1:] if planned_first_round(protocol, scenario) > 0 else []
+        rounds = [rounds[0], rounds[-1], *first]
+    return traffic.traffic_of_rounds(rounds, scenario)
 
 
 def _with_few_clients(scenario: Scenario) -> Scenario:
     """As many clients as a dry run has, with as many records each: all of them have to answer."""
-    few = min(scenario.clients, DRY_CLIENTS)
+    few = min(scenario.clients, traffic.DRY_CLIENTS)
     records = max(2, round(few * scenario.records_per_client))
     positives = min(max(1, round(records * scenario.positive_fraction)), records - 1)
     return replace(scenario, records=records, positives=positives, clients=few)
@@ -209,22 +193,15 @@ def expected_geometry(records: int, clients: int) -> RankGeometry:
 
 def planned_first_round(protocol: FedAUC, scenario: Scenario) -> float:
     """The fraction of epsilon that the influence allocation spends on a first round; 0 for none."""
-    if protocol.prior is not None:
+    if isinstance(protocol, _KnownCentre):
         return 0.0
-    return _fraction(scenario.records, scenario.clients, protocol.mechanism, protocol.epsilon)
+    return _fraction(scenario.records, scenario.clients, protocol.epsilon)
 
 
 @lru_cache(maxsize=64)
-def _fraction(records: int, clients: int, mechanism: str, epsilon: float) -> float:
+def _fraction(records: int, clients: int, epsilon: float) -> float:
     geometry = expected_geometry(records, clients)
-    return first_round_fraction(geometry, mechanism, epsilon, 0.0)
-
-
-def _all_respond(geometry: RankGeometry) -> Allocation:
-    clients = geometry.sizes.size
-    return Allocation(
-        np.zeros(clients, dtype=np.int64), np.ones(clients), np.ones(clients, dtype=np.bool_)
-    )
+    return first_round_fraction(geometry, STAIRCASE, epsilon, 0.0)
 
 
 def _single(prior: PriorEstimate) -> PriorEstimate:
@@ -233,4 +210,4 @@ def _single(prior: PriorEstimate) -> PriorEstimate:
     return PriorEstimate(*(float(np.asarray(value)) for value in fields))
 
 
-PLANNING = Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)
+PLANNING = forecast.Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)

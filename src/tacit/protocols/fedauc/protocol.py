@@ -1,103 +1,180 @@
-"""FedAUC: labels are private, scores are known to the server (Sun et al. 2022a; docs, sections 1a
-to 1f).
+"""FedAUC: labels are private, scores are known to the server (docs, sections 1a to 1e).
 
 The server ranks all clients' scores; each client returns a noisy count of its positives and a noisy
-rank sum. Adjacency: one record's label flips. The server sees every client's scores in ascending
-order within the client (so that positions reveal nothing), and every client's noisy pair.
+rank sum, after Sun et al. 2022a. Each client divides its budget so that the variance of the AUC is
+least. Adjacency: one record's label flips. The server sees every client's scores in ascending order
+within the client (so that positions reveal nothing), and every client's noisy pair.
+
+What a server asks for and concludes: ranked scores, a first round, noisy rank sums.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from tacit.arrays import Floats
+from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients
-from tacit.data.scaling.scales import clients_apart
-from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.mechanisms.interface import Mechanism
-from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.sampling.grids import gaussian_delta
-from tacit.protocol.conversation import Conversation, Protocol, Query, Step
-from tacit.protocol.declarations.trust import Trust
+from tacit.data.scales import ScaleDifference, clients_apart
+from tacit.metrics import errors
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
+from tacit.protocol.declarations.trust import Each, Local, SecureSum, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.score_range import UNIT_INTERVAL
-from tacit.protocols.fedauc.allocation import FIRST_ROUND_FRACTIONS, PriorEstimate, RankGeometry
-from tacit.protocols.fedauc.declared import FedAUCDeclarations
-from tacit.protocols.fedauc.hidden_ranks.mpc import (
-    noisy_hidden_rank_sums,
-    offer_sizes,
-    rank_together,
+from tacit.protocol.settings.scaled import UNIT_INTERVAL
+from tacit.protocols.fedauc import hidden_ranks
+from tacit.protocols.fedauc.allocation import (
+    Allocation,
+    RankGeometry,
+    adaptive_allocation,
+    all_respond,
+    first_round_fraction,
+    influence_allocation,
+    influence_centre,
+    numerator_law,
+    predicted_variance,
+    prior_from,
+    vague_prior,
 )
-from tacit.protocols.fedauc.secure_sums.protocol import (
+from tacit.protocols.fedauc.declared import FedAUCDeclarations, HiddenRanks
+from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs, totals_of_pairs
+from tacit.protocols.fedauc.secure_sums import (
     keep_ranks,
+    rounds_by_sum,
     summed_rank_pairs,
     summed_residuals,
 )
-from tacit.protocols.fedauc.secure_sums.rounds import rounds_by_sum
-from tacit.protocols.fedauc.server import RankSumServer
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
+from tacit.protocols.shared.rank_noise import RESPONSE, STAIRCASE, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import Flipped
-from tacit.protocols.shared.sums.rank_noise import (
-    KINDS,
-    MECHANISMS,
-    PAIR,
-    RESPONSE,
-    SPELLINGS,
-    RankNoise,
-)
 from tacit.results.server_result import ServerResult
 
-SECURE_SUM = Trust.SECURE_SUM.value
-SHARED_MECHANISM = "discrete-laplace"
-"""The mechanism of which every client can draw a share."""
-
-UNSETTLED: Any = None
-"""A setting that follows from the others unless it is given."""
+FEW_CLIENTS = 32
+"""Largest number of clients whose noise is not taken as normal."""
 
 
-def _adds_noise(protocol: FedAUC) -> bool:
-    """Whether each client adds noise to its sums, so that it divides its budget between them."""
-    return protocol.mechanism != RESPONSE and protocol.trust != SECURE_SUM
+def ranked_scores(
+    protocol: Any,
+) -> Generator[Query, Reply, tuple[Ragged[np.int64], ScaleDifference | None]]:
+    """Scores up: their doubled ranks, and which clients' scores are of another scale.
+
+    Raises
+    ------
+    ValueError : for fewer than two records.
+    """
+    sent = (yield Query(share_scores, protocol))["scores"]
+    if not isinstance(sent, Ragged):
+        raise TypeError("scores must be ragged")
+    ranks, records = ranked.doubled_ranks(sent), int(sent.offsets[-1])
+    if records < 2:
+        raise ValueError(f"an AUC needs at least two records, got {records}")
+    return ranks, clients_apart(sent)
 
 
-def _allocates(allocation: str, protocol: FedAUC) -> bool:
-    """Whether a budget is divided in this way."""
-    return _adds_noise(protocol) and protocol.allocation == allocation
+def result_with_hidden_ranks(protocol: Any, alpha: float) -> Conversation:
+    """Sizes up, ranks among the clients, noisy pairs up: the server sees no score and no rank."""
+    offer = yield Query(hidden_ranks.offer_sizes, protocol)
+    geometry = hidden_ranks.hidden_geometry(np.asarray(offer["records"]))
+    if geometry.records < 2:
+        raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
+    yield Query(hidden_ranks.rank_together, protocol, view=View.MPC)
+    noise, allocation = protocol.rank_noise, hidden_ranks.middle_allocation(geometry, 1.0 - alpha)
+    shared = {"noise": noise, "records": geometry.records, "share": 1.0 - alpha}
+    reply = yield Query(hidden_ranks.noisy_hidden_rank_sums, protocol, shared)
+    sums = totals_of_pairs(geometry, noise, allocation, reply)
+    return result_of_sums(geometry, noise, allocation, sums)
+
+
+def divided_by_influence(
+    protocol: Any, ranks: Ragged[np.int64], geometry: RankGeometry
+) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
+    """Noise and allocation of the main round, after a first round if one is worth its price."""
+    whole: RankNoise = protocol.rank_noise
+    fraction = first_round_fraction(geometry, whole.mechanism, whole.epsilon, whole.delta)
+    prior = vague_prior(geometry.records)
+    if fraction:
+        first = RankNoise(whole.mechanism, fraction * whole.epsilon, fraction * whole.delta)
+        allocation = adaptive_allocation(geometry, first)
+        sums = yield from asked_sums(protocol, ranks, geometry, first, allocation)
+        positives, area = area_of_sums(geometry.records, *sums)
+        prior = prior_from(geometry, first, allocation, positives, np.nan_to_num(area, nan=0.5))
+    noise = RankNoise(
+        whole.mechanism, whole.epsilon - fraction * whole.epsilon, whole.delta * (1 - fraction)
+    )
+    return noise, influence_allocation(geometry, noise, prior)
+
+
+def asked_sums(
+    protocol: Any,
+    ranks: Ragged[np.int64],
+    geometry: RankGeometry,
+    noise: RankNoise,
+    allocation: Allocation,
+    sensitivity: int = 0,
+) -> Generator[Query, Reply, tuple[Floats, Floats]]:
+    """Noisy totals of the positives and of their ranks, measured from the middle rank.
+
+    Parameters
+    ----------
+    protocol, ranks, geometry, noise, allocation : what every client needs.
+    sensitivity : the least that the noise of a doubled rank sum assumes.
+    """
+    reply = yield Query(
+        noisy_rank_sums,
+        protocol,
+        broadcast={"noise": noise, "sensitivity": sensitivity},
+        per_client={
+            "ranks": ranks,
+            "pivot": allocation.doubled_pivot,
+            "share": allocation.fraction,
+            "respond": allocation.respond,
+        },
+    )
+    return totals_of_pairs(geometry, noise, allocation, reply)
+
+
+def result_of_sums(
+    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, sums: tuple[Floats, Floats]
+) -> ServerResult:
+    """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
+    positives, value = area_of_sums(geometry.records, *sums)
+    pairs, centre = _pairs_and_centre(geometry.records, positives, value)
+    numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
+    law: errors.ErrorLaw | None = None
+    if geometry.sizes.size <= FEW_CLIENTS:
+        law = numerator_law(geometry, noise, allocation, centre, pairs)
+    variances = numerator.sum(axis=-1), count.sum(axis=-1)
+    return result_from_pairs(geometry.records, positives, value, *variances, law=law)
+
+
+def _pairs_and_centre(records: int, positives: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """``P N``, and the rank where a label's influence changes sign, shape (..., 1) each."""
+    inside = np.clip(positives, 1.0, records - 1.0)
+    area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
+    pairs = np.asarray(inside * (records - inside))
+    centre = np.asarray(influence_centre(records, inside, area))
+    return pairs[..., np.newaxis], centre[..., np.newaxis]
 
 
 @dataclass(frozen=True)
-class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
+class FedAUC(FedAUCDeclarations, Protocol):
     """The AUC with private labels and scores that the server knows.
 
     Parameters
     ----------
     epsilon : the privacy budget of one evaluation, for every label.
-    mechanism : ``"staircase"`` (integer staircase noise), ``"discrete-laplace"``, ``"laplace"``
-        (the paper's), ``"gaussian"``, or ``"randomised-response"``.
-    allocation : how a client divides its budget between count and rank sum: ``"influence"``
-        (minimises the AUC's variance, lets a client answer by randomised response, and pays for
-        its own first round), or the paper's ``"adaptive"``, ``"orthogonal"``, ``"fixed"``.
-    sensitivity : with the fixed allocation, ``"local"`` (the client's largest rank) or ``"global"``
-        (M - 1).
-    alpha : with the fixed allocation, the fraction of epsilon for the rank sum.
-    beta : with the orthogonal allocation, the fraction of epsilon for the count.
-    delta : for Gaussian noise only.
-    prior : an earlier release from which the influence allocation starts, instead of a first
-        round. In a secure sum its class sizes are also those that the figure divides by: it has to
-        be about the same labels, and one about others gives a wrong figure without a warning.
-    ranks : ``"server"``, which then sees all scores, or ``"mpc"``: the clients rank their scores
-        together without showing them (``rank_together``). That takes the allocation ``"fixed"``
-        with the sensitivity ``"global"``, which are then the defaults, and measures ranks from the
-        middle one: the server could not know the errors of any other.
-    trust : ``"each"`` (every client adds its own noise) or ``"secure-sum"``: the server sees sums
-        over all clients only, whose noise every client draws a share of. That takes discrete
-        Laplace noise and ranks that the server knows; its error does not grow with the number of
-        clients.
+    trust : ``Each()``: every client adds staircase noise to its sums or, where that is better,
+        flips its labels, and a first round is paid for out of epsilon. ``Local()``: every label is
+        flipped at random by itself, once for all evaluations of the same labels (Sun et al. 2022a,
+        Algorithms 1 to 3). ``SecureSum()``: the server sees sums over all clients only, whose noise
+        every client draws a share of; the error does not grow with the number of clients, all of
+        which have to stay. ``HiddenRanks()``: the clients rank their scores, from 0 to 1, together
+        without showing them (``rank_together``). Or their words.
 
     Raises
     ------
@@ -110,215 +187,79 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
     """
 
     epsilon: float = setting(help=EPSILON)
-    mechanism: str = setting(
-        default=UNSETTLED,
-        choices=MECHANISMS,
-        help=f"{', '.join(MECHANISMS)}; the first by default",
-        type=str,
-        aliases=SPELLINGS,
-    )
-    allocation: Literal["influence", "adaptive", "orthogonal", "fixed"] = setting(
-        default=UNSETTLED,
-        help="how a client divides epsilon; influence by default, fixed with --ranks mpc",
-        used=_adds_noise,
-    )
-    sensitivity: Literal["local", "global"] = setting(
-        default=UNSETTLED,
-        help="local by default, global with --ranks mpc",
-        when="fixed",
-        used=partial(_allocates, "fixed"),
-    )
-    alpha: float = setting(
-        default=0.5,
-        help="the rank sum's fraction of epsilon, 0.5 by default",
-        when="fixed",
-        used=partial(_allocates, "fixed"),
-    )
-    beta: float = setting(
-        default=0.5,
-        help="the count's fraction of epsilon, 0.5 by default",
-        when="orthogonal",
-        used=partial(_allocates, "orthogonal"),
-    )
-    delta: float = setting(
-        default=0.0,
-        help="the chance that epsilon fails",
-        when="gaussian",
-        used=lambda protocol: protocol.mechanism == "gaussian",
-    )
-    prior: PriorEstimate | None = setting(
-        default=None, help=None, shown=lambda protocol: asdict(protocol.prior)
-    )
-    ranks: Literal["server", "mpc"] = setting(
-        default="server",
-        help="who ranks the scores: the server (the default), or the clients together, who then "
-        "show them to nobody",
-        used=lambda protocol: protocol.ranks != "server",
-    )
-    trust: Literal["each", "secure-sum"] = setting(
-        default="each",
-        help="who adds noise: each client its own (the default), or all of them a share of the "
-        "noise of a secure sum",
-        used=lambda protocol: protocol.trust != "each",
-    )
+    trust: Each | Local | SecureSum | HiddenRanks | str = trust_setting(Each())
 
     name = "fedauc"
-    title_settings = ("trust", "mechanism")
+    title_settings = ("trust",)
     planning_module = f"{__package__}.forecast"
-    setting_order = ("epsilon", "mechanism", "allocation", "delta")
     query_types = (RankNoise,)
     state_types = (Flipped,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
-        self._settle_trust()
-        self._settle_ranks()
-        self._check_prior()
-        for name in ("alpha", "beta"):
-            value = getattr(self, name)
-            if not 0 < value < 1:
-                raise ValueError(f"{name} must be between 0 and 1, both excluded, got {value}")
-        if self.kind.needs_delta:
-            if not 0 < self.delta < 1:
-                raise ValueError(f"gaussian noise needs a delta between 0 and 1, got {self.delta}")
-            gaussian_delta(self.epsilon, self.delta * min(FIRST_ROUND_FRACTIONS[1:]), PAIR)
-        elif self.delta != 0:
-            raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
-
-    def _check_prior(self) -> None:
-        """Refuse a prior estimate that is no estimate, before any score is sent for it."""
-        for name, value in vars(self.prior).items() if self.prior is not None else ():
-            numbers = np.asarray(value, dtype=np.float64)
-            if not np.all(np.isfinite(numbers)) or ("error" in name and np.any(numbers < 0)):
-                raise ValueError(f"prior: {name} must be finite, and no error below 0, got {value}")
-
-    def _settle_trust(self) -> None:
-        """Fill in the mechanism, and refuse what a secure sum has no use for."""
-        summed = self.trust == SECURE_SUM
-        if summed and self.allocation is UNSETTLED:
-            object.__setattr__(self, "allocation", "influence")
-        if self.mechanism is UNSETTLED:
-            object.__setattr__(self, "mechanism", SHARED_MECHANISM if summed else "staircase")
-        if not summed:
-            return
-        for name, value, only in (
-            ("mechanism", self.mechanism, SHARED_MECHANISM),
-            ("allocation", self.allocation, "influence"),
-            ("ranks", self.ranks, "server"),
-        ):
-            if value != only:
-                raise ValueError(f"trust={SECURE_SUM!r} needs {name}={only!r}, got {value!r}")
-
-    def _settle_ranks(self) -> None:
-        """Fill in what was left open, and refuse what needs ranks that the server does not see."""
-        hidden = self.ranks == "mpc"
-        if self.allocation is UNSETTLED:
-            object.__setattr__(self, "allocation", "fixed" if hidden else "influence")
-        if self.sensitivity is UNSETTLED:
-            object.__setattr__(self, "sensitivity", "global" if hidden else "local")
-        if not hidden:
-            return
-        for name, value, only in (
-            ("allocation", self.allocation, "fixed"),
-            ("sensitivity", self.sensitivity, "global"),
-            ("prior", self.prior, None),
-        ):
-            if value != only:
-                raise ValueError(
-                    f"ranks='mpc' needs {name}={only!r}, as the server knows no ranks, "
-                    f"got {value!r}"
-                )
-        if self.responds:
+        if isinstance(self.trust, SecureSum) and self.trust.dropouts:
             raise ValueError(
-                f"ranks='mpc' adds noise that depends on no ranks, which {RESPONSE} does not: "
-                "take another mechanism"
+                "a sum of ranks needs every client that was ranked: dropouts must be 0, "
+                f"got {self.trust.dropouts}"
             )
 
     @property
-    def kind(self) -> type[Mechanism]:
-        """The class of the mechanism."""
-        return KINDS[self.mechanism]
-
-    @property
-    def responds(self) -> bool:
-        """Whether every label answers by randomised response."""
-        return self.kind is RandomisedResponse
+    def rank_noise(self) -> RankNoise:
+        """The noise of a client's pair, at the whole budget."""
+        return RankNoise(RESPONSE if isinstance(self.trust, Local) else STAIRCASE, self.epsilon)
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """Scores are asked for only where the server may know them."""
-        if self.ranks == "mpc":
-            return (offer_sizes, rank_together, noisy_hidden_rank_sums)
-        if self.trust == SECURE_SUM:
+        if isinstance(self.trust, HiddenRanks):
+            return (
+                hidden_ranks.offer_sizes,
+                hidden_ranks.rank_together,
+                hidden_ranks.noisy_hidden_rank_sums,
+            )
+        if isinstance(self.trust, SecureSum):
             return (share_scores, keep_ranks, summed_rank_pairs, summed_residuals)
         return (share_scores, noisy_rank_sums)
 
     def min_clients(self, clients: int) -> int:
         """In a secure sum all: they were ranked together, and each draws a share of the noise."""
-        return clients if self.trust == SECURE_SUM else super().min_clients(clients)
+        return clients if isinstance(self.trust, SecureSum) else super().min_clients(clients)
 
     @property
     def score_range(self) -> tuple[float, float] | None:
         """Where clients rank together, they compare scores from 0 to 1."""
-        return UNIT_INTERVAL if self.ranks == "mpc" else None
+        return UNIT_INTERVAL if isinstance(self.trust, HiddenRanks) else None
 
     @property
     def guarantee(self) -> Cost:
         """What one evaluation costs each client at most."""
-        return Cost(self.epsilon, self.delta, Adjacency.LABEL)
+        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
 
     def comparison(self) -> Protocol:
-        """Two models' AUCs at this epsilon and by this mechanism."""
+        """Two models' AUCs at this epsilon, under this trust."""
         from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
 
-        plain = FedAUC(self.epsilon, self.mechanism, delta=self.delta)
-        if self != plain:
-            used = self.settings.items() - plain.settings.items()
-            given = ", ".join(sorted(f"{key} {value}" for key, value in used))
-            raise ValueError(f"a comparison divides its budget in its own way, got {given}")
-        return ComparedAUC(self.epsilon, self.mechanism)
-
-    def prior_estimate(self, records: int, server_result: ServerResult) -> PriorEstimate | None:
-        """A starting point for a later influence allocation, from an estimate with signal."""
-        value = float(server_result.value)
-        if not np.isfinite(value):
-            return None
-        positives, error = float(server_result.positives), float(server_result.positives_error)
-        centre_error = abs(records - 2 * positives) * float(server_result.privacy_error)
-        return PriorEstimate(positives, value, error, centre_error + 2 * abs(value - 0.5) * error)
+        return ComparedAUC(self.epsilon, str(self.trust))
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: a bit and an integer a record when labels are flipped."""
-        if self.responds or self.allocation == "influence":
-            return 2 * clients.records + 16 * clients.count
-        return 8 * clients.count
+        if isinstance(self.trust, HiddenRanks):
+            return 8 * clients.count
+        return 2 * clients.records + 16 * clients.count
 
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round where it pays.
 
         With hidden ranks: sizes up, ranks among the clients, noisy pairs up.
         """
-        if self.ranks == "mpc":
-            return (yield from self._hidden())
-        scores = yield Query(share_scores, self)
-        sent = scores["scores"]
-        if not isinstance(sent, Ragged):
-            raise TypeError("scores must be ragged")
-        ranks, records = doubled_ranks(sent), int(sent.offsets[-1])
-        if records < 2:
-            raise ValueError(f"an AUC needs at least two records, got {records}")
-        scales = clients_apart(sent)
-        del scores, sent
-        if self.trust == SECURE_SUM:
+        if isinstance(self.trust, HiddenRanks):
+            return (yield from result_with_hidden_ranks(self, self.trust.alpha))
+        ranks, scales = yield from ranked_scores(self)
+        if isinstance(self.trust, SecureSum):
             return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
         geometry = RankGeometry.of(ranks)
-        if self.responds or self.allocation != "influence":
-            noise = RankNoise(self.mechanism, self.epsilon, self.delta)
-            pairs = yield from self._query_pairs(
-                ranks, geometry, noise, self._plain(geometry, noise)
-            )
-            return replace(self._conclude(geometry, noise, *pairs), scales=scales)
-        noise, allocation = yield from self._influence(ranks, geometry)
-        pairs = yield from self._query_pairs(ranks, geometry, noise, allocation)
-        return replace(self._conclude(geometry, noise, *pairs), scales=scales)
+        noise, allocation = self.rank_noise, all_respond(geometry)
+        if isinstance(self.trust, Each):
+            noise, allocation = yield from divided_by_influence(self, ranks, geometry)
+        sums = yield from asked_sums(self, ranks, geometry, noise, allocation)
+        return replace(result_of_sums(geometry, noise, allocation, sums), scales=scales)

@@ -1,28 +1,274 @@
-"""What clients of FedAUC answer: their scores, and noisy sums of the ranks of their positives."""
+"""What clients of FedAUC answer: their scores, and noisy sums of the ranks of their positives.
+
+A client's checks of a query for rank sums: the server's numbers must not weaken the noise.
+
+Counts of positives and their residual rank sums, one pair a client, and how large they may be.
+
+A sum of int64 numbers is computed modulo 2^64: it is exact wherever the exact sum fits, even if a
+partial sum does not. ``check_sums`` makes sure that it fits.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
-from tacit.arrays import Integers
-from tacit.data.batches.ranked import StoredRanks
-from tacit.data.batches.sorting import sorted_scores
-from tacit.data.clients import Clients
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.data.batches import ranked
+from tacit.data.batches.ragged import Ragged, client_order
+from tacit.data.clients import Clients, sorted_scores
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocols.fedauc.requests import RankRequest
-from tacit.protocols.fedauc.sums import (
-    largest_distance,
-    pair_of_clients,
-    pair_of_sums,
-    sums_by_client,
-)
+from tacit.protocols.shared.rank_noise import RESPONSE, WHOLE_SUMS, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import (
     flipped_in_order,
     flipped_labels,
     flipping_cost,
 )
+
+
+def pair_of_clients(
+    clients: Clients, ranks: Ragged[np.int64], pivot: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """``pair_of_sums`` of the clients' labels; by an engine where ranks are those of its sort.
+
+    Raises
+    ------
+    ValueError : for stored ranks that are those of other records.
+    """
+    if not isinstance(ranks, ranked.StoredRanks):
+        return pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
+    known = None if clients.ranking is None else clients.ranking.ranked()
+    if known is None or ranks.totals is not known.ranks:
+        raise ValueError("stored ranks must be those of the clients' records")
+    return known.positives, known.positive_sums - pivot * known.positives
+
+
+def pair_of_sums(
+    ranks: Ragged[np.int64], labels: NDArray[np.int8], pivot: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Counts of positives and doubled residual rank sums of every client, shape (..., K).
+
+    Parameters
+    ----------
+    ranks : doubled ranks.
+    labels : in the order of the ranks, shape (..., M).
+    pivot : the doubled pivot of every client, shape (K,).
+
+    Exact for ranks and pivots that pass ``check_sums``.
+    """
+    count = np.add.reduceat(labels, ranks.offsets[:-1], axis=-1, dtype=np.int64)
+    rank_sum = np.add.reduceat(ranks.values * labels, ranks.offsets[:-1], axis=-1)
+    return count, rank_sum - pivot * count
+
+
+def sums_by_client(
+    numbers: NDArray[np.int64] | NDArray[np.int8], whose: NDArray[np.int64], clients: int
+) -> NDArray[np.int64]:
+    """Sums of some records' numbers by client, shape (..., K).
+
+    Parameters
+    ----------
+    numbers : in any order of the clients, shape (..., m).
+    whose : the index of each record's client, shape (m,).
+    clients : K.
+    """
+    order = client_order(whose, clients)
+    sizes = np.bincount(whose, minlength=clients)
+    some = np.flatnonzero(sizes)
+    starts = (np.cumsum(sizes) - sizes)[some]
+    sums = np.zeros((*numbers.shape[:-1], clients), dtype=np.int64)
+    sums[..., some] = np.add.reduceat(numbers[..., order], starts, axis=-1, dtype=np.int64)
+    return sums
+
+
+def check_sums(
+    sizes: NDArray[np.int64], largest: NDArray[np.int64], bound: int = WHOLE_SUMS
+) -> None:
+    """Refuse weights of records whose sums a mechanism could not hold exactly.
+
+    A sum that wraps, or is rounded before its noise is added, moves by more than the largest weight
+    when one label flips, and the noise no longer hides it. Sizes and weights are public, so the
+    refusal says nothing about a label.
+
+    Parameters
+    ----------
+    sizes : every client's records, shape (K,).
+    largest : the largest magnitude of its weights, shape (..., K).
+    bound : what ``sizes * largest`` must stay below.
+
+    Raises
+    ------
+    ValueError : for a client whose records times their largest weight reach the bound.
+    """
+    # Rounding to float64 keeps the order, and both bounds are powers of two: a product that
+    # reaches one is never rounded below it.
+    reached = sizes.astype(np.float64) * largest.astype(np.float64)
+    if np.any(reached >= bound):
+        raise ValueError(
+            f"a client's records times the largest weight of one must be below {bound}, "
+            f"got {reached.max():.3g}: the sum would not be exact"
+        )
+
+
+def largest_distance(ranks: Ragged[np.int64], pivot: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The largest ``|2 rank - 2 pivot|`` of each client, shape (K,)."""
+    return np.maximum(np.abs(ranks.maximum() - pivot), np.abs(ranks.minimum() - pivot))
+
+
+MAX_RECORDS = 2**40
+"""Largest number of records of all clients together; the sums of their ranks have their own check
+(``check_sums``)."""
+
+SLACK = 1 + 1e-9
+"""Largest accepted ratio of the parts' sum to epsilon: rounding may change the last digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankRequest:
+    """A query for rank sums, checked.
+
+    Parameters
+    ----------
+    mechanism : the noise, of the agreed kind and at most the agreed budget.
+    ranks : doubled ranks of the clients' records, ascending within a client.
+    pivot : doubled pivots, shape (K,), or (R, K) in replicates.
+    fraction : the count's fraction of the budget, likewise.
+    respond : which clients flip labels, likewise.
+    sensitivity : the least sensitivity that the noise of a rank sum assumes.
+    """
+
+    mechanism: RankNoise
+    ranks: Ragged[np.int64]
+    pivot: Integers
+    fraction: Floats
+    respond: NDArray[np.bool_]
+    sensitivity: int
+
+    @classmethod
+    def of(cls, clients: Clients, query: Query, noise: NoiseSource | None = None) -> RankRequest:
+        """The checked query; given ``noise``, its number of replicates is checked too.
+
+        Raises
+        ------
+        ValueError : for a value of another type, shape or range, or ranks whose sum would not be
+            exact; the message names it.
+        """
+        ranks, columns = checked_ranks(clients, query), _Columns(clients, query, noise)
+        pivot = columns.read("pivot", np.dtype(np.int64))
+        if pivot.min() < 0 or pivot.max() > 2 * MAX_RECORDS:
+            raise ValueError(f"doubled pivots must be from 0 to {2 * MAX_RECORDS}")
+        fraction = columns.read("share", np.dtype(np.float64))
+        respond = columns.read("respond", np.dtype(np.bool_))
+        if not ((fraction > 0) & (fraction <= 1)).all():
+            raise ValueError("the count's fraction of the budget must be above 0 and at most 1")
+        distance, mechanism = largest_distance(ranks, pivot), agreed_noise(query)
+        if mechanism.mechanism == RESPONSE and not respond.all():
+            raise ValueError(f"with {RESPONSE} every client must flip its labels, as agreed")
+        check_sums(ranks.sizes, distance, mechanism.largest_sum)
+        if np.any(~respond & (fraction == 1) & (distance > 0)):
+            raise ValueError("no budget is left for a rank sum that depends on the labels")
+        return cls(mechanism, ranks, pivot, fraction, respond, _whole(query, "sensitivity"))
+
+
+def agreed_noise(query: Query) -> RankNoise:
+    """The mechanism of a query, which must be the agreed one, within the agreed budget.
+
+    Raises
+    ------
+    ValueError : for another mechanism, or more budget.
+    """
+    noise, agreed = query.broadcast["noise"], query.protocol.rank_noise
+    if not isinstance(noise, RankNoise) or noise.mechanism != agreed.mechanism:
+        raise ValueError(f"mechanism must be {agreed.mechanism}, as agreed, got {noise!r:.80}")
+    if noise.epsilon > agreed.epsilon * SLACK or noise.delta > agreed.delta * SLACK:
+        raise ValueError(f"the agreed budget is {agreed.epsilon}, {agreed.delta}, got {noise}")
+    return noise
+
+
+def public_records(query: Query) -> int:
+    """The number of all clients' records, as the server announces it.
+
+    Raises
+    ------
+    ValueError : for a value that is not a number of records.
+    """
+    records = _whole(query, "records")
+    if records < 1:
+        raise ValueError(f"records must be at least 1, got {records}")
+    return records
+
+
+def count_fraction(query: Query, name: str = "share") -> float:
+    """The count's fraction of a reply's budget, the same for every client.
+
+    Raises
+    ------
+    ValueError : for a fraction that leaves no noise.
+    """
+    fraction = query.broadcast[name]
+    if not (isinstance(fraction, float | int) and 0 < fraction < 1):
+        raise ValueError(f"{name} must be above 0 and below 1, got {fraction!r:.40}")
+    return float(fraction)
+
+
+def _whole(query: Query, name: str) -> int:
+    value = query.broadcast.get(name, 0)
+    if not isinstance(value, int | np.integer) or not 0 <= value <= 2 * MAX_RECORDS:
+        raise ValueError(
+            f"{name} must be a whole number from 0 to {2 * MAX_RECORDS}, got {value!r:.40}"
+        )
+    return int(value)
+
+
+def checked_ranks(clients: Clients, query: Query) -> Ragged[np.int64]:
+    """The doubled ranks of a query, one for every record.
+
+    Raises
+    ------
+    ValueError : for values of another type or shape, or out of range.
+    """
+    ranks = query.per_client["ranks"]
+    if not isinstance(ranks, Ragged) or not _whole_numbers(ranks):
+        raise ValueError("ranks must be ragged 64-bit integers")
+    if not np.array_equal(ranks.offsets, clients.offsets):
+        raise ValueError("there must be one rank for every record")
+    if ranks.minimum().min() < 0 or ranks.maximum().max() > 2 * MAX_RECORDS:
+        raise ValueError(f"doubled ranks must be from 0 to {2 * MAX_RECORDS}")
+    return ranks
+
+
+def _whole_numbers(ranks: Ragged[Any]) -> bool:
+    """Whether ranks are one 64-bit integer a record; an engine's are, and no message holds them."""
+    if isinstance(ranks, ranked.StoredRanks):
+        return True
+    return bool(ranks.values.dtype == np.int64 and ranks.values.ndim == 1)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Numbers for clients: every client receives one, or one for each replicate."""
+
+    clients: Clients
+    query: Query
+    noise: NoiseSource | None
+
+    def read(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+        column, shape = np.asarray(self.query.per_client[name]), (self.clients.count,)
+        several = column.ndim == 2 if self.noise is None else column.shape == self._several
+        if column.dtype != dtype or column.shape[-1:] != shape or not (several or column.ndim == 1):
+            raise ValueError(
+                f"{name} must hold one {dtype} a client, got {column.dtype} of {column.shape}"
+            )
+        return column
+
+    @property
+    def _several(self) -> tuple[int, ...]:
+        return () if self.noise is None else self.noise.full_shape((self.clients.count,))
 
 
 @step()
@@ -88,7 +334,7 @@ def flipped_pair(
     """``pair_of_sums`` of flipped labels; by passes of an engine where ranks are its own."""
     ranks, pivot, respond = request.ranks, request.pivot, request.respond
     epsilon, ranking = request.mechanism.epsilon, clients.ranking
-    if ranking is None or not isinstance(ranks, StoredRanks):
+    if ranking is None or not isinstance(ranks, ranked.StoredRanks):
         flipped = flipped_labels(clients, epsilon, noise, state, respond)
         return pair_of_sums(ranks, flipped[..., clients.ascending], pivot)
     zeros = np.zeros((*noise.full_shape(()), clients.count), dtype=np.int64)

@@ -8,46 +8,33 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.metrics.hadamard import walsh_hadamard
-from tacit.privacy.mechanisms.choices import Bits
-from tacit.privacy.mechanisms.response import flip_probability
+from tacit.privacy.local.response import walsh_hadamard
+from tacit.privacy.mechanisms.response import Bits, flip_probability
+from tacit.protocol import devices
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.devices import (
-    Booleans,
-    CountedReports,
-    DeviceReports,
-    Instructions,
-    Payloads,
-    as_bytes,
-    from_bytes,
-    output_counts,
-    scale_entry,
-)
-from tacit.protocols.hierarchical.consistent_area import consistent_area, consistent_counts
-from tacit.protocols.hierarchical.level_counts import LevelCounts
-from tacit.protocols.hierarchical.protocol import hadamard_reports, table_of
+from tacit.protocols.hierarchical import estimate
 from tacit.protocols.shared.reports.turns import ragged_of
 
 REPORT_BYTES = 4
 
 
-class HadamardDevices(DeviceReports):
+class HadamardDevices(devices.DeviceReports):
     """One number a device: level, row, label and bit.
 
     Parameters
     ----------
-    protocol : a ``HierarchicalAUC`` without a delta.
+    protocol : a ``HierarchicalAUC`` of one level.
     """
 
     def __init__(self, protocol: Any) -> None:
         self._protocol = protocol
-        self.steps = (hadamard_reports,)
+        self.steps = (protocol.steps[-1],)
 
-    def instructions(self, query: Query) -> Instructions:
+    def instructions(self, query: Query) -> devices.Instructions:
         """The height, and how many of ``2**64`` words flip the bit."""
         return {
             "kind": "hadamard",
-            "scale": scale_entry(self._protocol.scale),
+            "scale": devices.scale_entry(self._protocol.scale),
             "height": int(query.broadcast["height"]),
             "set_words": str(Bits(flip_probability(self._protocol.epsilon)).threshold),
         }
@@ -56,17 +43,19 @@ class HadamardDevices(DeviceReports):
         """Of the number that the step sends."""
         return REPORT_BYTES
 
-    def payloads(self, query: Query, reply: Reply) -> Payloads:
+    def payloads(self, query: Query, reply: Reply) -> devices.Payloads:
         """The reports of records, one a client."""
-        return as_bytes(ragged_of(reply["reports"]).values, REPORT_BYTES)
+        return devices.as_bytes(ragged_of(reply["reports"]).values, REPORT_BYTES)
 
-    def counts(self, query: Query, payloads: Payloads) -> Integers:
+    def counts(self, query: Query, payloads: devices.Payloads) -> Integers:
         """How often each number came, shape (2**(height + 3),)."""
-        return output_counts(from_bytes(payloads), 1 << (int(query.broadcast["height"]) + 3))
+        return devices.output_counts(
+            devices.from_bytes(payloads), 1 << (int(query.broadcast["height"]) + 3)
+        )
 
-    def refused(self, query: Query, payloads: Payloads) -> Booleans:
+    def refused(self, query: Query, payloads: devices.Payloads) -> devices.Booleans:
         """Numbers outside the levels, and those about row 0, which nobody is asked."""
-        reports = from_bytes(payloads).astype(np.int64)
+        reports = devices.from_bytes(payloads).astype(np.int64)
         nodes = reports >> 2
         outside = (reports < 8) | (reports >= 1 << (int(query.broadcast["height"]) + 3))
         # a power of two is row 0 of its level
@@ -80,10 +69,10 @@ class HadamardDevices(DeviceReports):
         the area is that times row j of the transformed influences of these counts.
         """
         height = int(query.broadcast["height"])
-        table = table_of(CountedReports(counts[0]), height)
+        table = estimate.table_of(devices.CountedReports(counts[0]), height)
         noise = self._protocol.report_noise(height)
-        levels = LevelCounts.of(table, noise)
-        area = consistent_area(levels, consistent_counts(levels))
+        levels = estimate.LevelCounts.of(table, noise)
+        area = estimate.consistent_area(levels, estimate.consistent_counts(levels))
         largest = 0.0
         for level, influences in enumerate(area.influences):
             size = influences.shape[-1]

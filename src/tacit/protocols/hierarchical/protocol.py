@@ -4,26 +4,28 @@
 Labels are public, scores are private, and nobody is trusted: a record answers one yes-or-no
 question about the cell of its score, by randomised response. The server counts both classes on
 every level of a tree of cells, and takes the area of these counts.
+
+Predictions for HierarchicalAUC, whose records report one bit each.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Integers
+from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.hadamard import hadamard_bits
-from tacit.metrics.ranking import plug_in_variance
-from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.local.hadamard_response import answer_epsilon
-from tacit.privacy.mechanisms.choices import UniformIntegers
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.metrics import trees
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.local.response import answer_epsilon, hadamard_bits
+from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
@@ -33,19 +35,17 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.devices import DeviceReports, counts_in
+from tacit.protocol.declarations import audits, forecast
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.devices import DeviceReports
+from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.hierarchical.consistent_area import (
-    consistent_area,
-    consistent_counts,
-    planned_variance,
-    within_leaf_variance,
-)
-from tacit.protocols.hierarchical.declared import HierarchicalDeclarations
-from tacit.protocols.hierarchical.level_counts import LevelCounts, ReportNoise, privacy_variance
-from tacit.protocols.hierarchical.traversal import traversal_area
-from tacit.protocols.shared.reports.numbers import count_records, reporting_records
+from tacit.protocols.hierarchical import estimate
+from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
+from tacit.protocols.shared.reports.turns import count_records, reporting_records
 from tacit.results.server_result import ServerResult
 
 MAX_HEIGHT = 24
@@ -60,6 +60,43 @@ PLANNED_HEIGHTS = 16
 
 PLANNED_RANGE = 0.15
 """Fraction of the positions that scores are assumed to fill when the height is chosen."""
+
+
+ONE_ANSWER = ThreatModel(
+    LOCAL,
+    "Exactly: of every record its label, and which question it was asked. With noise: one "
+    "answer, yes or no, or one on every level where a delta was given.",
+    "Nothing.",
+    "Labels: the server sees every one of them. Numbers of records.",
+    LOCAL_PAGE,
+)
+
+
+@dataclass(frozen=True)
+class OneLevel(Choice):
+    """A record answers on one level, drawn at random."""
+
+    word = "one"
+
+
+@dataclass(frozen=True)
+class EveryLevel(Choice):
+    """A record answers on every level, at an epsilon each that costs (epsilon, delta) together.
+
+    That pays only for a large epsilon.
+
+    Parameters
+    ----------
+    delta : the probability that epsilon fails, above 0 and below 1.
+    """
+
+    delta: float
+
+    word = "every"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise ValueError(f"delta must be above 0 and below 1, got {self.delta}")
 
 
 def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -81,7 +118,7 @@ def hadamard_reports(
     Spends epsilon for a score's replacement by any other: l and j have the same distribution under
     both scores, and given them either bit is at most ``(1-f)/f = e^epsilon`` times as likely under
     the one as under the other, f being the flip probability; other records' reports do not depend
-    on the score. With a delta every level is answered, each bit flipped at
+    on the score. Under ``EveryLevel`` every level is answered, each bit flipped at
     ``settings.answer_epsilon(h)``: together they cost (epsilon, delta), by ``composed_delta``.
 
     A client sends its reports in ascending order, as those of one record already are. Their order
@@ -118,7 +155,7 @@ def _levels(records: int, height: int, answers: int, noise: NoiseSource) -> Inte
 
 
 @dataclass(frozen=True)
-class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
+class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
     """The AUC with private scores, public labels and no trusted party, by one bit a record.
 
     Parameters
@@ -126,11 +163,8 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
     epsilon : the privacy budget of one evaluation, for every record.
     height : scores are counted in ``2**height`` cells of the scale; None chooses by
         ``height_for`` from the number of records, which clients then send in a round of its own.
-    delta : above 0 every record answers on every level, at an epsilon each that costs
-        (epsilon, delta) together; that pays only for large epsilon.
-    estimator : ``"consistent"`` (all levels made consistent by weighted least squares, then the
-        area of the leaves) or the paper's ``"traversal"``, from the same reports, with a larger
-        error.
+    levels : ``OneLevel()`` (a record answers on one level, drawn at random), ``EveryLevel(delta)``
+        (on each, which costs (epsilon, delta)), or their words.
     scale : the map of scores to positions, of which equal cells are counted: ``"probability"``,
         ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.score_scale``).
 
@@ -146,31 +180,31 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
 
     epsilon: float = setting(help=EPSILON)
     height: int | None = setting(default=None, help="2**height cells of scores")
-    delta: float = setting(
-        default=0.0,
-        help="the chance that epsilon fails",
-        used=lambda protocol: protocol.delta > 0,
-    )
-    estimator: Literal["consistent", "traversal"] = setting(
-        default="consistent", help="consistent by default"
+    levels: OneLevel | EveryLevel | str = setting(
+        default=OneLevel(), help="on which levels of the tree a record answers; one by default"
     )
     scale: str = scale_setting()
 
     name = "hierarchical-auc"
-    planning_module = f"{__package__}.forecast"
-    setting_order = ("epsilon", "estimator", "height")
+    planning_module = "tacit.protocols.hierarchical.protocol"
     steps = (count_records, hadamard_reports)
+    threats = staticmethod(lambda settings: ONE_ANSWER)
+    law_traits = audits.LawTraits(
+        inexact="answers are debiased all the same", unmeasured_loss=NO_REPORTS
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
         whole = isinstance(self.height, int | np.integer)
         if self.height is not None and not (whole and 1 <= self.height <= MAX_HEIGHT):
             raise ValueError(
                 f"height must be a whole number between 1 and {MAX_HEIGHT}, got {self.height}"
             )
-        if not 0 <= self.delta < 1:
-            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
+
+    @property
+    def delta(self) -> float:
+        """The probability that epsilon fails."""
+        return self.levels.delta if isinstance(self.levels, EveryLevel) else 0.0
 
     @property
     def guarantee(self) -> Cost:
@@ -178,17 +212,17 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
         return Cost(self.epsilon, self.delta, Adjacency.SCORE)
 
     def answers(self, height: int) -> int:
-        """How many bits a record sends: one, or with a delta one a level."""
-        return height if self.delta > 0 else 1
+        """How many bits a record sends."""
+        return height if isinstance(self.levels, EveryLevel) else 1
 
     def answer_epsilon(self, height: int) -> float:
         """The epsilon of one bit."""
         return answer_epsilon(self.epsilon, self.delta, self.answers(height))
 
-    def report_noise(self, height: int) -> ReportNoise:
+    def report_noise(self, height: int) -> estimate.ReportNoise:
         """How reports of this height are drawn."""
         gain = 1 / math.tanh(self.answer_epsilon(height) / 2)
-        return ReportNoise(height, gain, sampled=self.delta == 0)
+        return estimate.ReportNoise(height, gain, sampled=isinstance(self.levels, OneLevel))
 
     def height_for(self, records: int) -> int:
         """The height of the settings, or the one with the least planned error.
@@ -207,7 +241,7 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
 
         def planned(height: int) -> float:
             inside = 1 / (3 * (PLANNED_RANGE * 2**height) ** 2)
-            return planned_variance(self.report_noise(height), records) + inside**2
+            return estimate.planned_variance(self.report_noise(height), records) + inside**2
 
         return min(range(1, PLANNED_HEIGHTS + 1), key=planned)
 
@@ -217,8 +251,8 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
         return 8 * clients.records * self.answers(height) + 2 ** (height + 5)
 
     def device_reports(self, devices: int) -> DeviceReports:
-        """One bit a device, where there is no delta."""
-        if self.delta > 0:
+        """One bit a device, which answers on one level."""
+        if isinstance(self.levels, EveryLevel):
             return super().device_reports(devices)
         from tacit.protocols.hierarchical.devices import HadamardDevices
 
@@ -230,88 +264,95 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
         if height is None:
             height = self.height_for((yield from reporting_records(self, clients)))
         reply = yield Query(hadamard_reports, self, broadcast={"height": height})
-        table = table_of(reply, height)
-        levels = LevelCounts.of(table, self.report_noise(height))
+        table = estimate.table_of(reply, height)
+        levels = estimate.LevelCounts.of(table, self.report_noise(height))
         if not levels.classes.all():
             raise DataError(
                 "the AUC is undefined without both classes, got "
                 f"{levels.classes[1]:.0f} positive and {levels.classes[0]:.0f} negative records"
             )
-        server_result = result_from_levels(levels, self.estimator)
+        server_result = self.result_of(levels)
         if server_result.value.ndim == 0 and self._delta_wasted(height):
             return replace(server_result, warnings=(WASTED_DELTA, *server_result.warnings))
         return server_result
 
+    def result_of(self, levels: estimate.LevelCounts) -> ServerResult:
+        """The area of noisy counts, with its errors."""
+        leaves = estimate.consistent_counts(levels)
+        return estimate.result_from_levels(levels, leaves, self.area(levels, leaves))
+
+    def area(self, levels: estimate.LevelCounts, leaves: Floats) -> estimate.LevelArea:
+        """The area of the consistent leaves."""
+        return estimate.consistent_area(levels, leaves)
+
     def _delta_wasted(self, height: int) -> bool:
         """Whether answering on one level only, with delta 0, would bring less noise."""
-        pure = replace(self, delta=0.0).report_noise(height)
+        pure = replace(self, levels=OneLevel()).report_noise(height)
         return self.report_noise(height).record_variances[-1] > pure.record_variances[-1]
 
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """One answer a record, and one on every level."""
+        return audits.cases_of(
+            cls.name, {}, {"height": 2, "levels": str(EveryLevel(audits.DELTA))}, apart=True
+        )
 
-def table_of(reply: Reply, height: int) -> Integers:
-    """How often each report came, shape (..., 2**(h+1), 2, 2): by node ``2**l + j``, label and bit.
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """One answer a record, and one on every level."""
+        return {
+            "local-hierarchical": cls(6.0, 2),
+            "local-hierarchical-delta": cls(8.0, 2, EveryLevel(0.01)),
+        }
 
-    Raises
-    ------
-    TypeError : when the reports are not ragged.
-    ValueError : for a report that no record of this height can send.
+
+BIT_HEIGHTS = (3, 4, 5, 6, 7, 8)
+"""Heights that a plan compares."""
+
+
+def hierarchical_forecast(
+    protocol: HierarchicalAUC, scenario: Scenario, shape: Shape
+) -> forecast.Forecast:
+    """The variance of the consistent area at the expected counts (docs, section 4b).
+
+    The server takes the noise of its influences out of their squares; expected influences have
+    none, so ``product`` enters once, as the second order.
 
     Examples
     --------
-    >>> sent = Ragged(np.array([12, 15, 15], dtype=np.uint32), np.array([0, 3]))
-    >>> table_of({"reports": sent}, 1)[3].tolist()
-    [[1, 0], [0, 2]]
+    >>> scenario = Scenario(40_000, 4_000, 40_000, 1.0)
+    >>> forecast = hierarchical_forecast(HierarchicalAUC(1.0, 5), scenario, Shape(0.8))
+    >>> round(forecast.standard_error, 3)
+    0.038
     """
-    size = 2 ** (height + 3)
-    counts = counts_in(reply)
-    if counts is not None:
-        return counts.reshape(size // 4, 2, 2)
-    reports = reply["reports"]
-    if not isinstance(reports, Ragged):
-        raise TypeError("reports must be ragged")
-    values = reports.values
-    for extreme in (values.min(), values.max()):
-        if not 8 <= extreme < size:
-            raise ValueError(f"reports must be from 8 to {size - 1}, got {extreme}")
-    replicates = values.reshape(-1, values.shape[-1])
-    cells = replicates + size * np.arange(replicates.shape[0], dtype=np.int64)[:, np.newaxis]
-    drawn = np.bincount(cells.ravel(), minlength=size * replicates.shape[0])
-    return drawn.reshape(*values.shape[:-1], size // 4, 2, 2)
-
-
-def result_from_levels(levels: LevelCounts, estimator: str) -> ServerResult:
-    """The area of two trees of counts, with its errors and warnings."""
-    leaves = consistent_counts(levels)
-    consistent = estimator == "consistent"
-    area = consistent_area(levels, leaves) if consistent else traversal_area(levels)
-    error = np.sqrt(privacy_variance(levels, area, leaves))
-    cell_variance = np.sqrt(area.cell_variance + within_leaf_variance(levels, leaves))
-    undefined = error > 0.5
-    value = np.where(undefined, np.nan, area.value)
-    negatives, positives = levels.classes
-    like = np.zeros(value.shape)
-    sampling = np.sqrt(np.vectorize(plug_in_variance)(area.value, positives, negatives))
-    return ServerResult(
-        value=value,
-        privacy_error=error,
-        sampling_error=np.where(undefined, np.nan, sampling),
-        positives=like + positives,
-        negatives=like + negatives,
-        approximation_error=cell_variance,
-        warnings=_warnings(float(error), float(cell_variance)) if value.ndim == 0 else (),
+    height = protocol.height_for(round(scenario.records))
+    noise = protocol.report_noise(height)
+    positives, negatives = scenario.counts(shape, 1 << height, protocol.scale)
+    classes = np.array([scenario.negatives, scenario.positives], dtype=np.float64)
+    reports = np.repeat(classes[:, np.newaxis], height, axis=-1)
+    counts = trees.levels_of(np.stack([negatives, positives]))
+    levels = estimate.LevelCounts(
+        classes, counts, reports / (height if noise.sampled else 1), noise
     )
+    leaves = estimate.consistent_counts(levels)
+    area = estimate.consistent_area(levels, leaves)
+    alone = replace(area, product=np.zeros_like(area.product))
+    first = float(estimate.privacy_variance(levels, alone, leaves))
+    variance = first + float(area.product) + forecast.placement((positives, negatives))
+    return forecast.Forecast(math.sqrt(variance), float(area.value) - shape.auc)
 
 
-def _warnings(error: float, cell_variance: float) -> tuple[str, ...]:
-    if error > 0.5:
-        return (
-            "not enough signal at this epsilon for this number of records: "
-            f"the predicted error of the AUC is {error:.2f}",
+def hierarchical_families(scenario: Scenario) -> list[forecast.Family]:
+    """One family, which compares heights."""
+    heights = (partial(HierarchicalAUC, scenario.epsilon, height) for height in BIT_HEIGHTS)
+    return [
+        forecast.Family(
+            forecast.accepted(heights),
+            (Trust.LOCAL,),
+            "every record's label is shown to the server",
+            tuned=True,
         )
-    warnings = []
-    if cell_variance > error:
-        warnings.append(
-            "what the cells hide outweighs the privacy noise: use a larger height, or map the "
-            "scores by an agreed public function so that they spread over their scale"
-        )
-    return tuple(warnings)
+    ]
+
+
+PLANNING = forecast.Planning.of_auc(hierarchical_families, hierarchical_forecast)

@@ -1,4 +1,7 @@
-"""What ScoreHistogram declares for audits, reports and laws."""
+"""What ScoreHistogram declares for audits, reports and laws.
+
+Who sees what when a run counts both classes in a tree of cells.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,61 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.curves import cell_area
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocol.declarations.audits import SAMPLED_DRAWS, AuditCase, LabelAttack, cases_of
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.laws import ErrorCase, LawTraits
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.histogram.threats import threats_of
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
+from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, SUM_TRUST
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import ClientState, Query
 
-EXACT_SUM, SHARED_NOISE = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
-REPORTS = Trust.LOCAL.value
-"""The values of ``trust``."""
+
+PAGE = "threat-models/score-histogram.md"
+
+BY_TRUST = {
+    Trust.EXACT_SUM: ThreatModel(
+        f"{SUM_TRUST} No noise is added, so everybody who sees the result is trusted with what "
+        "follows from exact sums.",
+        "Exactly: how many positives and negatives of all clients together lie in every cell. Of "
+        "each client: that it answered.",
+        "Nothing.",
+        "Everything that exact sums tell: a cell with one record is that record, and two sums over "
+        "nearly the same clients differ by those that came or went.",
+        PAGE,
+    ),
+    Trust.SECURE_SUM: ThreatModel(
+        f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
+        "them secret.",
+        "With noise: how many positives and negatives of all clients together lie in every cell, "
+        "and, with a second round, the sum of all records' influences on the AUC. Exactly: how "
+        "many clients answered.",
+        "Both classes' published distributions and sizes where there was a second round, cells "
+        "where a first count placed them; else nothing.",
+        "Clients that vanish, or that tell the server their shares, take their part of the noise "
+        "away. Colluders cannot be seen.",
+        PAGE,
+    ),
+    Trust.LOCAL: ThreatModel(
+        LOCAL,
+        "Exactly: each client's number of records, in which round each spoke, and about which "
+        "level. With noise: of a few records where their scores lie, of every other some bits "
+        "about its class and cell.",
+        "Cells that hold about equally many records, as far as noisy reports tell.",
+        "Numbers of records, and the order in which they were sent.",
+        LOCAL_PAGE,
+    ),
+}
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    return BY_TRUST[Trust.of(str(settings.get("trust", Trust.SECURE_SUM.value)))]
+
+
+SECURE_SUM = SecureSum.word
 
 REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each round."""
@@ -33,11 +75,8 @@ REPORTING = 8
 class HistogramDeclarations(Declarations):
     """Cases, attacks, threats and laws of ``ScoreHistogram``."""
 
-    trust: str
+    trust: Any
     epsilon: float | None
-    budget: Any
-    second_round: float | None
-    prior: Any
     scale: str
     gives_curve = True
     threats = staticmethod(threats_of)
@@ -45,47 +84,37 @@ class HistogramDeclarations(Declarations):
     @property
     def lone_records(self) -> bool:
         """Whether records report by themselves."""
-        return self.trust == REPORTS
+        return isinstance(self.trust, Local)
 
     @classmethod
     def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
         """Whether noise is added to the sums or reports."""
-        return settings.get("trust") != EXACT_SUM
+        return _trust_in(settings) is not Trust.EXACT_SUM
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Clients of one record where records report by themselves, else one client."""
-        apart = settings.get("trust") == REPORTS
-        sampled = settings.get("budget") == "sample" and not apart
-        return AuditCase(
-            cls.name,
-            settings,
-            REPORTING if apart else 4,
-            apart,
-            one_by_one=SAMPLED_DRAWS * sampled,
-            tight=False,
-        )
+        apart = _trust_in(settings) is Trust.LOCAL
+        return audits.AuditCase(cls.name, settings, REPORTING if apart else 4, apart, tight=False)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every trust model, on small trees."""
-        tree = {"trust": SHARED_NOISE, "height": 2}
+        tree, local = {"trust": SECURE_SUM, "height": 2}, {"trust": Local.word, "height": 2}
         return (
-            *cases_of(
+            *audits.cases_of(
                 cls.name,
                 tree,
                 {**tree, "adjacency": "replace"},
-                {**tree, "second_round": 0},
-                {**tree, "second_round": 0.5},
+                {**tree, "aim": "all"},
+                {"trust": SECURE_SUM, "aim": "curves"},
             ),
-            *cases_of(cls.name, {"trust": SHARED_NOISE, "aim": "curves"}),
-            AuditCase(cls.name, {**tree, "budget": "sample"}, one_by_one=SAMPLED_DRAWS),
-            AuditCase(cls.name, {"trust": REPORTS, "height": 2}, REPORTING, apart=True),
-            AuditCase(cls.name, {"trust": REPORTS, "height": 2, "scale": EVEN}, apart=True),
-            AuditCase(cls.name, {"trust": EXACT_SUM, "height": 2}),
+            audits.AuditCase(cls.name, local, REPORTING, apart=True),
+            audits.AuditCase(cls.name, {**local, "scale": EVEN}, apart=True),
+            audits.AuditCase(cls.name, {"trust": ExactSum.word, "height": 2}),
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: the attacks on curves concern it."""
         return ()
 
@@ -107,7 +136,7 @@ class HistogramDeclarations(Declarations):
 
     def replicated_query(self, query: Query, replicates: int) -> Query:
         """The same published functions, or cells of private reports, for every replicate."""
-        from tacit.protocols.histogram.local.rounds import KNOTS
+        from tacit.protocols.histogram.local_rounds import KNOTS
         from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
 
         if SIZES in query.broadcast:
@@ -130,74 +159,70 @@ class HistogramDeclarations(Declarations):
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
-        """Every trust model, and every way to divide the budget.
+        """Every trust model, and every aim.
 
-        Two rounds get an epsilon at which the classes of small data show, so that there is an AUC.
+        Looks get an epsilon at which the classes of small data show, so that there is an AUC.
         """
         kind: Any = cls
         return {
-            "histogram-secure": kind(EXACT_SUM, height=5),
-            "histogram": kind(SHARED_NOISE, 1.0, 5, second_round=0),
-            "histogram-replace": kind(SHARED_NOISE, 1.0, 5, adjacency="replace", second_round=0),
-            "histogram-looks": kind(SHARED_NOISE, 30.0),
-            "histogram-looks-replace": kind(SHARED_NOISE, 60.0, adjacency="replace"),
-            "histogram-placed": kind(SHARED_NOISE, 8.0, aim="curves"),
-            "histogram-all": kind(SHARED_NOISE, 1.0, 5, aim="all"),
-            "histogram-second": kind(SHARED_NOISE, 8.0, 5, second_round=0.5),
-            "histogram-second-replace": kind(
-                SHARED_NOISE, 8.0, 5, adjacency="replace", second_round=0.5
-            ),
-            "histogram-sample": kind(SHARED_NOISE, 1.0, 5, budget="sample"),
-            "local-histogram": kind(REPORTS, 1.0, 4),
+            "histogram-secure": kind(ExactSum(), height=5),
+            "histogram-looks": kind(SECURE_SUM, 30.0),
+            "histogram-looks-replace": kind(SECURE_SUM, 60.0, adjacency="replace"),
+            "histogram-placed": kind(SECURE_SUM, 8.0, aim="curves"),
+            "histogram-all": kind(SECURE_SUM, 1.0, 5, aim="all"),
+            "local-histogram": kind(Local(), 1.0, 4),
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
-        """The forms with noise in a sum, but for the one that samples records."""
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """The forms with noise in a sum."""
         kind: Any = cls
         return {
-            "histogram": ErrorCase(kind(SHARED_NOISE, 1.0, second_round=0), noticed=True),
-            "histogram-replace": ErrorCase(
-                kind(SHARED_NOISE, 2.0, adjacency="replace", second_round=0)
-            ),
-            "histogram-looks": ErrorCase(kind(SHARED_NOISE, 1.0), noticed=True),
-            "histogram-curves": ErrorCase(kind(SHARED_NOISE, 1.0, aim="curves")),
-            "histogram-second": ErrorCase(kind(SHARED_NOISE, 1.0, second_round=0.5)),
+            "histogram": audits.ErrorCase(kind(SECURE_SUM, 1.0, 10), noticed=True),
+            "histogram-replace": audits.ErrorCase(kind(SECURE_SUM, 2.0, 10, adjacency="replace")),
+            "histogram-looks": audits.ErrorCase(kind(SECURE_SUM, 1.0), noticed=True),
+            "histogram-curves": audits.ErrorCase(kind(SECURE_SUM, 1.0, aim="curves")),
         }
 
     @property
-    def law_traits(self) -> LawTraits:
-        """Sampled records are not all; a second round and debiased bits are not exact."""
-        local, inexact, protocol = self.trust == REPORTS, "", cast(Any, self)
+    def law_traits(self) -> audits.LawTraits:
+        """A second round and debiased bits are not exact."""
+        local, inexact, protocol = self.lone_records, "", cast(Any, self)
         if protocol.places_trees:
             inexact = "noisy counts place the cells"
-        elif self.second_round != 0 or self.prior is not None:
+        elif protocol.looks:
             inexact = "a second round cancels errors to first order only"
-        elif local and self.scale != EVEN:
+        elif protocol.places_cells:
             inexact = "records that report where scores lie are not among those counted"
-        elif self.budget == "sample":
+        elif local:
             inexact = "records that are assigned to levels are not all"
-        return LawTraits(
+        planned_otherwise = protocol.looks
+        return audits.LawTraits(
             inexact=inexact,
+            unforecast="plans use other settings" if planned_otherwise else "",
             unmeasured_loss="bits without flips are no reports" if local else "",
         )
 
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
         from tacit.protocols.histogram.estimate import best_depth, crowding, within_cells
-        from tacit.protocols.histogram.steps import leaves_of
+        from tacit.protocols.histogram.steps import leaves_of, tree_fields
+        from tacit.protocols.histogram.trees import tree_noise
 
         protocol: Any = self
         height = protocol.tree_height(clients.count)
         leaves = np.bincount(leaves_of(clients, height, protocol), minlength=2 << height).astype(
             float
         )
-        depth, noise = height, TreeNoise(np.zeros(height + 2))
+        depth, noise = height, trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
-            variances = np.full(height + 2, np.inf)
-            for level, scale in protocol.level_scales(height).items():
-                variances[level] = discrete_laplace_variance(scale)
-            noise, both = TreeNoise(variances), leaves.reshape(2, -1)
+            noise = tree_noise(tree_fields(protocol, height), height)
+            both = leaves.reshape(2, -1)
             depth = best_depth(both, noise, crowding(both, protocol.score_axis))
         cells = leaves.reshape(2, 1 << depth, -1).sum(axis=-1)
-        return float(cell_area(*cells) + within_cells(cells[0], cells[1], noise))
+        return float(curves.cell_area(*cells) + within_cells(cells[0], cells[1], noise))
+
+
+def _trust_in(settings: Mapping[str, Any]) -> Trust:
+    """The trust of settings."""
+    return Trust.of(str(settings.get("trust", SECURE_SUM)))

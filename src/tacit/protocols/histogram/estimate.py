@@ -10,35 +10,18 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
-from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_scale import EvenScale
-from tacit.metrics.curves import (
-    cell_area,
-    cell_influences,
-    cell_sampling_variance,
-    crowding_variance,
-    curvature_error,
-    density_correction,
-    density_influences,
-    lone_crowd_variance,
-    noisy_sampling_variance,
-    placement_variance,
-)
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
 from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
 MIN_BUCKET_IN_ERRORS = 5.0
 """Least count of a supported bucket, in standard deviations of its noise."""
-
-PLACES_IN_CELL = 8
-"""Points a cell at which two interpolations are compared."""
 
 CROWDING_DEPTH = 6
 """Largest depth of the cells in which crowding is measured: noise hardly shows in so few."""
@@ -51,31 +34,20 @@ MAX_BUCKETS = 200
 class SecondRound:
     """The AUC by both rounds, and its variance by the second round's noise, shape (...).
 
-    After looks the functions were published at all cells (``depth``), and the variances by the
-    product of their errors and by what cells hide are known; None takes the tree's.
+    The functions were published in ``2**depth`` cells. Beside it are the variances by the product
+    of their errors, and by what cells hide.
     """
 
     area: Floats
     variance: Floats
-    depth: int | None = None
-    by_functions: Floats | None = None
-    by_cells: Floats | None = None
-
-
-def published_distributions(leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
-    """The part of each class below the inner edges of ``product_depth``, shape (..., B-1) each.
-
-    Positives first. Of several replicates all have the same cells.
-    """
-    cells = leaves.reshape(*leaves.shape[:-1], 2, -1)
-    coarse = _at_depth(cells, product_depth(cells, noise))
-    positives, negatives = (rising_fractions(coarse[..., row, :])[..., 1:-1] for row in (0, 1))
-    return positives, negatives
+    depth: int
+    by_functions: Floats
+    by_cells: Floats
 
 
 def result_from_tree(
     leaves: Floats,
-    noise: TreeNoise,
+    noise: trees.TreeNoise,
     buckets: int | None,
     protection: Cost | None = None,
     second: SecondRound | None = None,
@@ -107,10 +79,10 @@ def result_from_tree(
         cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :], axis)
     else:
         value, variance = _by_both_rounds(cells, noise, second)
-        cell_variance = _hidden_variance(cells, noise, second, axis)
-    sampling = cell_sampling_variance(positives, negatives)
+        cell_variance = second.by_cells
+    sampling = curves.cell_sampling_variance(positives, negatives)
     if not noise.exact:
-        sampling = noisy_sampling_variance(positives, negatives, value)
+        sampling = curves.noisy_sampling_variance(positives, negatives, value)
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
@@ -154,7 +126,7 @@ def crowding(cells: Floats, axis: ScoreAxis) -> float:
     return float(np.clip(inside / pairs, 2.0**-depth, 1.0)) * 2.0**depth
 
 
-def best_depth(cells: Floats, noise: TreeNoise, crowded: float = 1.0) -> int:
+def best_depth(cells: Floats, noise: trees.TreeNoise, crowded: float = 1.0) -> int:
     """The depth at which the area is computed: deeper cells have less bias and more noise.
 
     The least sum of ``_products`` and of the squared bias of cells; the first-order variance grows
@@ -174,18 +146,6 @@ def best_depth(cells: Floats, noise: TreeNoise, crowded: float = 1.0) -> int:
     return int(np.argmin(products / max(float(pairs), 1.0) ** 2 + cell_variance))
 
 
-def product_depth(cells: Floats, noise: TreeNoise) -> int:
-    """The depth at which a second round's functions are published, at least 1.
-
-    Their errors, by noise and by interpolation, matter as products only. The least sum of the
-    standard deviation of ``_products`` and of ``_hidden_product`` is taken.
-    """
-    products = _products(noise)
-    pairs = max(float(np.mean(np.prod(cells.sum(axis=-1), axis=-1))), 1.0)
-    hidden = np.array([_hidden_product(depth) for depth in range(products.size)])
-    return 1 + int(np.argmin((np.sqrt(products) / pairs + hidden)[1:]))
-
-
 def _hidden_product(depth: int) -> float:
     """What the product of both functions' interpolation errors adds to the AUC, about.
 
@@ -201,58 +161,19 @@ def _at_depth(cells: Floats, depth: int) -> Floats:
 
 def _cell_variance(positives: Floats, negatives: Floats, axis: ScoreAxis) -> Floats:
     """The error of cells: records' positions, crowding, and the curvature of densities."""
-    crowds = crowding_variance if isinstance(axis.scale, EvenScale) else lone_crowd_variance
-    variance = placement_variance(positives, negatives) + crowds(positives, negatives)
-    return variance + curvature_error(positives, negatives) ** 2
+    crowds = (
+        curves.crowding_variance
+        if isinstance(axis.scale, EvenScale)
+        else curves.lone_crowd_variance
+    )
+    variance = curves.placement_variance(positives, negatives) + crowds(positives, negatives)
+    return variance + curves.curvature_error(positives, negatives) ** 2
 
 
-def _hidden_variance(
-    cells: Floats, noise: TreeNoise, second: SecondRound, axis: ScoreAxis
-) -> Floats:
-    if second.by_cells is not None:
-        return second.by_cells
-    return _product_cell_variance(cells, noise, axis)
-
-
-def _product_cell_variance(cells: Floats, noise: TreeNoise, axis: ScoreAxis) -> Floats:
-    """What cells hide where scores are exact and only the functions between edges are estimates.
-
-    Only the product of both functions' errors counts. Of records placed at random in a cell of p
-    positives and n negatives, the pairs won have the variance ``p n (p + n + 1) / 12``; what either
-    class's function says of the other's records takes ``p n (p + n) / 12`` away, and ``p n / 12``
-    is left. Smooth densities add ``_hidden_product``, or what cells of twice the width would
-    err by, if that is more. Crowds are looked for at the area's depth too, which is often
-    finer.
-    """
-    depth, area_depth = product_depth(cells, noise), best_depth(cells, noise)
-    coarse, finer = (np.maximum(_at_depth(cells, each), 0.0) for each in (depth, area_depth))
-    pairs = np.sum(np.prod(coarse, axis=-2), axis=-1) / 12
-    totals = np.maximum(np.prod(coarse.sum(axis=-1), axis=-1), 1.0)
-    of_crowds = crowding_variance if isinstance(axis.scale, EvenScale) else lone_crowd_variance
-    crowds = [of_crowds(each[..., 0, :], each[..., 1, :]) for each in (coarse, finer)]
-    smooth = np.maximum(_hidden_product(depth), np.abs(_product_of_changes(coarse)))
-    return pairs / totals**2 + np.maximum(*crowds) + smooth**2
-
-
-def _product_of_changes(coarse: Floats) -> Floats:
-    """The product of both functions' changes, ``integral of dF- d(dF+)``, from cells of twice the
-    width to these: about what the interpolation between every second edge errs by.
-    """
-    edges = np.arange(1, coarse.shape[-1]) / coarse.shape[-1]
-    if edges.size < 3:
-        return np.zeros(coarse.shape[:-2])
-    places = np.linspace(0, 1, PLACES_IN_CELL * coarse.shape[-1] + 1)
-    values = rising_fractions(coarse)[..., 1:-1]
-    halved = ScoreDistribution(edges[1::2], values[..., 1::2], 0.0, 1.0)
-    changes = halved.at(places) - ScoreDistribution(edges, values, 0.0, 1.0).at(places)
-    middles = (changes[..., 1, 1:] + changes[..., 1, :-1]) / 2
-    return np.sum(middles * np.diff(changes[..., 0, :], axis=-1), axis=-1)
-
-
-def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
+def _area(cells: Floats, leaves: Floats, noise: trees.TreeNoise) -> tuple[Floats, Floats]:
     """The area of the cells with its variance: that of the influences' sum, and of products."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
-    value = cell_area(positives, negatives) + within_cells(positives, negatives, noise)
+    value = curves.cell_area(positives, negatives) + within_cells(positives, negatives, noise)
     variance = influence_variance(cells, leaves, noise) + _product_variance(cells, noise)
     return value, np.where(np.isfinite(value), variance, np.nan)
 
@@ -260,20 +181,23 @@ def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floa
 def influence_weights(cells: Floats) -> Floats:
     """How the area moves with every count, shape (..., 2B) for cells of shape (..., 2, B)."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
-    plain, bent = cell_influences(positives, negatives), density_influences(positives, negatives)
+    plain, bent = (
+        curves.cell_influences(positives, negatives),
+        curves.density_influences(positives, negatives),
+    )
     return np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
 
 
-def influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
+def influence_variance(cells: Floats, leaves: Floats, noise: trees.TreeNoise) -> Floats:
     """The variance of the area of these cells in first order."""
     weights = influence_weights(cells)
     finer = np.repeat(weights, leaves.shape[-1] // cells.shape[-1], axis=-1)
     return noise.variance_of(finer, leaves.reshape(finer.shape))
 
 
-def within_cells(positives: Floats, negatives: Floats, noise: TreeNoise) -> Floats:
+def within_cells(positives: Floats, negatives: Floats, noise: trees.TreeNoise) -> Floats:
     """The density correction; of exact counts, no more than all pairs inside cells could make."""
-    correction = density_correction(positives, negatives)
+    correction = curves.density_correction(positives, negatives)
     if not noise.exact:
         return correction
     inside = np.sum(positives * negatives, axis=-1) / 2
@@ -281,59 +205,61 @@ def within_cells(positives: Floats, negatives: Floats, noise: TreeNoise) -> Floa
     return np.clip(correction, -reach, reach)
 
 
-def _by_both_rounds(leaves: Floats, noise: TreeNoise, second: SecondRound) -> tuple[Floats, Floats]:
+def _by_both_rounds(
+    leaves: Floats, noise: trees.TreeNoise, second: SecondRound
+) -> tuple[Floats, Floats]:
     """The second round's AUC with its variance; NaN where a class does not show in the first.
 
     The errors of the published functions cancel to first order (docs, section 5b). What remains is
     the noise of the sum, the products of both functions' errors by noise and of one by noise with
     one by interpolation, and the product of a class size's relative error with a function's error.
     """
-    depth = product_depth(leaves, noise) if second.depth is None else second.depth
-    cells, class_variance = _at_depth(leaves, depth), _class_variance(leaves, noise)
+    cells, class_variance = _at_depth(leaves, second.depth), _class_variance(leaves, noise)
     smaller = cells.sum(axis=-1).min(axis=-1)
     shown = smaller > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(class_variance)
-    by_functions = second.by_functions
-    product = np.sqrt(_product_variance(cells, noise) if by_functions is None else by_functions)
-    with_hidden = product**2 + 2 * product * _hidden_product(depth)
+    product = np.sqrt(second.by_functions)
+    with_hidden = product**2 + 2 * product * _hidden_product(second.depth)
     relative = class_variance / np.maximum(smaller, 1.0) ** 2
     by_sizes = relative * influence_variance(cells, leaves, noise)
     variance = second.variance + with_hidden + by_sizes
     return np.where(shown, second.area, np.nan), np.where(shown, variance, np.nan)
 
 
-def _products(noise: TreeNoise) -> Floats:
+def _products(noise: trees.TreeNoise) -> Floats:
     """The variance of products of both classes' noises, for an area at every depth, shape (h+1,).
 
     The area is a sum over the tree's nodes of the right child's positives times the left child's
     negatives, and over the cells of half their pairs: a level of n nodes a class adds
     ``n/2 v**2``, the cells ``n/4 v**2``, with v the variance of a node's consistent count.
     """
-    squares = node_variances(noise.weighting)[1:] ** 2 * 2.0 ** np.arange(noise.variances.size - 1)
+    squares = trees.node_variances(noise.weighting)[1:] ** 2 * 2.0 ** np.arange(
+        noise.variances.size - 1
+    )
     inner = np.cumsum(squares / 2) - squares[0] / 2
     return inner + squares / 4
 
 
-def _product_variance(cells: Floats, noise: TreeNoise) -> Floats:
+def _product_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:
     """The variance of those products in the area of these cells."""
     pairs = np.prod(cells.sum(axis=-1), axis=-1)
     products = _products(noise)[cells.shape[-1].bit_length() - 1]
     return products / np.maximum(np.abs(pairs), 1.0) ** 2
 
 
-def _class_variance(cells: Floats, noise: TreeNoise) -> Floats:
+def _class_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:
     """The variance of the number of positives."""
     size = cells.shape[-1]
     weights = np.broadcast_to(np.repeat([1.0, 0.0], size), (*cells.shape[:-2], 2 * size))
     return noise.variance_of(weights, cells.reshape(weights.shape))
 
 
-def _supported(records: float, noise: TreeNoise) -> int:
+def _supported(records: float, noise: trees.TreeNoise) -> int:
     """How many equi-depth buckets hold ``MIN_BUCKET_IN_ERRORS`` standard deviations of their error.
 
     A bucket of n records, a subtree of each class, has the noise variance 2v of both and the
     sampling variance n: ``n = MIN_BUCKET_IN_ERRORS sqrt(2v + n)`` is the least that it may hold.
     """
-    subtrees = subtree_variances(noise.weighting)[1:]
+    subtrees = trees.subtree_variances(noise.weighting)[1:]
     least = (
         MIN_BUCKET_IN_ERRORS**2
         + np.sqrt(MIN_BUCKET_IN_ERRORS**4 + 8 * MIN_BUCKET_IN_ERRORS**2 * subtrees)

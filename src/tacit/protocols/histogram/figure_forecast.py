@@ -1,25 +1,223 @@
-"""Predictions for other figures than the AUC, from the expected cells of a score histogram."""
+"""Predictions for other figures than the AUC, from the expected cells of a score histogram.
+
+Predictions for the expected calibration error, which is no smooth function of the counts.
+
+The predicted error of the classes' Kolmogorov-Smirnov distance, a largest value, by simulation.
+
+Let ``D`` be the difference of sensitivity and false-positive rate from a threshold on, of the
+population. That of P positives and N negatives is ``D + W`` with ``W = B1 / sqrt(P) - B0 /
+sqrt(N)``, two independent Brownian bridges in the distribution functions of both classes (Donsker
+1952). At the largest ``D`` both densities are equal, so close to it W is a random walk of the
+variance ``1/P + 1/N`` a unit of all records. The records' own distance is the largest ``D + W``
+over all thresholds. A result sees it at borders of cells only, with noise, and looks at some
+quantiles. Both largest values are elsewhere than that of D: no expansion at one place has their
+difference, and so they are drawn.
+"""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import calibration, trees
+from tacit.metrics.cells.binning import Buckets
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.protocol.declarations.forecast import Forecast
-from tacit.protocol.declarations.metric import ECE, Metric
+from tacit.metrics.measures import operating_points
+from tacit.protocol.declarations.forecast import ECE, Forecast, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
 from tacit.protocols.histogram.estimate import result_from_tree
-from tacit.protocols.histogram.separation_forecast import separation_error
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.names import SEPARATION
+from tacit.results.measures.measure import SEPARATION
+from tacit.results.measures.separation import BORDERS, WINDOW, class_separation
+from tacit.results.measures.view import CellView
+
+IMITATIONS = 200
+"""Number of simulated histograms whose calibration errors are compared with the shape's."""
+
+CALIBRATION_CELLS = 2**12
+"""Number of cells in which the shape's own calibration error is computed."""
+
+
+def ece_of(shape: Shape, scenario: Scenario) -> float:
+    """The population's expected calibration error: the mean distance of score and probability.
+
+    Examples
+    --------
+    >>> scenario = Scenario(1000, 100, 10, 1.0)
+    >>> round(ece_of(Shape(0.8, "calibrated"), scenario), 5)
+    0.0
+    """
+    positives, negatives = scenario.counts(shape, CALIBRATION_CELLS)
+    middles = (np.arange(CALIBRATION_CELLS) + 0.5) / CALIBRATION_CELLS
+    return float(np.sum(np.abs(positives * (1 - middles) - negatives * middles))) / scenario.records
+
+
+def ece_error(histogram: Histogram, noise: trees.TreeNoise, exact: float) -> tuple[float, float]:
+    """The standard error and the bias of ``Histogram.debiased_ece`` about an exact value.
+
+    From imitations, always of one seed: the tree is made consistent from normal noise of the
+    levels' variances, and each bucket's counts vary by sampling as Poisson counts do. The buckets
+    stay where the expected counts put them.
+
+    Parameters
+    ----------
+    histogram : of expected counts.
+    noise : the errors of the tree.
+    exact : the population's calibration error.
+    """
+    cells, starts = histogram.cells, histogram.starts
+    rng = np.random.default_rng(0)
+    counts = np.maximum(np.stack([cells.positives, cells.negatives]), 0.0)
+    drawn = rng.standard_normal((IMITATIONS, *counts.shape)) * np.sqrt(counts)
+    leaves = imitated_leaves(noise, rng).reshape(IMITATIONS, 2, -1)
+    imitated = counts + drawn + np.add.reduceat(leaves, starts, axis=-1)
+    errors = [_debiased(cells.predicted, cells.variance, imitation) for imitation in imitated]
+    return float(np.std(errors)), float(np.mean(errors)) - exact
+
+
+def imitated_leaves(noise: trees.TreeNoise, rng: np.random.Generator) -> Floats:
+    """The consistent leaves of trees of noise alone, shape (IMITATIONS, leaves)."""
+    variances = noise.weighting
+    levels = [
+        rng.standard_normal((IMITATIONS, 1 << level)) * np.sqrt(variance)
+        if np.isfinite(variance)
+        else None
+        for level, variance in enumerate(variances)
+    ]
+    return trees.consistent_leaves(levels, variances)
+
+
+def _debiased(predicted: Floats, privacy: Floats, counts: Floats) -> float:
+    """The debiased error of imitated buckets, as a histogram takes it."""
+    positives, negatives = np.maximum(counts, 0.0)
+    variance = privacy + positives * negatives / np.maximum(positives + negatives, 1.0)
+    buckets = Buckets(predicted, counts[0], counts.sum(axis=0), variance, 2 * variance)
+    return float(calibration.debiased_ece(buckets).value)
+
+
+DRAWS = 500
+"""Simulated results: they tell a standard deviation to 3 %."""
+FINER = 5
+"""Number of places between two of the quantiles that a result compares first."""
+SEPARATION_CELLS = 2**14
+"""Number of cells in which the population's distribution functions are tabulated."""
+
+
+class Difference(NamedTuple):
+    """How a result differs from the records' own distance.
+
+    Parameters
+    ----------
+    bias : the mean.
+    error : the standard deviation.
+    """
+
+    bias: float
+    error: float
+
+
+def separation_error(view: CellView, shape: Shape) -> Difference:
+    """The error of the distance that a result states, about the records' own.
+
+    Parameters
+    ----------
+    view : the expected counts, with the noise of a result.
+    shape : of the scores.
+    """
+    source = np.random.default_rng(0)
+    borders = np.arange(view.size + 1, dtype=np.float64)
+    totals = view.counts.sum(axis=0)
+    shares = np.linspace(0, 1, BORDERS * FINER + 1)[1:-1]
+    between = operating_points.quantiles(totals, shares)
+    places = borders if view.noise.exact else between
+    # the population's difference bends between borders of wide cells
+    points, at = np.unique(np.concatenate([borders, between]), return_inverse=True)
+    differences, steps = _drawn(view, shape, points, source)
+    own = _largest(differences, steps, source)
+    # between borders a result knows straight lines
+    seen = differences[:, at[: borders.size]]
+    noisy = _interpolated(seen, places) + _noise(view, places, source)
+    stated = noisy.max(axis=-1) if view.noise.exact else _largest_looked_at(noisy)
+    errors = stated - _taken_off(view, places) - own
+    return Difference(float(np.mean(errors)), float(np.std(errors)))
+
+
+def _drawn(
+    view: CellView, shape: Shape, points: Floats, source: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """``D + W`` of simulated records, shape (R, T), and the variances of W's steps, shape (T - 1).
+
+    Parameters
+    ----------
+    points : ascending places among the cells, from 0 to B, shape (T,).
+    """
+    sizes = view.counts.sum(axis=-1)
+    fraction = float(sizes[0] / sizes.sum())
+    edges = named_scale(PROBABILITY).scores(np.linspace(0.0, 1.0, SEPARATION_CELLS + 1))
+    scores = view.scores_of(points)
+    made, variances = np.zeros((DRAWS, points.size)), np.zeros(points.size - 1)
+    fractions = shape.cell_fractions(SEPARATION_CELLS, fraction, PROBABILITY)
+    for sign, size, fine in zip((1.0, -1.0), sizes, fractions, strict=True):
+        cumulative = np.append(0.0, np.cumsum(fine))
+        below = np.interp(scores, edges, cumulative / cumulative[-1])
+        steps = np.maximum(np.diff(below), 0.0) / size
+        walk = np.cumsum(np.sqrt(steps) * source.standard_normal((DRAWS, steps.size)), axis=-1)
+        walk = np.concatenate([np.zeros((DRAWS, 1)), walk], axis=-1)
+        # above: 1 - F, and a bridge, which ends at 0
+        made += sign * (1 - below - (walk - walk[:, -1:] * below))
+        variances += steps
+    return made, variances
+
+
+def _largest(differences: Floats, steps: Floats, source: np.random.Generator) -> Floats:
+    """The largest values over all thresholds, shape (R,).
+
+    Between the ends a and b a Brownian bridge of variance v exceeds m with the probability ``exp(-2
+    (m - a) (m - b) / v)`` (Borodin and Salminen 2002, part II, 1.1.8).
+    """
+    low, high = differences[:, :-1], differences[:, 1:]
+    logs = np.log1p(-source.random(low.shape))
+    # the m of which that probability is a uniform number
+    largest = (low + high + np.sqrt((low - high) ** 2 - 2 * steps * logs)) / 2
+    return np.asarray(largest.max(axis=-1))
+
+
+def _interpolated(seen: Floats, places: Floats) -> Floats:
+    """What straight lines between the borders of cells make of places, shape (R, T)."""
+    below = np.minimum(places.astype(np.int64), seen.shape[-1] - 2)
+    part = places - below
+    return seen[:, below] * (1 - part) + seen[:, below + 1] * part
+
+
+def _noise(view: CellView, places: Floats, source: np.random.Generator) -> Floats:
+    """Noise of the differences at these places, shape (R, T)."""
+    if view.noise.exact:
+        return np.zeros((DRAWS, places.size))
+    covariance = view.noise_covariance(operating_points.separation(view.counts, places).gradient)
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    return np.asarray(source.standard_normal((DRAWS, places.size)) @ root.T)
+
+
+def _largest_looked_at(noisy: Floats) -> Floats:
+    """The largest value close to the largest of the quantiles that are compared first."""
+    first = np.arange(FINER - 1, noisy.shape[-1], FINER)
+    top = first[np.argmax(noisy[:, first], axis=-1)]
+    apart = np.abs(np.arange(noisy.shape[-1]) - top[:, np.newaxis])
+    return np.asarray(np.where(apart <= WINDOW * FINER, noisy, -math.inf).max(axis=-1))
+
+
+def _taken_off(view: CellView, places: Floats) -> float:
+    """By how much a result takes its largest value to be too large, at the expected counts."""
+    largest = float(operating_points.separation(view.counts, places).value.max())
+    return largest - class_separation(view).value
+
 
 MEASURED_CELLS = 2**14
 """The number of cells in which a plan takes the measures of a shape's expected records."""
@@ -30,7 +228,7 @@ POPULATION = 1e9
 
 def figure_forecast(
     leaves: Floats,
-    noise: TreeNoise,
+    noise: trees.TreeNoise,
     axis: ScoreAxis,
     scenario: Scenario,
     shape: Shape,
@@ -75,7 +273,7 @@ def population_measure(shape: Shape, positive_fraction: float, metric: Metric) -
     parts = np.array([positive_fraction, 1 - positive_fraction]) * POPULATION
     fractions = shape.cell_fractions(MEASURED_CELLS, positive_fraction, PROBABILITY)
     fine = np.stack(fractions) * parts[:, np.newaxis]
-    exact = TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
+    exact = trees.TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
     histogram = Histogram(fine, exact, 1, 1, ScoreAxis(named_scale(PROBABILITY)))
     return Measures.of(histogram, metric.decisions).named(metric.name).value
 

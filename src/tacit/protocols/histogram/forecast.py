@@ -10,41 +10,42 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.unary import unary_variance
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.protocol import fields, values
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.declarations.metric import AUC, Metric
+from tacit.protocol.declarations import traffic
+from tacit.protocol.declarations.forecast import (
+    AUC,
+    Family,
+    Forecast,
+    Metric,
+    Planning,
+    accepted,
+    placement,
+)
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
-from tacit.protocol.declarations.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.encoding.fields import bytes_sent, message_size
-from tacit.protocol.encoding.queries import encode_query
+from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
-from tacit.protocols.histogram.local.rounds import early_slots, expected_knots
+from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
 from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, query_scale
 from tacit.protocols.histogram.looking.rounds import expected_looks
-from tacit.protocols.histogram.placing import PLACING_CELLS as FIRST_COUNT_CELLS
-from tacit.protocols.histogram.placing import knots_of
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.histogram.second_round import both_rounds, published, summed_influences
-from tacit.protocols.histogram.server import number_result
-from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
-from tacit.protocols.histogram.trees import sampled_noise
-from tacit.protocols.shared.fine_cells import recounted
-from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.histogram.second_round import summed_influences
+from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes, tree_fields
+from tacit.protocols.histogram.trees import PLACING_CELLS as FIRST_COUNT_CELLS
+from tacit.protocols.histogram.trees import knots_of, sampled_noise, tree_noise
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.reports.turns import SLOTS
 from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS, Aim
+from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
-TREE_HEIGHTS, RATE_HEIGHTS = (6, 8, 9), (6, 8, 10)
-"""Heights that a plan compares for noisy sums: for the AUC, and for other metrics."""
+TREE_HEIGHTS, RATE_HEIGHTS = (8, 9), (6, 8, 10)
+"""Heights that a plan compares for noisy sums in one round: for the AUC, and for other metrics."""
 
 LOCAL_HEIGHTS = (4, 5, 6, 7, 8)
 """Heights that a plan compares for private reports."""
@@ -64,20 +65,17 @@ def tree_forecast(
     Source: docs, sections 5a to 5c. For the AUC the bias is what the expected cells miss of the
     shape's AUC. For precision the error holds the cell that the threshold cuts; the expected
     calibration error is about the population's, so its error holds sampling as well. A measure is
-    linearised at the expected counts, as the result's own errors are. With a prior there is the AUC
-    only, by the prior's class sizes.
+    linearised at the expected counts, as the result's own errors are.
 
     Examples
     --------
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
-    >>> protocol = ScoreHistogram("secure-sum", 1.0, 6, second_round=0, scale="even")
+    >>> protocol = ScoreHistogram("secure-sum", 1.0, 8, scale="even")
     >>> forecast = tree_forecast(protocol, scenario, Shape(0.8))
     >>> round(forecast.standard_error, 5)
-    0.00057
+    0.00069
     """
     target_metric = metric or AUC
-    if protocol.prior is not None:
-        return _after_prior(protocol, protocol.prior, scenario, target_metric)
     height = protocol.look_heights[0] if protocol.looks else protocol.tree_height(scenario.clients)
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
@@ -90,27 +88,15 @@ def tree_forecast(
             return _two_round_forecast(result, min(scenario.positives, scenario.negatives))
         noise = seen.noise
     else:
-        noise = tree_noise(protocol, scenario, height)
+        noise = planned_noise(protocol, scenario, height)
     if target_metric != AUC:
         return figure_forecast(leaves, noise, axis, scenario, shape, target_metric)
     smaller = min(scenario.positives, scenario.negatives)
-    if protocol.second_round:
-        return _second_round_forecast(protocol, leaves, noise, smaller)
     return _area_forecast(leaves, noise, axis, shape.auc, smaller)
 
 
-def _after_prior(
-    protocol: ScoreHistogram, prior: PriorCurves, scenario: Scenario, metric: Metric
-) -> Forecast:
-    """The number's error and the prior's; other figures than the AUC there are none."""
-    if metric != AUC:
-        return Forecast(math.inf)
-    result = number_result(protocol, prior, np.zeros(1))
-    return _two_round_forecast(result, min(scenario.positives, scenario.negatives))
-
-
 def _area_forecast(
-    leaves: Floats, noise: TreeNoise, axis: ScoreAxis, auc: float, smaller: int
+    leaves: Floats, noise: trees.TreeNoise, axis: ScoreAxis, auc: float, smaller: int
 ) -> Forecast:
     """The error of the AUC of expected cells."""
     result = result_from_tree(leaves[np.newaxis], noise, None, axis=axis)
@@ -132,7 +118,7 @@ def _placed(
     fine = np.stack(scenario.counts(shape, PLACING_CELLS, PLACING_SCALE))
     if protocol.places_trees:
         merged = fine.reshape(2, FIRST_COUNT_CELLS, -1).sum(axis=-1)
-        knots = knots_of(protocol, merged.ravel(), height, 1.0)
+        knots = knots_of(protocol, merged.ravel(), height)
     else:
         knots = expected_knots(axis.scale, fine.sum(axis=0), height)
     placed = replace(axis, scale=ScoreScale(knots, axis.scale.low, axis.scale.high))
@@ -148,7 +134,7 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
     rounds = [_looks(scenario, metric, each) for each in adjacencies] if metric == AUC else []
     sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in adjacencies]
     exact = Family(
-        (ScoreHistogram(Trust.EXACT_SUM.value, height=EXACT_HEIGHT),),
+        (ScoreHistogram(ExactSum(), height=EXACT_HEIGHT),),
         (Trust.EXACT_SUM, Trust.SECURE_SUM),
         "there is no differential privacy: the sum is exact, and epsilon is not kept",
         metric,
@@ -159,13 +145,7 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
 def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
     heights = TREE_HEIGHTS if metric == AUC else RATE_HEIGHTS
     aims: tuple[Aim, ...] = (_aim(metric), "all") if metric.is_measure else (_aim(metric),)
-    noisy = partial(
-        ScoreHistogram,
-        Trust.SECURE_SUM.value,
-        scenario.epsilon,
-        adjacency=adjacency,
-        second_round=0,
-    )
+    noisy = partial(ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency)
     return Family(
         accepted(partial(noisy, height=height, aim=aim) for height in heights for aim in aims),
         (Trust.SECURE_SUM,),
@@ -178,7 +158,7 @@ def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
 
 def _looks(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
     """Looks at the scores, and the rest of epsilon for the AUC as one number."""
-    twice = partial(ScoreHistogram, Trust.SECURE_SUM.value, scenario.epsilon, adjacency=adjacency)
+    twice = partial(ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency)
     return Family(
         accepted([twice]),
         (Trust.SECURE_SUM,),
@@ -190,7 +170,7 @@ def _looks(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
 
 
 def _private_reports(scenario: Scenario, metric: Metric) -> Family:
-    private = partial(ScoreHistogram, Trust.LOCAL.value, scenario.epsilon, aim=_aim(metric))
+    private = partial(ScoreHistogram, Local(), scenario.epsilon, aim=_aim(metric))
     return Family(
         accepted(partial(private, height=height) for height in LOCAL_HEIGHTS),
         (Trust.LOCAL, Trust.EACH),
@@ -206,20 +186,20 @@ def _aim(metric: Metric) -> Aim:
     return "auc" if metric == AUC else "curves"
 
 
-def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
+def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> traffic.Traffic:
     """A dry run; the bytes of private reports, whose levels are random, are the expected ones.
 
     Examples
     --------
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
-    >>> protocol = ScoreHistogram("secure-sum", 1.0, 6, second_round=0)
+    >>> protocol = ScoreHistogram("secure-sum", 1.0, 8)
     >>> tree_traffic(protocol, scenario).bytes_per_client
-    757
+    3125
     """
     if protocol.looks:
-        return traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
-    measured = measured_traffic(protocol, scenario)
-    if protocol.trust != Trust.LOCAL.value:
+        return traffic.traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
+    measured = traffic.measured_traffic(protocol, scenario)
+    if not isinstance(protocol.trust, Local):
         return measured
     height, records = protocol.tree_height(scenario.clients), scenario.records_per_client
     early = _early_fraction(protocol, scenario)
@@ -227,13 +207,13 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     fractions = np.array(protocol.level_units(height), dtype=np.float64) / CHOICE_UNITS
     late = records * (1 - early)
     bits = late * float(fractions @ report_bytes(levels))
-    sent = message_size(levels=late, bits=bits)
+    sent = fields.message_size(levels=late, bits=bits)
     if protocol.places_cells:
-        sent += message_size(turns=records) + message_size(reports=records * early)
+        sent += fields.message_size(turns=records) + fields.message_size(reports=records * early)
     return replace(measured, bytes_per_client=round(sent))
 
 
-def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round]:
+def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[traffic.Round]:
     """The rounds of a run whose sums are the expected ones: which looks it makes follows from them.
 
     Noise makes a run take a look more or less where two divisions of epsilon are as good.
@@ -244,8 +224,8 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round
     query = next(conversation)
     while True:
         reply = _expected_sum(query, counts, scenario.clients)
-        sent = bytes_sent(reply, query, 1)
-        rounds.append(Round(float(sent[0]), len(encode_query(query))))
+        sent = fields.bytes_sent(reply, query, 1)
+        rounds.append(traffic.Round(float(sent[0]), len(values.encode_query(query))))
         try:
             query = conversation.send(reply)
         except StopIteration:
@@ -271,24 +251,23 @@ def _early_fraction(protocol: ScoreHistogram, scenario: Scenario) -> float:
     return early_slots(protocol.epsilon, scenario.records) / SLOTS
 
 
-def tree_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> TreeNoise:
+def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> trees.TreeNoise:
     """The errors of the expected tree's observed counts."""
-    if protocol.trust == Trust.LOCAL.value:
+    if isinstance(protocol.trust, Local):
         early = _early_fraction(protocol, scenario)
         units = protocol.level_units(height)
         return _local_noise(scenario.records, protocol.epsilon or math.inf, units, early)
-    variances = np.full(height + 2, np.inf)
-    for level, scale in protocol.level_scales(height).items():
-        variances[level] = float(discrete_laplace_variance(scale)) if scale else 0.0
-    return TreeNoise(variances)
+    return tree_noise(tree_fields(protocol, height), height)
 
 
 def even_division(protocol: ScoreHistogram) -> ScoreHistogram:
     """The same with epsilon divided evenly, which takes no time: for comparing heights."""
-    return protocol if protocol.trust == Trust.LOCAL.value else replace(protocol, aim="all")
+    return protocol if isinstance(protocol.trust, Local) else replace(protocol, aim="all")
 
 
-def _local_noise(records: int, epsilon: float, units: tuple[int, ...], early: float) -> TreeNoise:
+def _local_noise(
+    records: int, epsilon: float, units: tuple[int, ...], early: float
+) -> trees.TreeNoise:
     """The errors of unary reports, as many on each level as are expected there.
 
     A part of the records reports something else, early.
@@ -299,17 +278,6 @@ def _local_noise(records: int, epsilon: float, units: tuple[int, ...], early: fl
     factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(units, dtype=np.float64) / (1 - early)
     variances[FIRST_CELLS:] = factors[FIRST_CELLS:] * records * unary_variance(epsilon)
     return sampled_noise(variances, factors, records, centred=True)
-
-
-def _second_round_forecast(
-    protocol: ScoreHistogram, leaves: Floats, noise: TreeNoise, smaller: int
-) -> Forecast:
-    """Errors from both rounds' noise, and from what cells hide of the product of two functions."""
-    fields = published(leaves[np.newaxis], noise)
-    epsilon, adjacency = protocol.influence_cost.epsilon, Adjacency(protocol.adjacency)
-    second = both_rounds(fields, np.zeros(1), epsilon, adjacency)
-    result = result_from_tree(leaves[np.newaxis], noise, None, second=second)
-    return _two_round_forecast(result, smaller)
 
 
 def _two_round_forecast(result: ServerResult, smaller: int) -> Forecast:

@@ -19,41 +19,20 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
-from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocols.histogram.estimate import SecondRound, published_distributions
-from tacit.protocols.histogram.looking.looks import (
-    listed_parts,
-    look_height,
-    part_cost,
-    pay,
-    placed,
-)
-from tacit.protocols.histogram.steps import agreed_height
-from tacit.protocols.shared.published_knots import KNOTS
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, PUBLISHED, Influences
-from tacit.protocols.shared.sums.noise_shares import planned_clients
-from tacit.protocols.shared.sums.whole_units import units_for, whole_units
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
+from tacit.protocols.histogram.looking import looks
+from tacit.protocols.shared import influence_sum
+from tacit.protocols.shared.cells import KNOTS
 
-POSITIVES, NEGATIVES, SIZES = PUBLISHED
+POSITIVES, NEGATIVES, SIZES = influence_sum.PUBLISHED
 
 
-def published(leaves: Floats, noise: TreeNoise) -> dict[str, Floats]:
-    """What the server publishes of a tree, for one run or for each of several replicates.
-
-    A class that came out empty gets the size 1: the round goes on, and its result is no figure.
-    """
-    positives, negatives = published_distributions(leaves, noise)
-    sizes = leaves.reshape(*leaves.shape[:-1], 2, -1).sum(axis=-1)
-    return {POSITIVES: positives, NEGATIVES: negatives, SIZES: np.maximum(sizes, 1.0)}
-
-
-def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influences:
+def influences_of(fields: Mapping[str, Any], straight: bool = False) -> influence_sum.Influences:
     """The influences that follow from the published fields, at the server and at every client.
 
     Parameters
@@ -63,7 +42,7 @@ def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influenc
     """
     kind = StraightDistribution if straight else ScoreDistribution
     positives, negatives = (_on_equal_cells(kind, fields[name]) for name in (POSITIVES, NEGATIVES))
-    return Influences.of(positives, negatives, fields[SIZES])
+    return influence_sum.Influences.of(positives, negatives, fields[SIZES])
 
 
 def _on_equal_cells(kind: type[ScoreDistribution], values: Floats) -> ScoreDistribution:
@@ -72,8 +51,8 @@ def _on_equal_cells(kind: type[ScoreDistribution], values: Floats) -> ScoreDistr
     return kind(np.arange(1, cells) / cells, values, 0.0, 1.0)
 
 
-def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
-    """The influences of a query, as a client accepts them; with a prior those that were agreed.
+def agreed_influences(query: Query, noise: NoiseSource) -> influence_sum.Influences:
+    """The influences of a query, as a client accepts them.
 
     Raises
     ------
@@ -81,12 +60,9 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
         tree, for functions that fall (unless they are straight) or leave [0, 1], and for sizes that
         are not above 0 and finite.
     """
-    prior, fields = query.protocol.prior, query.broadcast
-    if prior is not None:
-        return influences_of(prior.fields, prior.straight)
+    fields = query.broadcast
     cells = np.shape(fields[POSITIVES])[-1:]
-    height = look_height(query) if query.protocol.looks else agreed_height(query)
-    depths = [(1 << depth) - 1 for depth in range(1, height + 1)]
+    depths = [(1 << depth) - 1 for depth in range(1, looks.look_height(query) + 1)]
     if not cells or cells[0] not in depths:
         raise ValueError(f"functions must have a number of inner edges in {depths}, got {cells}")
     for name, shape in ((POSITIVES, cells), (NEGATIVES, cells), (SIZES, (2,))):
@@ -110,12 +86,9 @@ def _check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
 
 
 def _cost_of(query: Query) -> Cost:
-    """Of the part that the settings say, or of the one that the query names after its looks."""
+    """Of the part that the query names after its looks."""
     settings = query.protocol
-    if settings.looks:
-        return part_cost(settings.epsilon, listed_parts(query)[-1], settings.adjacency)
-    cost: Cost = settings.influence_cost
-    return cost
+    return looks.part_cost(settings.epsilon, looks.listed_parts(query)[-1], settings.adjacency)
 
 
 def _influence_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -128,8 +101,8 @@ def _influence_layout(query: Query) -> Layout:
 
 def _influence_bounds(query: Query) -> dict[str, int]:
     planned, epsilon = planned_clients(query), _cost_of(query).epsilon
-    units = units_for(epsilon)
-    noise = PolyaShare(units, epsilon, query.protocol.noise_share(1, planned))
+    units = influence_sum.units_for(epsilon)
+    noise = PolyaShare(units, epsilon, query.protocol.trust.share(1, planned))
     return {"sum": clipped_sum_bound(query, noise, units), "clients": planned}
 
 
@@ -142,8 +115,7 @@ def summed_influences(
     """Send the sum of the records' influences on the AUC, with this batch's share of the noise.
 
     The query publishes both classes' distribution functions at the inner edges of equal cells of
-    positions (``ScoreScale``), and the class sizes; after looks also the knots of the scale, if it
-    was zoomed. With a prior all of this was agreed before the run, and this step is the whole run.
+    positions (``ScoreScale``), and the class sizes; also the knots of the scale, if it was zoomed.
     From these alone the client computes the influence of every record, a whole multiple
     of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1`` times at most 1, and the sensitivity
     D of their sum: the largest size of an influence where a record is added or removed, their width
@@ -162,23 +134,24 @@ def summed_influences(
     ValueError : for published functions or sizes that could not come from a first round.
     """
     settings, influences = query.protocol, agreed_influences(query, noise)
-    if settings.looks:
-        pay(query, noise, state)
-    on_scale, epsilon = placed(clients, query), _cost_of(query).epsilon
+    looks.pay(query, noise, state)
+    on_scale, epsilon = looks.placed(clients, query), _cost_of(query).epsilon
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis]
-    units = units_for(epsilon)
-    rounded = whole_units(_totals(influences, query, on_scale), reach, units).sum(axis=-1)
-    share = settings.noise_share(clients.count, planned_clients(query))
+    units = influence_sum.units_for(epsilon)
+    rounded = influence_sum.whole_units(_totals(influences, query, on_scale), reach, units).sum(
+        axis=-1
+    )
+    share = settings.trust.share(clients.count, planned_clients(query))
     drawn = noise.draw(PolyaShare(units, epsilon, share), ())
     total = clipped(rounded, query, units) + drawn
     return {"sum": total, "clients": np.asarray(clients.count, dtype=np.int64)}
 
 
-def _totals(influences: Influences, query: Query, clients: Clients) -> Integers:
+def _totals(influences: influence_sum.Influences, query: Query, clients: Clients) -> Integers:
     """The sums of every client; of replicates with the same functions only once."""
-    if query.protocol.prior is not None or np.ndim(query.broadcast[SIZES]) == 1:
+    if np.ndim(query.broadcast[SIZES]) == 1:
         return influences.totals(clients)
-    fields = {name: query.broadcast[name] for name in PUBLISHED}
+    fields = {name: query.broadcast[name] for name in influence_sum.PUBLISHED}
     together = np.concatenate(list(fields.values()), axis=-1)
     _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
     shown = {name: field[first] for name, field in fields.items()}
@@ -193,7 +166,7 @@ def both_rounds(
     adjacency: Adjacency,
     inflation: float = 1.0,
     straight: bool = False,
-) -> SecondRound:
+) -> tuple[Floats, Floats]:
     """The AUC by both rounds, and its variance by the second round's noise.
 
     Parameters
@@ -205,9 +178,9 @@ def both_rounds(
     straight : as for ``influences_of``.
     """
     influences = influences_of(fields, straight)
-    units = units_for(epsilon)
+    units = influence_sum.units_for(epsilon)
     smaller = fields[SIZES].min(axis=-1)
-    reach = influences.sensitivity(adjacency) / FIXED_POINT
+    reach = influences.sensitivity(adjacency) / influence_sum.FIXED_POINT
     unit = reach / (units * smaller)
     variance = inflation * float(discrete_laplace_variance(units / epsilon))
-    return SecondRound(influences.area + sums * unit, variance * unit**2)
+    return influences.area + sums * unit, variance * unit**2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,21 +12,24 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.mechanisms.choices import Choices
-from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocol.devices import counts_in
+from tacit.protocol import devices, releases
+from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.settings.scaled import ScaledScores
-from tacit.protocols.shared.cell_counts import even_cell_counts, even_leaves
-from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
-from tacit.protocols.shared.reports.packed_reports import (
+from tacit.protocol.sum_bounds import planned_clients
+from tacit.protocols.shared.cells import (
+    KNOTS,
+    even_cell_counts,
+    even_leaves,
+    placed_on,
+    published_scale,
+)
+from tacit.protocols.shared.trees.forest_reports import (
     packed_bytes,
     packed_counts,
     packed_reports,
 )
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.noise_shares import planned_clients
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""
@@ -51,11 +53,6 @@ def leaves_at(positions: Floats, labels: NDArray[Any], height: int) -> Integers:
     return even_leaves(positions, labels, 1 << height)
 
 
-def _tree_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.tree_cost
-    return cost
-
-
 def agreed_height(query: Query) -> int:
     """The height of the tree, which follows from the settings and the number of clients.
 
@@ -72,32 +69,21 @@ def agreed_height(query: Query) -> int:
     return int(agreed)
 
 
-def _tree_layout(query: Query) -> Layout:
-    levels = query.protocol.level_scales(agreed_height(query))
-    return {level_name(level): (1 << level,) for level in levels} | {"clients": ()}
+def tree_fields(protocol: Any, height: int) -> dict[str, releases.Released]:
+    """The counts of a summed tree's levels, of which a neighbour changes ``distance`` by one."""
+    return {
+        level_name(level): releases.Released((1 << level,), protocol.distance, part)
+        for level, part in protocol.level_parts(height).items()
+    }
 
 
-def _tree_bounds(query: Query) -> dict[str, int]:
-    settings, planned = query.protocol, planned_clients(query)
-    height = agreed_height(query)
-    shares = settings.level_noise(height, settings.noise_share(1, planned))
-    levels = settings.level_scales(height)
-    bounds = {level_name(level): clipped_sum_bound(query, shares.get(level)) for level in levels}
-    return bounds | {"clients": planned}
-
-
-@step(cost=_tree_cost, sums=_tree_layout, shares=planned_clients, bounds=_tree_bounds)
-def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send the tree of both classes' counts, with this batch's share of the noise.
+@releases.release(lambda query: tree_fields(query.protocol, agreed_height(query)))
+def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send the tree of both classes' counts.
 
     On one level a record counts in one node. Adding or removing it changes one count of each level
-    by one, replacing it two. The noise shares of all queried clients add up to discrete Laplace
-    noise of scale ``distance / epsilon_l`` on every count of level l, which costs ``epsilon_l`` by
-    the Laplace mechanism on the integers; the levels' parts add up to epsilon. Where records are
-    assigned to levels (``budget="sample"``), each draws one level, independent of its data, and
-    counts there only: every level's noise has the scale ``distance / epsilon``, and a record costs
-    epsilon once. The guarantee is about the sum over all clients, and holds against a server that
-    sees the sum only and colludes with no client; with ``exact-sum`` there is no noise.
+    by one, replacing it two. A level costs its part, and the parts add up to the tree's
+    (``tacit.protocol.releases``); with exact sums there is no noise and no guarantee.
 
     Where the query publishes knots (``placing_counts``), the cells end at these: whatever they are,
     a record counts in one.
@@ -109,40 +95,20 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     ValueError : for knots where none were agreed, and those that are not one fewer than the cells,
         finite and ascending.
     """
-    settings, height = query.protocol, agreed_height(query)
-    counts_at = _level_counts(clients, query, height, noise)
-    share = settings.noise_share(clients.count, planned_clients(query))
-    reply: dict[str, Any] = {}
-    drawn: dict[int, PolyaShare] = settings.level_noise(height, share)
-    for level in settings.level_scales(height):
-        node_counts = clipped(counts_at(level), query)
-        if level in drawn:
-            node_counts = node_counts + noise.draw(drawn[level], (1 << level,))
-        reply[level_name(level)] = node_counts
-    return reply | {"clients": np.asarray(clients.count, dtype=np.int64)}
+    height = agreed_height(query)
+    counts = _leaf_counts(clients, query, height)
+    return {
+        level_name(level): counts.reshape(*counts.shape[:-1], 1 << level, -1).sum(axis=-1)
+        for level in query.protocol.level_parts(height)
+    }
 
 
-def _level_counts(
-    clients: Clients, query: Query, height: int, noise: NoiseSource
-) -> Callable[[int], Integers]:
-    """The counts of a level's nodes: of all records, or of those that were dealt to the level."""
-    settings = query.protocol
-    if settings.budget == "sample":
-        leaves = leaves_of(clients, height, settings)
-        chosen = noise.draw(Choices(settings.level_units(height)), (clients.records,))
-        return lambda level: np.bincount(
-            leaves[chosen == level - FIRST_CELLS] >> (height + 1 - level), minlength=1 << level
-        )
-    leaf_counts = _leaf_counts(clients, query, height, noise)
-    return lambda level: leaf_counts.reshape(*leaf_counts.shape[:-1], 1 << level, -1).sum(axis=-1)
-
-
-def _leaf_counts(clients: Clients, query: Query, height: int, noise: NoiseSource) -> Integers:
+def _leaf_counts(clients: Clients, query: Query, height: int) -> Integers:
     """The counts of the leaves, shape (2B,), or (R, 2B) where each replicate has its own cells."""
     settings, cells, knots = query.protocol, 1 << height, query.broadcast.get(KNOTS)
     if (knots is not None) != settings.places_trees:
         raise ValueError(f"{KNOTS} must be published where they were agreed, and nowhere else")
-    if knots is None or noise.replicates is None or np.ndim(knots) < 2:
+    if knots is None or np.ndim(knots) < 2:
         placed = placed_on(published_scale(query, cells), settings, clients)
         return even_cell_counts(placed, cells)
     apart = [replace(query, broadcast={**query.broadcast, KNOTS: each}) for each in knots]
@@ -233,7 +199,7 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
     ------
     ValueError : for reports whose bytes do not fit their levels.
     """
-    counts = counts_in(reply)
+    counts = devices.counts_in(reply)
     if counts is not None:
         start = level_start(level)
         return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])

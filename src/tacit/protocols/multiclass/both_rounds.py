@@ -9,10 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.metrics.curves import lone_crowd_variance
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import consistent_leaves, node_variances
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.multiclass.second_round import (
@@ -23,8 +21,8 @@ from tacit.protocols.multiclass.second_round import (
     FirstRound,
     number_units,
 )
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
-from tacit.protocols.shared.trees.forest_areas import Areas
+from tacit.protocols.shared.influence_sum import FIXED_POINT
+from tacit.protocols.shared.trees.forests import Areas
 
 CLEAR_ERRORS = 3.0
 """Standard errors of its noise that are taken off a cell's count before it may be a crowd."""
@@ -106,7 +104,7 @@ def remaining_errors(fields: Mapping[str, Floats], first: FirstRound) -> tuple[F
     return left.mean(axis=-1), np.mean(left**2, axis=-1)
 
 
-def _first_noise(noise: TreeNoise, cells: int, random: np.random.Generator) -> Floats:
+def _first_noise(noise: trees.TreeNoise, cells: int, random: np.random.Generator) -> Floats:
     """Errors of consistent counts in so many cells, shape (DRAWS, cells)."""
     levels = [
         random.normal(0.0, math.sqrt(variance), (DRAWS, 1 << level))
@@ -114,7 +112,7 @@ def _first_noise(noise: TreeNoise, cells: int, random: np.random.Generator) -> F
         else None
         for level, variance in enumerate(noise.variances)
     ]
-    leaves = consistent_leaves(levels, noise.variances)
+    leaves = trees.consistent_leaves(levels, noise.variances)
     return np.asarray(leaves.reshape(DRAWS, cells, -1).sum(axis=-1))
 
 
@@ -160,12 +158,14 @@ def _hidden_variance(fields: Mapping[str, Floats], first: FirstRound) -> Floats:
     ):
         cell_counts = _shares(fields[name]) * fields[SIZES][..., row, np.newaxis]
         depth = cell_counts.shape[-1].bit_length() - 1
-        error = math.sqrt(float(node_variances(forest.noise.weighting)[depth]))
+        error = math.sqrt(float(trees.node_variances(forest.noise.weighting)[depth]))
         counts.append(cell_counts)
         clear.append(np.maximum(cell_counts - CLEAR_ERRORS * error, 0.0))
     pairs = np.prod(fields[SIZES], axis=-1)
     placed = np.sum(counts[0] * counts[1], axis=-1) / 12 / pairs**2
-    crowds = lone_crowd_variance(*clear) * np.prod([c.sum(axis=-1) for c in clear], axis=0) ** 2
+    crowds = (
+        curves.lone_crowd_variance(*clear) * np.prod([c.sum(axis=-1) for c in clear], axis=0) ** 2
+    )
     return np.asarray(placed + crowds / pairs**2)
 
 

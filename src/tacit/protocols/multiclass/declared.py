@@ -11,22 +11,13 @@ import numpy as np
 
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.doubles import ScaledNoise
+from tacit.privacy.sampling import doubles
 from tacit.protocol.conversation import Query
-from tacit.protocol.declarations.audits import (
-    SUMS,
-    AuditCase,
-    AuditTrial,
-    LabelAttack,
-    SelfTestCases,
-    cases_of,
-)
-from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.shared.declared import NO_REPORTS
-from tacit.protocols.shared.threats import forest_model
-from tacit.protocols.shared.trees.forest_declared import ForestDeclarations
+from tacit.protocol.declarations.trust import Local, Trust, trust_of
+from tacit.protocols.shared.declared import NO_REPORTS, forest_model
+from tacit.protocols.shared.trees.forest_protocol import ForestDeclarations
 
 PUBLISHED = (
     "Of every class the noisy distributions of its score, in the class and in all others, and both "
@@ -48,20 +39,18 @@ class MulticlassDeclarations(ForestDeclarations):
     )
 
     classes: tuple[str, ...]
-    trust: str
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every trust model, on small trees; three classes, and two where a record is replaced."""
         three = {"height": 2, "classes": ("a", "b", "c")}
-        return cases_of(
+        return audits.cases_of(
             cls.name,
             three,
-            {**three, "second_round": 0},
             {"height": 1, "adjacency": "replace"},
             {"height": 2, "trust": Trust.EACH.value},
             tight=False,
-        ) + cases_of(
+        ) + audits.cases_of(
             cls.name,
             {**three, "trust": Trust.LOCAL.value},
             records=REPORTING,
@@ -81,46 +70,45 @@ class MulticlassDeclarations(ForestDeclarations):
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
         """Who sees what; before a second round clients receive what the first one says."""
-        if not settings.get("second_round"):
-            return super().threats(settings)
         return forest_model(settings, cls.summed, PUBLISHED)
 
     @property
     def lone_records(self) -> bool:
         """Whether records report by themselves."""
-        return self.trust == Trust.LOCAL.value
+        return isinstance(trust_of(self), Local)
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """Private reports are about some of a record's votes, and debiased all the same."""
-        if self.trust != Trust.LOCAL.value:
-            return super().law_traits
-        return LawTraits(
+        if not isinstance(trust_of(self), Local):
+            protocol: Any = self
+            numbers = "what a second round leaves of errors is known to first order"
+            return audits.LawTraits(few_records=numbers if protocol.number_part else "")
+        return audits.LawTraits(
             inexact="records report on one level of one block each", unmeasured_loss=NO_REPORTS
         )
 
     @classmethod
-    def self_test_cases(cls) -> SelfTestCases:
-        """The numbers of three classes, sound and with too little noise.
-
-        They have nearly all of the budget here: counts of many blocks err the same way too rarely.
-        """
+    def self_test_cases(cls) -> audits.SelfTestCases:
+        """The numbers of three classes, sound and with too little noise."""
         kind: Any = cls
-        classes = kind(epsilon=2.0, height=2, classes=("a", "b", "c"), second_round=0.85)
-        lowered = partial(ScaledNoise, 0.7)
-        return SelfTestCases(
+        classes = kind(epsilon=2.0, height=2, classes=("a", "b", "c"))
+        lowered = partial(doubles.ScaledNoise, 0.7)
+        return audits.SelfTestCases(
             (
-                AuditTrial(SUMS, "numbers of classes", False, classes),
-                AuditTrial(SUMS, "the noise of classes 30 % too small", True, classes, lowered),
+                audits.AuditTrial(audits.SUMS, "numbers of classes", False, classes),
+                audits.AuditTrial(
+                    audits.SUMS, "the noise of classes 30 % too small", True, classes, lowered
+                ),
             )
         )
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Chosen settings may make large trees, in which the worst event is too rare."""
         if settings.get("trust") == Trust.LOCAL.value:
-            return AuditCase(cls.name, settings, REPORTING, True, tight=False)
-        return AuditCase(cls.name, settings, tight=False)
+            return audits.AuditCase(cls.name, settings, REPORTING, True, tight=False)
+        return audits.AuditCase(cls.name, settings, tight=False)
 
     def audit_federation(self, records: int, apart: bool) -> Clients:
         """Records of all classes in turn, whose scores lie in cells of their own."""
@@ -164,6 +152,6 @@ class MulticlassDeclarations(ForestDeclarations):
         }
         return replace(query, broadcast={**query.broadcast, **fields})
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: labels are guessed from no curve."""
         return ()

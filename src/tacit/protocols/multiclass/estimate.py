@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import PROBABILITY
-from tacit.metrics.calibrating.calibration import debiased_ece
+from tacit.data import units
+from tacit.metrics import calibration
 from tacit.metrics.cells.binning import Buckets, bucket_means
-from tacit.protocols.shared.trees.forest_areas import Areas, area_variance
-from tacit.protocols.shared.trees.forests import Forest
-from tacit.results.class_sizes import class_too_small, is_class_too_small
+from tacit.protocols.shared.trees.forests import Areas, Forest, area_variance
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
+from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.parts.breakdown import Breakdown, Part
 from tacit.results.server_result import ServerResult
 
@@ -128,7 +127,7 @@ def _part(made: ClassForests, number: int, name: str, axis: ScoreAxis) -> Part:
     if size <= 0 or is_class_too_small(size, error):
         return Part(name, positives, negatives, {}, class_too_small(size, error))
     figures = {"AUC": _auc(made, number), "top-1 recall": _recall(made, number)}
-    if axis.unit == PROBABILITY:
+    if axis.unit == units.PROBABILITY:
         figures |= _calibration(made, number, axis)
     return Part(name, positives, negatives, figures)
 
@@ -266,7 +265,7 @@ def _expected_error(
         variance + np.maximum(bucket_positives, 0.0),
         both + np.maximum(totals, 0.0),
     )
-    noisy, whole = debiased_ece(buckets), debiased_ece(sampled)
+    noisy, whole = calibration.debiased_ece(buckets), calibration.debiased_ece(sampled)
     hidden = _hidden_mean(positives + negatives, axis)
     sampling = math.sqrt(max(whole.standard_error**2 - noisy.standard_error**2, 0.0))
     return Estimate(noisy.value, noisy.standard_error, sampling, hidden, limits=UNIT)

@@ -30,41 +30,39 @@ would give the AUC of c ``C^2 v k / n (1 + 1 / (C - 1)^2)``: more from C = 4 on.
 
 With ``secure-sum`` a second round has the larger part of epsilon: one number a class
 (``protocols.multiclass.second_round``).
+
+Predictions for MulticlassHistogram: the server's own conclusions from the expected forest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.privacy.sampling.distributions import shared_laplace_epsilon
-from tacit.protocol.conversation import Conversation, Query, Step, View
-from tacit.protocol.declarations.trust import Trust
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol import releases
+from tacit.protocol.conversation import Conversation, Step
+from tacit.protocol.declarations import forecast
+from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
+from tacit.protocol.declarations.trust import Local, SecureSum, Trust
 from tacit.protocol.settings.declaring import setting
+from tacit.protocols.multiclass import second_round
 from tacit.protocols.multiclass.both_rounds import refined
 from tacit.protocols.multiclass.declared import MulticlassDeclarations
 from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
-from tacit.protocols.multiclass.second_round import (
-    ClassInfluences,
-    FirstRound,
-    number_units,
-    published,
-    rounded_sums,
-    summed_class_influences,
-)
 from tacit.protocols.shared.class_scores import scores_by_class
-from tacit.protocols.shared.sums.noise_shares import answered_clients, check_the_same_number
-from tacit.protocols.shared.trees.forest_areas import Areas, areas
-from tacit.protocols.shared.trees.forest_protocol import TRUSTS, ForestProtocol, Forests
-from tacit.protocols.shared.trees.forests import Block, Votes, summed_forest
+from tacit.protocols.shared.influence_sum import check_the_same_number
+from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
+from tacit.protocols.shared.trees.forests import Areas, Block, Forest, Votes, areas, count_forest
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.figure import MACRO_AUC
 from tacit.results.server_result import ServerResult
 
 OWN, OTHER, HITS = "own", "other", "hits"
@@ -83,10 +81,6 @@ MAX_CLASSES = 200
 """Largest number of classes."""
 
 
-def _is_distributed(protocol: MulticlassHistogram) -> bool:
-    return protocol.trust == Trust.SECURE_SUM.value
-
-
 @dataclass(frozen=True)
 class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     """One-versus-rest AUC of every class, their averages, top-1 accuracy and calibration by class.
@@ -94,10 +88,9 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     Parameters
     ----------
     classes : the agreed names of the classes, in the order of the columns of scores.
-    second_round : with ``secure-sum``, the part of epsilon for a number a class; 0 for one round,
-        None for ``SECOND_ROUND``.
-    trust : as ``ForestProtocol`` has it, and ``"local"``: every record sends one private report.
-    epsilon, height, adjacency, dropouts, scale : as ``ForestProtocol`` has them.
+    trust : as ``ForestProtocol`` has it, and ``Local()``: every record sends one private report.
+        With ``SecureSum()`` a second round of one number a class has a fraction of 0.65 of epsilon.
+    epsilon, height, adjacency, scale : as ``ForestProtocol`` has them.
 
     Clients without classes are taken to have two, with the scores 1 - s and s: a binary classifier.
 
@@ -111,29 +104,15 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     1.0
     """
 
-    trust: str = setting(
-        default=Trust.SECURE_SUM.value,
-        choices=(*TRUSTS, Trust.LOCAL.value),
-        help="who may see what; secure-sum by default",
-    )
-
     classes: tuple[str, ...] = setting(
         default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
     )
 
-    second_round: float | None = setting(
-        default=None,
-        help="epsilon's part for one number a class; by default 0.65, and 0 for one round",
-        when=Trust.SECURE_SUM.value,
-        used=_is_distributed,
-        earlier=0.0,
-    )
-
     name = "multiclass-histogram"
-    figure = "macro AUC"
+    figure = MACRO_AUC
     categories_setting = "classes"
     scores_by_class = True
-    planning_module = f"{__package__}.forecast"
+    planning_module = __name__
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.classes) <= MAX_CLASSES or len(set(self.classes)) < len(self.classes):
@@ -142,34 +121,14 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
                 f"classes must be 2 to {MAX_CLASSES} names that differ, got {len(self.classes)}: "
                 f"{listed[:60]}"
             )
-        self._settle_rounds()
         super().__post_init__()
         if self.number_part:
-            number_units(self.number_cost.epsilon, len(self.classes))
-
-    def _settle_rounds(self) -> None:
-        """Write the default part of the second round where there can be one."""
-        possible = self.trust == Trust.SECURE_SUM.value
-        if self.second_round is None:
-            object.__setattr__(self, "second_round", SECOND_ROUND if possible else 0.0)
-        part = self.number_part
-        if not 0 <= part < 1 - HITS_PART:
-            most = 1 - HITS_PART
-            raise ValueError(f"second_round must be from 0 to below {most:g}, got {part}")
-        if part and not possible:
-            raise ValueError(f"second_round belongs to {Trust.SECURE_SUM.value}, got {part}")
+            second_round.number_units(self.number_cost.epsilon, len(self.classes))
 
     @property
     def number_part(self) -> float:
-        """The second round's part of epsilon; 0 for one round."""
-        return self.second_round or 0.0
-
-    @property
-    def forest_cost(self) -> Cost:
-        """What the first round costs every record."""
-        if self.epsilon is None:
-            return UNPROTECTED
-        return Cost((1 - self.number_part) * self.epsilon, adjacency=Adjacency(self.adjacency))
+        """The second round's fraction of epsilon; 0 for one round."""
+        return SECOND_ROUND if isinstance(self.trust, SecureSum) else 0.0
 
     @property
     def number_cost(self) -> Cost:
@@ -179,7 +138,10 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of this trust model."""
-        return (*super().steps, *((summed_class_influences,) if self.number_part else ()))
+        return (
+            *super().steps,
+            *((second_round.summed_class_influences,) if self.number_part else ()),
+        )
 
     def blocks(self) -> tuple[Block, ...]:
         """Own trees, other trees, and hits."""
@@ -218,21 +180,18 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         """The forest up; with a second round what follows from it down, and a number a class up."""
         if not self.number_part:
             return (yield from super().conversation(clients))
-        asked = {"clients": clients}
-        reply = yield Query(summed_forest, self, broadcast=asked, view=View.SUM)
-        answered = answered_clients(reply, clients)
-        share = self.noise_share(answered, clients)
-        forests = self.forests_of(reply, float(share))
-        fields = published(self._first_round(forests))
-        step = summed_class_influences
-        reply = yield Query(step, self, broadcast={**fields, **asked}, view=View.SUM)
-        check_the_same_number(answered, answered_clients(reply, clients))
-        sums = np.asarray(reply["sums"], dtype=np.float64)
-        return self.with_protection(self._refined(forests, fields, sums, float(share)), share)
+        first = yield from releases.ask(count_forest, self, clients)
+        forests = self.forests_of(first)
+        fields = second_round.published(self._first_round(forests))
+        second = yield from releases.ask(
+            second_round.summed_class_influences, self, clients, fields
+        )
+        check_the_same_number(first.answered, second.answered)
+        return self._refined(forests, fields, second["sums"], float(second.noises))
 
-    def _first_round(self, forests: Forests) -> FirstRound:
+    def _first_round(self, forests: Forests) -> second_round.FirstRound:
         positives, negatives = forests[OWN], forests[OTHER]
-        return FirstRound(
+        return second_round.FirstRound(
             positives, negatives, *class_sizes(positives, forests[HITS]), self.is_even
         )
 
@@ -245,15 +204,6 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         return self._result(
             forests, refined(first_areas, first, fields, sums, self.number_cost, noises)
         )
-
-    def supported(self, share: Fraction) -> float:
-        """The epsilon that this share of the noise supports, of both rounds."""
-        first = super().supported(share)
-        if not self.number_part:
-            return first
-        epsilon = self.number_cost.epsilon
-        units = number_units(epsilon, len(self.classes))
-        return first + units * shared_laplace_epsilon(units / epsilon, float(share))
 
     def conclusion(self, forests: Forests) -> ServerResult:
         """The macro AUC, and all figures by class, of the first round."""
@@ -268,7 +218,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         """What is concluded of expected counts, where the second round's noise is 0."""
         if not self.number_part:
             return self.conclusion(forests)
-        fields = published(self._first_round(forests))
+        fields = second_round.published(self._first_round(forests))
         return self._refined(forests, fields, np.zeros(len(self.classes)), 1.0)
 
     def noiseless_value(self, clients: Clients) -> float:
@@ -276,8 +226,10 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         if not self.number_part:
             return super().noiseless_value(clients)
         forests = self.exact_forests(clients)
-        fields = published(self._first_round(forests))
-        sums = rounded_sums(self, clients, ClassInfluences.of(fields)).sum(axis=-1)
+        fields = second_round.published(self._first_round(forests))
+        sums = second_round.rounded_sums(
+            self, clients, second_round.ClassInfluences.of(fields)
+        ).sum(axis=-1)
         return float(self._refined(forests, fields, sums.astype(np.float64), 1.0).value)
 
     def exact(self, clients: Clients) -> float:
@@ -288,3 +240,86 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
             for number in range(len(self.classes))
         ]
         return float(np.mean(by_class))
+
+
+def classes_forecast(
+    protocol: MulticlassHistogram, scenario: Scenario, shape: Shape
+) -> forecast.Forecast | None:
+    """What the server would conclude from the expected forest; nothing for private reports.
+
+    Noise adds the same to every class, independently. What cells hide is bounded by the mean of the
+    classes' errors, as a result bounds it. With two rounds the second one's number has the area
+    that cells miss; with one the bias is what cells miss of the shape's AUC.
+
+    Examples
+    --------
+    >>> scenario = Scenario(30_000, 10_000, 10, 1.0, 3)
+    >>> protocol = MulticlassHistogram(epsilon=1.0, classes=scenario.class_names)
+    >>> forecast = classes_forecast(protocol, scenario, Shape(0.8))
+    >>> 0 < forecast.error < 0.002
+    True
+    """
+    if isinstance(protocol.trust, Local):
+        return None
+    forests = expected_forests(protocol, scenario, shape)
+    result = protocol.expected_result(forests)
+    if result.silence:
+        return forecast.Forecast(math.inf)
+    _, variances = class_sizes(forests[OWN], forests[HITS])
+    return forecast.Forecast(
+        math.hypot(float(result.privacy_error), float(result.approximation_error)),
+        0.0 if protocol.number_part else float(result.value) - shape.auc,
+        min(scenario.positives, scenario.negatives),
+        math.sqrt(float(np.max(variances))),
+    )
+
+
+def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: Shape) -> Forests:
+    """The expected counts of every block, with the noise of a run.
+
+    How many of a class have their largest score at it changes no AUC: half of them are taken.
+    """
+    classes, scale = len(protocol.classes), planned_scale(protocol.scale)
+    own, other = scenario.counts(shape, 1 << protocol.tree_height, scale)
+    halves = np.full((2 * classes, 1), scenario.positives / 2)
+    counts = {OWN: np.tile(own, (classes, 1)), OTHER: np.tile(other, (classes, 1)), HITS: halves}
+    noise = protocol.expected_noise(scenario.clients)
+    return {name: Forest(each, noise[name]) for name, each in counts.items()}
+
+
+def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
+    """Noisy sums in two rounds and in one, every client's own counts, and exact sums."""
+    if metric != forecast.Metric.of_figure(MulticlassHistogram.figure):
+        return []
+    named = partial(MulticlassHistogram, classes=scenario.class_names)
+    noisy = partial(named, epsilon=scenario.epsilon)
+    sums, each, exact = Trust.SECURE_SUM, Trust.EACH, Trust.EXACT_SUM
+    weaker = "clients that vanish weaken the guarantee unless dropouts is set"
+    return [
+        forecast.Family(
+            forecast.accepted([noisy]), (sums,), f"there is no curve, and {weaker}", metric
+        ),
+        forecast.Family(
+            forecast.accepted([partial(noisy, adjacency="replace")]),
+            (sums,),
+            f"the number of records is public, and {weaker}",
+            metric,
+        ),
+        forecast.Family(forecast.accepted([partial(noisy, trust=each.value)]), (each,), "", metric),
+        forecast.Family(
+            forecast.accepted([partial(named, trust=exact.value)]),
+            (exact,),
+            "there is no differential privacy: the sum is exact, and epsilon is not kept",
+            metric,
+        ),
+    ]
+
+
+PLANNING = forecast.Planning(
+    classes_families,
+    lambda protocol, scenario, shape, metric: (
+        classes_forecast(protocol, scenario, shape)
+        if metric == forecast.Metric.of_figure(protocol.figure)
+        else None
+    ),
+)

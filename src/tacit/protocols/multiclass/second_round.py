@@ -46,16 +46,11 @@ from tacit.metrics.cells.score_distribution import (
 )
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocol import releases
+from tacit.protocol.conversation import Query
 from tacit.protocols.shared.class_scores import one_against_rest
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, Influences
-from tacit.protocols.shared.sums.noise_shares import planned_clients
-from tacit.protocols.shared.sums.whole_units import units_for, whole_units
-from tacit.protocols.shared.trees.forest_areas import area_depth
-from tacit.protocols.shared.trees.forests import Forest
+from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences, units_for, whole_units
+from tacit.protocols.shared.trees.forests import Forest, area_depth
 
 OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
 """Fields of the query: the part of each class's own records, and of all others, below every inner
@@ -257,7 +252,7 @@ class SumsClasses(Protocol):
         """The scores of all classes and the records' classes."""
 
 
-def agreed_influences(query: Query, noise: NoiseSource) -> ClassInfluences:
+def agreed_influences(query: Query) -> ClassInfluences:
     """The influences of a query, as a client accepts them.
 
     Raises
@@ -273,46 +268,24 @@ def agreed_influences(query: Query, noise: NoiseSource) -> ClassInfluences:
         raise ValueError(f"functions must have a number of inner edges in {agreed}, got {inner}")
     shapes = {OWN_BELOW: (classes, inner), OTHER_BELOW: (classes, inner), SIZES: (classes, 2)}
     for name, shape in shapes.items():
-        received = (getattr(fields[name], "dtype", type(fields[name])), np.shape(fields[name]))
-        expected = (np.dtype(np.float64), noise.full_shape(shape))
-        if received != expected:
-            raise ValueError(f"{name} must be 64-bit floats of shape {expected[1]}, got {received}")
+        dtype, received = getattr(fields[name], "dtype", None), np.shape(fields[name])
+        if dtype != np.float64 or received[-len(shape) :] != shape:
+            raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {received}")
     sizes = fields[SIZES]
     if not np.all((sizes > 0) & np.isfinite(sizes)):
         raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
     return ClassInfluences.of(fields)
 
 
-def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.number_cost
-    return cost
-
-
-def _layout(query: Query) -> Layout:
-    return {"sums": (len(query.protocol.classes),), "clients": ()}
-
-
-def _drawn(query: Query, clients: int) -> PolyaShare:
-    """The noise of so many clients, on sums in units of which a record moves so many."""
+def _fields(query: Query) -> dict[str, releases.Released]:
+    """The sums of all classes, in units of which a neighbour moves them by so many together."""
     settings, epsilon = query.protocol, query.protocol.number_cost.epsilon
-    share = settings.noise_share(clients, planned_clients(query))
-    return PolyaShare(_units(query), epsilon, share)
+    units = number_units(epsilon, len(settings.classes))
+    return {"sums": releases.Released((len(settings.classes),), units, epsilon, units)}
 
 
-def _units(query: Query) -> int:
-    settings = query.protocol
-    return number_units(settings.number_cost.epsilon, len(settings.classes))
-
-
-def _bounds(query: Query) -> dict[str, int]:
-    bound = clipped_sum_bound(query, _drawn(query, 1), _units(query))
-    return {"sums": bound, "clients": planned_clients(query)}
-
-
-@step(cost=_cost, sums=_layout, shares=planned_clients, bounds=_bounds)
-def summed_class_influences(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+@releases.release(_fields)
+def summed_class_influences(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the sums of the records' influences on every class's AUC, with this batch's noise.
 
     The query publishes for every class the distribution functions of its own records and of all
@@ -334,9 +307,6 @@ def summed_class_influences(
     DataError : for a score outside [0, 1] where scores are probabilities, or other classes.
     ValueError : for published functions or sizes that could not come from a first round.
     """
-    settings, influences = query.protocol, agreed_influences(query, noise)
+    settings, influences = query.protocol, agreed_influences(query)
     settings.check_scores(clients)
-    rounded = rounded_sums(settings, clients, influences).sum(axis=-1)
-    drawn = noise.draw(_drawn(query, clients.count), (len(settings.classes),))
-    sums = clipped(rounded, query, _units(query)) + drawn
-    return {"sums": sums, "clients": np.asarray(clients.count, dtype=np.int64)}
+    return {"sums": rounded_sums(settings, clients, influences).sum(axis=-1)}

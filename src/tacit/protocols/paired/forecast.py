@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.protocol import fields
+from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.traffic import Traffic, measured_rounds, traffic_of_rounds
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.encoding.fields import encode
-from tacit.protocols.paired.class_sizes import count_variance
-from tacit.protocols.paired.moments import area_shared_covariance, matching_variance
-from tacit.protocols.paired.noise import RESPONSE
+from tacit.protocols.paired.estimate import area_shared_covariance, matching_variance
+from tacit.protocols.paired.kernels import Area
+from tacit.protocols.paired.noise import RESPONSE, count_variance
 from tacit.protocols.paired.protocol import PairedUStatistic
 
 PAIR_SECONDS, PAIR_BYTES = 3.3e-5, 340
@@ -25,7 +25,9 @@ MAX_CLIENTS = 2**12
 """Largest number of clients whose sizes are computed; the others have as many records."""
 
 
-def paired_forecast(protocol: PairedUStatistic, scenario: Scenario, shape: Shape) -> Forecast:
+def paired_forecast(
+    protocol: PairedUStatistic, scenario: Scenario, shape: Shape
+) -> forecast.Forecast:
     """The server's variance of the AUC at its expected mean over pairs (docs, section 4c).
 
     A pair of both classes that the positive wins counts 1: ``2 A P N / (n (n - 1))`` of all. With
@@ -42,8 +44,8 @@ def paired_forecast(protocol: PairedUStatistic, scenario: Scenario, shape: Shape
     >>> round(forecast.standard_error, 3)
     0.021
     """
-    if protocol.kernel != "auc":
-        raise ValueError(f"plans are for the kernel 'auc', got {protocol.kernel!r}")
+    if not isinstance(protocol.kernel, Area):
+        raise ValueError(f"plans are for the kernel 'auc', got {protocol.function!r}")
     n, (sizes, weight) = scenario.records, client_sizes(scenario)
     count_epsilon = protocol.class_epsilon(sizes)
     counted = weight * count_variance(sizes, count_epsilon)
@@ -58,7 +60,7 @@ def paired_forecast(protocol: PairedUStatistic, scenario: Scenario, shape: Shape
     matching_term = float(matching_variance(mean * (1 - mean), shared, n, matchings))
     of_pairs = (matching_term + noise / (matchings * (n // 2))) / pair_fraction**2
     of_counts = (shape.auc * (negatives - positives) / (positives * negatives)) ** 2 * counted
-    return Forecast(
+    return forecast.Forecast(
         math.sqrt(of_pairs + of_counts),
         0.0,
         min(positives, negatives),
@@ -66,10 +68,10 @@ def paired_forecast(protocol: PairedUStatistic, scenario: Scenario, shape: Shape
     )
 
 
-def paired_families(scenario: Scenario) -> list[Family]:
+def paired_families(scenario: Scenario) -> list[forecast.Family]:
     """One family, which chooses its settings."""
     return [
-        Family(
+        forecast.Family(
             (PairedUStatistic("auc", scenario.epsilon),),
             (Trust.MPC,),
             "every pair of clients needs a session under cryptography, the guarantee is "
@@ -86,7 +88,7 @@ def paired_traffic(protocol: PairedUStatistic, scenario: Scenario) -> Traffic:
     *first_rounds, mpc = measured_rounds(protocol, scenario)
     matchings, half = protocol.pairs_a_record, scenario.records // 2
     kind = np.uint8 if protocol.kind == RESPONSE else np.int64
-    values = len(encode({"values": np.zeros((matchings, 0), dtype=kind)}))
+    values = len(fields.encode({"values": np.zeros((matchings, 0), dtype=kind)}))
     values += matchings * half * np.dtype(kind).itemsize
     rounds = [*first_rounds, replace(mpc, sent=-(-values // scenario.clients))]
     traffic = traffic_of_rounds(rounds, scenario)
@@ -110,4 +112,4 @@ def client_sizes(scenario: Scenario) -> tuple[NDArray[np.int64], float]:
     return np.diff(ends), more
 
 
-PLANNING = Planning.of_auc(paired_families, paired_forecast, paired_traffic)
+PLANNING = forecast.Planning.of_auc(paired_families, paired_forecast, paired_traffic)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,11 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.mechanisms.choices import UniformIntegers
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import mpc
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -33,29 +34,42 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.mpc import MPCProgram
+from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocols.paired.class_sizes import counted_positives, noisy_counts
 from tacit.protocols.paired.declared import PairedDeclarations
-from tacit.protocols.paired.estimate import matched_area_result, matched_mean_result
-from tacit.protocols.paired.kernels import BOUNDS, GRIDS, TWO_VALUED, paired_values
-from tacit.protocols.paired.matching import SEED_BOUND, check_seats, drawn_seats, seated_pairs
-from tacit.protocols.paired.moments import MatchedSample
-from tacit.protocols.paired.noise import LAPLACE, NOISES, RESPONSE, SHARED, PairNoise
-from tacit.protocols.paired.settings import (
+from tacit.protocols.paired.estimate import (
+    MatchedSample,
+    matched_area_result,
+    matched_mean_result,
+)
+from tacit.protocols.paired.kernels import (
+    BOUNDS,
+    GRIDS,
+    TWO_VALUED,
+    Area,
+    Collision,
+    Gini,
+    Kendall,
+    paired_values,
+)
+from tacit.protocols.paired.mpc import SEED_BOUND, check_seats, drawn_seats, seated_pairs
+from tacit.protocols.paired.noise import (
+    BEST,
+    LAPLACE,
     MAX_GIVEN_MATCHINGS,
+    NOISES,
+    RESPONSE,
+    SHARED,
+    PairNoise,
     best_matchings,
     class_epsilon,
+    counted_positives,
     kernel_width,
+    noisy_counts,
 )
-from tacit.protocols.shared.reports.pair_kernels import KERNELS
-from tacit.protocols.shared.reports.symbols import Axis, SymbolSpace, second_values
+from tacit.protocols.shared.reports.pair_kernels import KERNELS, Axis, SymbolSpace, second_values
+from tacit.results.curves.curve import UNIT
 from tacit.results.server_result import ServerResult
-
-AREA, RANGE, SECOND = "auc", "gini", "kendall"
-
-UNIT = (0.0, 1.0)
-"""The range of Gini's values where none is given."""
 
 
 @step()
@@ -89,7 +103,7 @@ def count_positives(
     return {"positives": noisy_counts(counts, clients.sizes, epsilon, noise)}
 
 
-def _pairs_program() -> MPCProgram:
+def _pairs_program() -> mpc.MPCProgram:
     from tacit.protocols.paired.mpc import PairsProgram
 
     return PairsProgram()
@@ -121,7 +135,7 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     check_seats(seats.values, settings.pairs_a_record)
     first, second = seated_pairs(seats.values)
     rows = settings.rows(clients)
-    values = paired_values(settings.kernel, rows[:, first], rows[:, second])
+    values = paired_values(settings.function, rows[:, first], rows[:, second])
     owners = clients.client_of_record
     crossing = owners[first] != owners[second]
     pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
@@ -134,9 +148,11 @@ class PairedUStatistic(PairedDeclarations, Protocol):
 
     Parameters
     ----------
-    kernel : ``"auc"``, ``"kendall"``, ``"gini"`` or ``"collision"``, as in ``UStatistic``.
+    kernel : ``Area()`` (the AUC), ``Kendall()`` (Kendall's tau of two values), ``Collision()`` (the
+        probability that two values are equal) or ``Gini(low, high)`` (the mean difference of values
+        in a public range, from 0 to 1 by default), or their words.
     epsilon : the privacy budget of one evaluation, for every record.
-    matchings : Q, how many pairs a record is in, each with ``epsilon / Q``; None takes the number
+    matchings : Q, how many pairs a record is in, each with ``epsilon / Q``; 0 takes the number
         of least planned variance (``best_matchings``), which is 1 unless epsilon is large.
     noise : what hides the value of a pair between two clients, from the server and from a client
         that reveals to the server all that it knows:
@@ -149,9 +165,8 @@ class PairedUStatistic(PairedDeclarations, Protocol):
           joint computation flips the value by a coin that neither client knows, so a colluding
           client leaves epsilon. Half the variance of one draw.
 
-        None takes the one of least variance that keeps epsilon against a colluding client:
+        ``"best"`` takes the one of least variance that keeps epsilon against a colluding client:
         randomised response where it applies, else ``"laplace"``.
-    domain : the public range of Gini's values. The other kernels compare numbers and need none.
 
     For the AUC a part of epsilon goes to noisy class sizes (``class_epsilon``).
 
@@ -167,44 +182,36 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     'randomised-response'
     """
 
-    kernel: str = setting(choices=tuple(GRIDS), help="the function of two records")
+    kernel: Area | Collision | Kendall | Gini | str = setting(
+        help="the function of two records; gini with the public range of values in brackets"
+    )
     epsilon: float = setting(help=EPSILON)
-    matchings: int | None = setting(
-        default=None,
+    matchings: int = setting(
+        default=0,
         help="how many pairs a record is in; 1, more where epsilon is large",
-        used=lambda protocol: True,
         shown=lambda protocol: protocol.pairs_a_record,
     )
-    noise: str | None = setting(
-        default=None,
-        choices=NOISES,
+    noise: str = setting(
+        default=BEST,
+        choices=(BEST, *NOISES),
         help="what hides a pair's value; randomised-response by default for the AUC and "
         "collisions, else laplace",
-        used=lambda protocol: True,
         shown=lambda protocol: protocol.kind,
-    )
-    domain: tuple[float, float] = setting(
-        default=UNIT,
-        help="the public range of values, 0 1 by default",
-        when=RANGE,
-        used=lambda protocol: protocol.kernel == RANGE,
     )
 
     name = "paired-ustatistic"
-    planning_module = f"{__package__}.forecast"
+    planning_module = "tacit.protocols.paired.forecast"
     steps = (offer_numbers, count_positives, compute_pairs)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
-        object.__setattr__(self, "figure", KERNELS[self.kernel].figure)
+        object.__setattr__(self, "figure", KERNELS[self.function].figure)
         self._check_noise()
         count = self.pairs_a_record
         if not isinstance(count, int | np.integer) or not 1 <= count <= MAX_GIVEN_MATCHINGS:
             raise ValueError(
                 f"matchings must be a whole number from 1 to {MAX_GIVEN_MATCHINGS}, got {count}"
             )
-        self._check_domain()
         least = self.pair_noise(self.epsilon)
         if least.kind == SHARED and least.scale > MAX_SHARED_SCALE:
             raise ValueError(
@@ -213,49 +220,49 @@ class PairedUStatistic(PairedDeclarations, Protocol):
             )
 
     def _check_noise(self) -> None:
-        if self.kind == RESPONSE and self.kernel not in TWO_VALUED:
+        if self.kind == RESPONSE and self.function not in TWO_VALUED:
             raise ValueError(
-                f"{RESPONSE} flips values of 0 and 1, and the kernel {self.kernel!r} has others"
+                f"{RESPONSE} flips values of 0 and 1, and the kernel {self.function!r} has others"
             )
 
-    def _check_domain(self) -> None:
-        low, high = (float(end) for end in self.domain)
-        if not (math.isfinite(high - low) and low < high):
-            raise ValueError(f"a domain must run from a lower to a higher end, got {self.domain}")
-        if self.kernel != RANGE and (low, high) != UNIT:
-            raise ValueError(
-                f"a domain is the range of Gini's values, and the kernel {self.kernel!r} compares "
-                f"numbers, got {self.domain}"
-            )
+    @property
+    def function(self) -> str:
+        """The kernel's word."""
+        return cast(Choice, self.kernel).word
 
     @property
     def kind(self) -> str:
         """The noise that is used: the one given, or the best for the kernel."""
-        if self.noise is not None:
+        if self.noise != BEST:
             return self.noise
-        return RESPONSE if self.kernel in TWO_VALUED else LAPLACE
+        return RESPONSE if self.function in TWO_VALUED else LAPLACE
 
     @property
     def pairs_a_record(self) -> int:
         """Q, the number of matchings: the one given, or the best for kernel, epsilon and noise."""
-        if self.matchings is not None:
+        if self.matchings != 0:
             return self.matchings
-        return best_matchings(self.kernel, self.epsilon, self.kind)
+        return best_matchings(self.function, self.epsilon, self.kind)
 
     @property
     def score_range(self) -> tuple[float, float] | None:
         """The public range of Gini's values; the other kernels compare numbers."""
-        return self.domain if self.kernel == RANGE else None
+        return self._ends if isinstance(self.kernel, Gini) else None
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The ends of the values' public range; those of the unit range where there is none."""
+        return (self.kernel.low, self.kernel.high) if isinstance(self.kernel, Gini) else UNIT
 
     @property
     def needs_labels(self) -> bool:
         """Whether the kernel reads labels."""
-        return self.kernel == AREA
+        return isinstance(self.kernel, Area)
 
     @property
     def needs_second_values(self) -> bool:
         """Whether the kernel reads second values."""
-        return self.kernel == SECOND
+        return isinstance(self.kernel, Kendall)
 
     @property
     def guarantee(self) -> Cost:
@@ -264,12 +271,12 @@ class PairedUStatistic(PairedDeclarations, Protocol):
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
-        return KERNELS[self.kernel].exact(clients, self._space)
+        return KERNELS[self.function].exact(clients, self._space)
 
     @property
     def _space(self) -> SymbolSpace:
         """The values' public range; values are not cut."""
-        low, high = self.domain
+        low, high = self._ends
         return SymbolSpace((Axis("values", low=low, high=high),))
 
     def replicate_size(self, clients: Clients) -> int:
@@ -278,13 +285,13 @@ class PairedUStatistic(PairedDeclarations, Protocol):
 
     def class_epsilon(self, sizes: Integers) -> float:
         """The part of epsilon that class sizes get, of clients with so many records; 0 for none."""
-        if self.kernel != AREA:
+        if not isinstance(self.kernel, Area):
             return 0.0
         return class_epsilon(self.epsilon, self.kind, self.pairs_a_record, sizes)
 
     def pair_noise(self, epsilon: float) -> PairNoise:
         """The noise of a pair, where all of a record's pairs together have this epsilon."""
-        return PairNoise(self.kind, epsilon / self.pairs_a_record, kernel_width(self.kernel))
+        return PairNoise(self.kind, epsilon / self.pairs_a_record, kernel_width(self.function))
 
     def rows(self, clients: Clients) -> Floats:
         """What of every record enters its pairs, shape (2, M), as ``paired_values`` takes it.
@@ -295,16 +302,16 @@ class PairedUStatistic(PairedDeclarations, Protocol):
             have no second value and the kernel needs one.
         """
         second = np.zeros(clients.records)
-        if self.kernel == AREA:
+        if isinstance(self.kernel, Area):
             second = clients.labels.astype(np.float64)
-        if self.kernel == SECOND:
+        if isinstance(self.kernel, Kendall):
             second = second_values(clients)
         return np.stack([self._values(clients), second])
 
     def _values(self, clients: Clients) -> Floats:
-        if self.kernel != RANGE:
+        if not isinstance(self.kernel, Gini):
             return clients.scores
-        low, high = self.domain
+        low, high = self._ends
         outside = np.flatnonzero((clients.scores < low) | (clients.scores > high))
         if outside.size:
             raise DataError(
@@ -342,16 +349,16 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         first, second = seated_pairs(seats)
         crossing = float(np.mean(owners[first] != owners[second]))
         unit = self._unit
-        low, high = (end * unit for end in BOUNDS[self.kernel])
+        low, high = (end * unit for end in BOUNDS[self.function])
         values = noise.debiased(received) * unit
         variance = noise.variance(crossing) * unit**2
-        return MatchedSample(self.kernel, values, seats, variance, low, high)
+        return MatchedSample(self.function, values, seats, variance, low, high)
 
     @property
     def _unit(self) -> float:
         """The value of one of the kernel's integers."""
-        low, high = self.domain
-        return (high - low) / GRIDS[self.kernel]
+        low, high = self._ends
+        return (high - low) / GRIDS[self.function]
 
     def _server_result(
         self, sample: MatchedSample, class_counts: tuple[Floats, float] | None
@@ -359,8 +366,8 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         if class_counts is not None:
             positives, variance = class_counts
             return matched_area_result(sample, positives, math.sqrt(variance))
-        rounding = self._unit / math.sqrt(6) if self.kernel == RANGE else 0.0
-        limits = KERNELS[self.kernel].limits(self._space, sample.records)
+        rounding = self._unit / math.sqrt(6) if isinstance(self.kernel, Gini) else 0.0
+        limits = KERNELS[self.function].limits(self._space, sample.records)
         return matched_mean_result(sample, rounding, limits)
 
     def _warned(

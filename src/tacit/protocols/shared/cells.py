@@ -1,36 +1,32 @@
-"""Estimates from noisy counts in score cells: the AUC, its errors, the ROC curve, and warnings."""
+"""Estimates from noisy counts in score cells: the AUC, its errors, the ROC curve, and warnings.
+
+How many records, and positives among them, clients have in the cells between thresholds.
+
+Cells whose edges the server publishes as scores, from noisy counts alone.
+
+The edges are values like any other that a server chooses: whatever they are, a record counts in
+one cell, and a function of a score has the same bounds.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
-from tacit.arrays import Floats
-from tacit.metrics.curves import (
-    cell_area,
-    cell_influences,
-    counts_from_thresholds,
-    crowding_variance,
-    curvature_error,
-    density_correction,
-    lone_crowd_variance,
-    noisy_sampling_variance,
-    placement_variance,
-)
-from tacit.metrics.ranking import plug_in_variance
-from tacit.protocols.shared.confusion import (
-    CountNoise,
-    class_totals,
-    estimate_from_confusion,
-    pooled_points,
-)
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.metrics import curves
+from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
+from tacit.protocol.conversation import Query
+from tacit.protocol.settings.scaled import ScaledScores, check_scores_in_unit_interval
 from tacit.protocols.shared.trees.levels import CellNoise
 from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
 
-BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
 COARSE_CELLS = (
     "what the cells hide outweighs the privacy noise: use more cells, or map the scores by an "
     "agreed public function so that they spread over [0, 1]"
@@ -44,7 +40,7 @@ def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise)
     negative cell's noise add half the product of the totals' variances over ``(P N)^2``: half of
     all pairs of cells count fully.
     """
-    by_positive, by_negative = cell_influences(positives, negatives)
+    by_positive, by_negative = curves.cell_influences(positives, negatives)
     variance = noise.variance_of(by_positive) + noise.variance_of(by_negative)
     pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
     return variance + noise.total**2 / 2 / np.maximum(np.abs(pairs), 1.0) ** 2
@@ -52,7 +48,7 @@ def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise)
 
 def exchange_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
     """The AUC's variance when noise moves records from one class to the other within a cell."""
-    by_positive, by_negative = cell_influences(positives, negatives)
+    by_positive, by_negative = curves.cell_influences(positives, negatives)
     return noise.variance_of(by_positive - by_negative)
 
 
@@ -77,9 +73,9 @@ def result_from_cells(
     even : whether scores are their own positions, so that most cells are filled: then a crowd is
         compared with the mean of all cells, else with its neighbours.
     """
-    value = cell_area(*cells) + density_correction(*cells)
-    crowds = crowding_variance(*cells) if even else lone_crowd_variance(*cells)
-    cell_variance = placement_variance(*cells) + curvature_error(*cells) ** 2 + crowds
+    value = curves.cell_area(*cells) + curves.density_correction(*cells)
+    crowds = curves.crowding_variance(*cells) if even else curves.lone_crowd_variance(*cells)
+    cell_variance = curves.placement_variance(*cells) + curves.curvature_error(*cells) ** 2 + crowds
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
     warnings = signal_warnings(value, classes, math.sqrt(noise.total)) if single else ()
@@ -88,7 +84,7 @@ def result_from_cells(
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
-        sampling_error=np.sqrt(noisy_sampling_variance(*cells, value)),
+        sampling_error=np.sqrt(curves.noisy_sampling_variance(*cells, value)),
         positives=classes[0],
         negatives=classes[1],
         positives_error=math.sqrt(noise.total),
@@ -98,61 +94,18 @@ def result_from_cells(
     )
 
 
-def result_from_confusion(
-    edges: Floats, counts: Floats, noise: CountNoise, clamp: bool
-) -> ServerResult:
-    """The area of the paper's noisy confusion counts, summed over clients, shape (..., 4, T)."""
-    estimate = estimate_from_confusion(counts, noise, clamp)
-    undefined = np.isnan(estimate.value)
-    error = np.where(undefined, np.nan, np.sqrt(estimate.privacy_variance))
-    biases = (estimate.clamping_bias, estimate.threshold_bias)
-    classes = estimate.positives, estimate.negatives
-    single = np.ndim(estimate.value) == 0
-    total_error = math.sqrt(2 * noise.variance / edges.size)
-    warnings = signal_warnings(estimate.value, classes, total_error) if single else ()
-    if single and not undefined:
-        warnings += _bias_warnings(biases, float(estimate.value), float(error))
-    sampling = np.vectorize(plug_in_variance)(
-        np.nan_to_num(estimate.value, nan=0.5), *(np.maximum(total, 1.0) for total in classes)
-    )
-    return ServerResult(
-        value=estimate.value,
-        privacy_error=error,
-        sampling_error=np.where(undefined, np.nan, np.sqrt(sampling)),
-        positives=estimate.positives,
-        negatives=estimate.negatives,
-        positives_error=total_error,
-        approximation_error=np.where(undefined, np.nan, np.sqrt(estimate.approximation_variance)),
-        bias=np.where(undefined, np.nan, biases[0] + biases[1]),
-        roc=_curve_of_points(edges, counts, noise) if single and not undefined else None,
-        warnings=warnings,
-    )
-
-
 def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: CellNoise) -> Curve:
     """Rates made monotone, which post-processing may; errors are those of the raw rates."""
     rates = []
     for counts in cells:
         total = max(float(counts.sum()), 1.0)
-        rate = counts_from_thresholds(counts) / total
-        rates.append((_falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
+        rate = curves.counts_from_thresholds(counts) / total
+        rates.append((falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
     (up, up_error), (across, across_error) = rates
     return Curve(edges, across, up, across_error, up_error)
 
 
-def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
-    """Unclamped rates at their own thresholds, over pooled totals, made monotone.
-
-    A count's noise has its own variance, and the pooled total's ``2 / T`` of it.
-    """
-    rates = []
-    for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
-        variance = noise.variance * (1 + 2 * rate**2 / edges.size)
-        rates.append((_falling(rate), np.sqrt(variance) / max(float(total), 1.0)))
-    return Curve(edges, rates[0][0], rates[1][0], rates[0][1], rates[1][1])
-
-
-def _falling(rate: Floats) -> Floats:
+def falling(rate: Floats) -> Floats:
     """The nearest rates that fall with the threshold and stay in [0, 1]."""
     return np.clip(scipy.optimize.isotonic_regression(rate, increasing=False).x, 0.0, 1.0)
 
@@ -170,10 +123,109 @@ def signal_warnings(
     )
 
 
-def _bias_warnings(biases: tuple[Floats, Floats], value: float, error: float) -> tuple[str, ...]:
-    return tuple(
-        f"{cause} bias the area, which came out as {value:.4f}, by about {float(bias):+.2g}; the "
-        "estimate and its interval are without that bias"
-        for cause, bias in zip(BIAS_CAUSES, biases, strict=True)
-        if abs(float(bias)) > 0.25 * error
-    )
+def even_cell_counts(clients: Clients, cells: int) -> Integers:
+    """Positives, then negatives, of all clients in equal cells of positions, shape (2 * cells,).
+
+    Parameters
+    ----------
+    clients : with positions from 0 to 1 for scores.
+    cells : a power of two, so that a position times it is exact.
+    """
+    if not clients.at_hand:
+        edges = np.arange(1, cells) / cells
+        return np.asarray(clients.counts_in(edges).sum(axis=-1).ravel())
+    leaves = even_leaves(clients.scores, clients.labels, cells)
+    return np.bincount(leaves, minlength=2 * cells)
+
+
+def even_leaves(positions: Floats, labels: NDArray[Any], cells: int) -> Integers:
+    """The cell of every record at a position from 0 to 1, those of negatives after all positives'.
+
+    Parameters
+    ----------
+    positions, labels : shape (M,).
+    """
+    cell = np.minimum((positions * cells).astype(np.int64), cells - 1)
+    return cell + np.where(labels == 1, 0, cells)
+
+
+def true_cell_counts(
+    clients: Clients, thresholds: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """``cell_counts`` of the clients' own labels, by a statement where records are not at hand.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], naming the client and the score.
+    """
+    if clients.at_hand:
+        return cell_counts(clients, thresholds, clients.labels)
+    if np.isfinite(thresholds[0]):
+        check_scores_in_unit_interval(clients)
+    positives, negatives = clients.counts_in(thresholds)[:, 1:]
+    return positives, positives + negatives
+
+
+def cell_counts(
+    clients: Clients, thresholds: Floats, labels: NDArray[np.int8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positives and records of every client in every cell, shapes (..., T, K) and (T, K).
+
+    Cell ``j`` holds the scores from ``thresholds[j]`` up to the next threshold. A first threshold
+    of minus infinity makes room for every score.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], naming the client and the score.
+    """
+    if np.isfinite(thresholds[0]):
+        check_scores_in_unit_interval(clients)
+    cells = thresholds.size
+    cell = np.searchsorted(thresholds, clients.scores, side="right") - 1
+    index = cell * clients.count + clients.client_of_record
+    shape = (cells, clients.count)
+    records = np.bincount(index, minlength=cells * clients.count).reshape(shape)
+    if labels.ndim == 1:
+        positives = np.bincount(index[labels == 1], minlength=cells * clients.count)
+        return positives.reshape(shape).astype(np.int64), records.astype(np.int64)
+    order = np.argsort(index, kind="stable")
+    filled = np.flatnonzero(records.ravel())
+    starts = np.concatenate(([0], np.cumsum(records.ravel()[filled])[:-1]))
+    replicated = np.zeros((*labels.shape[:-1], cells * clients.count), dtype=np.int64)
+    replicated[..., filled] = np.add.reduceat(labels[..., order], starts, axis=-1, dtype=np.int64)
+    return replicated.reshape(*labels.shape[:-1], *shape), records.astype(np.int64)
+
+
+KNOTS = "knots"
+"""Field of a query: the scores at the inner edges of its cells."""
+
+
+def published_scale(query: Query, cells: int) -> ScoreScale | None:
+    """The scale of the knots that a query publishes; None where it publishes none.
+
+    Raises
+    ------
+    ValueError : for knots that are not one fewer than the cells, finite and ascending.
+    """
+    knots, base = query.broadcast.get(KNOTS), query.protocol.score_scale
+    if knots is None:
+        return None
+    expected = (np.dtype(np.float64), (cells - 1,))
+    received = (getattr(knots, "dtype", type(knots)), np.shape(knots))
+    if received != expected:
+        raise ValueError(f"{KNOTS} must be {expected[1][0]} 64-bit floats, got {received}")
+    return ScoreScale(knots, base.low, base.high)
+
+
+def placed_on(scale: ScoreScale | None, protocol: ScaledScores, clients: Clients) -> Clients:
+    """The clients with positions for scores: on published cells, or on the protocol's scale.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1] where scores are probabilities.
+    """
+    if scale is None:
+        return protocol.on_scale(clients)
+    if protocol.score_range is not None:
+        check_scores_in_unit_interval(clients)
+    return clients.rescored(CentredScale(scale.knots, scale.low, scale.high))

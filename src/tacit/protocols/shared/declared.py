@@ -1,13 +1,28 @@
-"""What protocols declare in which every record answers by itself, for audits, reports and laws."""
+"""What several protocols declare: laws and audits, sentences on threats, attacks on scores.
+
+What protocols declare in which every record answers by itself, for audits, reports and laws.
+Sentences that the threat models of several protocols share. Labels guessed from scores that the
+server receives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from tacit.protocol.declarations.audits import AuditCase, LabelAttack
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
+from tacit.metrics.ranking import top_hits
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.laws import ErrorCase
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Trust
 
 NO_REPORTS = "without randomness these are no reports; tests enumerate their odds"
 """Why the privacy loss of a randomised report cannot be read from the noise that was drawn."""
@@ -21,15 +36,138 @@ class ReportDeclarations(Declarations):
     lone_records = True
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Clients of one record."""
-        return AuditCase(cls.name, settings, cls.audit_records, apart=True, tight=False)
+        return audits.AuditCase(cls.name, settings, cls.audit_records, apart=True, tight=False)
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None: what the server receives is public, or randomised."""
         return ()
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """None: tests of the estimate compare its errors."""
         return {}
+
+
+NOBODY = (
+    "Nobody: every client adds its own noise before anything leaves it. The server is expected to "
+    "follow the protocol, and may look at all that it receives."
+)
+LOCAL = (
+    "Nobody: every record randomises its own report before it leaves the client. The server is "
+    "expected to follow the protocol, and may look at all that it receives."
+)
+SUM_TRUST = (
+    "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
+    "the command `tacit evaluate` adds up all replies in one process."
+)
+LOCAL_PAGE = "threat-models/local.md"
+
+
+def forest_model(
+    settings: Mapping[str, Any], summed: str, published: str = "Nothing."
+) -> ThreatModel:
+    """The threat model of a protocol whose records count in a forest.
+
+    Parameters
+    ----------
+    settings : those of a result.
+    summed : what the counts are, after "how many".
+    published : what a client of a noisy sum sees of the others.
+    """
+    trust = Trust.of(settings.get("trust", Trust.SECURE_SUM.value))
+    if trust is Trust.EACH:
+        return ThreatModel(
+            NOBODY,
+            f"With noise, of every client: {summed}.",
+            "Nothing.",
+            "What is true of many records of one client.",
+        )
+    if trust is Trust.LOCAL:
+        return ThreatModel(
+            LOCAL,
+            "Exactly, of every record: which of the counts it was dealt to. With noise: one report "
+            f"about these counts. From all reports: {summed}.",
+            "Nothing.",
+            "What is true of many records of one client.",
+            LOCAL_PAGE,
+        )
+    if trust is Trust.EXACT_SUM:
+        return ThreatModel(
+            f"{SUM_TRUST} No noise is added, so everybody who sees the result is trusted with what "
+            "follows from exact sums.",
+            f"Exactly, of all clients together: {summed}. Of each client: that it answered.",
+            "Nothing.",
+            "Everything that exact sums tell: a cell with one record is that record.",
+        )
+    return ThreatModel(
+        f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
+        "them secret.",
+        f"With noise, of all clients together: {summed}. Exactly: how many clients answered.",
+        published,
+        "Clients that vanish, or that tell the server their shares, take their part of the noise "
+        "away. Colluders cannot be seen.",
+    )
+
+
+CLIENT_SIZES = ((1, "one record"), (100, "100 records"))
+"""Numbers of records of clients whose scores the server receives in ascending order."""
+
+
+def guesses_from_ascending_scores(
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
+    """Call the highest-scored hundredth positive, from scores sent in ascending order.
+
+    The server does not know which record of a client has which score, unless a client has one
+    record only.
+    """
+    scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
+    yield _guesses("scores beside their records", False, scores, labels)
+    for size, text in CLIENT_SIZES:
+        clients = Clients.from_arrays(scores, labels, np.arange(scores.size) // size)
+        received = received_scores(protocol, clients, NoNoise())
+        yield _guesses(f"ascending scores of clients of {text}", size > 1, received, labels)
+
+
+def guesses_from_plain_scores(
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
+    """Call the highest-scored hundredth positive, from the records' scores themselves.
+
+    A protocol that shows no scores prevents this attack.
+    """
+    scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
+    yield _guesses("scores beside their records", False, scores, labels)
+
+
+def _guesses(
+    release: str, protected: bool, received: Floats, labels: NDArray[np.int8]
+) -> audits.Guesses:
+    """Right guesses of the highest-scored hundredth (Sun et al. 2022a, Table 8; Sun et al. 2022b,
+    Table 2)."""
+    size = labels.size // 100
+    hits = int(top_hits(received, labels, np.array([size]))[0])
+    return audits.Guesses(
+        "labels, from scores", release, protected, hits, size, float(labels.mean())
+    )
+
+
+def received_scores(protocol: Protocol, clients: Clients, noise: NoiseSource) -> Floats:
+    """The scores that the server receives, in the order in which it receives them."""
+    query = next(protocol.conversation(clients.count))
+    sent = query.step.answer(clients, query, noise, ClientState())["scores"]
+    if not isinstance(sent, Ragged):
+        raise TypeError("scores must be ragged")
+    return sent.values
+
+
+def guesses_from_noisy_scores(
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
+    """Call the highest-scored hundredth positive, from scores with noise."""
+    scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
+    yield _guesses("scores beside their records", False, scores, labels)
+    received = received_scores(protocol, Clients.from_arrays(scores, labels), SimulatedNoise(seed))
+    yield _guesses("scores with noise", True, received, labels)

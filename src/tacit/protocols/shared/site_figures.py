@@ -10,12 +10,12 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import LOG_ODDS, PROBABILITY
-from tacit.metrics.calibrating.calibration_line import Fitted, calibration_line
+from tacit.data import units
+from tacit.metrics import logistic
 from tacit.metrics.sites import LEAST_SITES
-from tacit.results.class_sizes import class_too_small, is_class_too_small
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
+from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.parts.sites import SiteFigure, Sites
 from tacit.results.server_result import ServerResult
 
@@ -75,7 +75,7 @@ def _figures(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> tuple
         for index in range(len(reasons))
     ]
     figures = [SiteFigure.of("AUC", "log-odds", aucs, reasons)]
-    if axis.unit in (PROBABILITY, LOG_ODDS):
+    if axis.unit in (units.PROBABILITY, units.LOG_ODDS):
         figures += _calibrations(cells, axis, reasons)
     return tuple(figures)
 
@@ -92,9 +92,9 @@ def _too_small(result: ServerResult) -> list[str]:
 
 def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> list[SiteFigure]:
     middles = axis.middles(cells.positives.shape[-1])
-    odds = scipy.special.logit(middles) if axis.unit == PROBABILITY else middles
+    odds = scipy.special.logit(middles) if axis.unit == units.PROBABILITY else middles
     lines = [
-        None if reason else calibration_line(odds, positives, negatives, cells.variance)
+        None if reason else logistic.calibration_line(odds, positives, negatives, cells.variance)
         for reason, positives, negatives in zip(
             reasons, cells.positives, cells.negatives, strict=True
         )
@@ -111,5 +111,5 @@ def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> li
     ]
 
 
-def _estimate(fitted: Fitted) -> Estimate:
+def _estimate(fitted: logistic.Fitted) -> Estimate:
     return Estimate(fitted.value, fitted.privacy_error, fitted.sampling_error)

@@ -25,7 +25,6 @@ from tacit.protocol.devices import (
 )
 from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.protocols.two_round.first_round import CELLS, first_round_slots
-from tacit.protocols.two_round.protocol import report_cells, report_influences
 from tacit.protocols.two_round.second_round import Influence, reported_numbers
 
 REPORT_BYTES = 2
@@ -42,14 +41,14 @@ class TwoRoundDevices(ReportsByInput):
 
     def __init__(self, protocol: Any, devices: int) -> None:
         self._protocol = protocol
-        self.steps = (report_cells, report_influences)
+        self.steps = protocol.steps[1:]
         self.first_turns = first_round_slots(protocol.epsilon, devices, private_labels=True)
 
     def instructions(self, query: Query) -> Instructions:
         """A window over class and cell; or the published numbers, and a window over their grid."""
         scale = {"scale": scale_entry(self._protocol.scale)}
         window = window_entry(self._window(query))
-        if query.step is report_cells:
+        if query.step is self.steps[0]:
             first = self._protocol.first_round
             # the least input of a positive
             positives_from = first.window.inputs - CELLS
@@ -73,7 +72,7 @@ class TwoRoundDevices(ReportsByInput):
     def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each class and cell; or each number, rounded to the grid."""
         scaled = self._protocol.on_scale(clients)
-        if query.step is report_cells:
+        if query.step is self.steps[0]:
             values = self._protocol.first_round.inputs_of(scaled)
         else:
             numbers = reported_numbers(scaled.scores, scaled.labels, query.broadcast["knots"])
@@ -94,7 +93,7 @@ class TwoRoundDevices(ReportsByInput):
         The first round's errors cancel to first order, and so do its liars; a report there changes
         the AUC by products of errors only.
         """
-        if query.step is report_cells:
+        if query.step is self.steps[0]:
             return 0.0, 0.0
         plan = self._plan(counts)
         values, came = plan.report.values(plan.distributions[0]), counts[1]
@@ -109,7 +108,7 @@ class TwoRoundDevices(ReportsByInput):
         return Influence(model, self._protocol.epsilon, True, bits, sizes)
 
     def _window(self, query: Query) -> SlidingWindow:
-        if query.step is report_cells:
+        if query.step is self.steps[0]:
             window: SlidingWindow = self._protocol.first_round.window
             return window
         return self._grid(query).window

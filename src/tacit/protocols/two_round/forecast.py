@@ -9,12 +9,11 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.privacy.local.bounded import GridReport
-from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.privacy.local import bounded
+from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.shared.reports.turns import SLOTS
-from tacit.protocols.two_round.estimate import Result
 from tacit.protocols.two_round.first_round import (
     CELLS,
     FirstRound,
@@ -23,7 +22,7 @@ from tacit.protocols.two_round.first_round import (
     first_round_slots,
 )
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.protocols.two_round.second_round import Influence
+from tacit.protocols.two_round.second_round import Influence, Result
 
 TAILORING = 2**20
 """Number of records for which reports are tailored, for every real number of records."""
@@ -85,7 +84,7 @@ class Setting:
 
 def two_round_forecast(
     protocol: TwoRoundAUC, scenario: Scenario, shape: Shape, central: Shape | None = None
-) -> Forecast:
+) -> forecast.Forecast:
     """The second round's variance, and the second-order error of the first (docs, section 4d).
 
     The second-order error comes, as on the server, from simulated first rounds; those and the
@@ -111,18 +110,18 @@ def two_round_forecast(
     variance += chosen.first_round_error**2
     smaller = min(scenario.positives, scenario.negatives)
     bias = straightness(shape, scenario.positive_fraction, protocol.scale)
-    return Forecast(math.sqrt(variance), bias, smaller, chosen.class_error)
+    return forecast.Forecast(math.sqrt(variance), bias, smaller, chosen.class_error)
 
 
-def two_round_families(scenario: Scenario) -> list[Family]:
+def two_round_families(scenario: Scenario) -> list[forecast.Family]:
     """Private and public labels."""
     return [
-        Family(
+        forecast.Family(
             (TwoRoundAUC(scenario.epsilon),),
             (Trust.LOCAL, Trust.EACH),
             "there is no curve, only the AUC, and every record must be reachable in three rounds",
         ),
-        Family(
+        forecast.Family(
             (TwoRoundAUC(scenario.epsilon, "public"),),
             (Trust.LOCAL,),
             "every record's label is shown to the server",
@@ -163,7 +162,7 @@ class Prepared:
     class_error : the standard error of the number of positives, by the first round.
     """
 
-    report: GridReport
+    report: bounded.GridReport
     first_round_error: float
     class_error: float
 
@@ -185,12 +184,12 @@ def prepared(setting: Setting, shape: Shape) -> Prepared:
 
 
 @lru_cache(maxsize=64)
-def best_report(setting: Setting, shape: Shape) -> GridReport:
+def best_report(setting: Setting, shape: Shape) -> bounded.GridReport:
     """The second round's mechanism; the number of records hardly matters to it."""
     return setting.influence(shape).report
 
 
-def second_round_variance(influence: Influence, report: GridReport) -> float:
+def second_round_variance(influence: Influence, report: bounded.GridReport) -> float:
     """The variance that ``Influence.conclude`` states, for a report that was chosen before."""
     whole, reporting = influence.sizes
     if not reporting.all():
@@ -224,4 +223,4 @@ def _inputs(setting: Setting) -> Integers:
     return np.concatenate([cells, cells + setting.first_round.window.inputs - CELLS])
 
 
-PLANNING = Planning.of_auc(two_round_families, two_round_forecast)
+PLANNING = forecast.Planning.of_auc(two_round_families, two_round_forecast)

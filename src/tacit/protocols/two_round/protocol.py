@@ -13,15 +13,17 @@ G^-) d(F^+ - G^+)``, G the true distribution functions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.local.bounded import GridReport
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.local import bounded
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
@@ -31,9 +33,12 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
 from tacit.protocols.shared.reports.turns import (
     Turns,
     drawn_turns,
@@ -43,17 +48,44 @@ from tacit.protocols.shared.reports.turns import (
     late,
     late_cost,
     records_of,
+    renew_turns,
     reports_of,
     take_turn,
 )
-from tacit.protocols.two_round.assignment import RoundAssignment, assigned_rounds
-from tacit.protocols.two_round.declared import TwoRoundDeclarations
-from tacit.protocols.two_round.estimate import Result, result_of, several_result
-from tacit.protocols.two_round.first_round import FirstRound, first_round_slots
-from tacit.protocols.two_round.second_round import Influence, reported_numbers
+from tacit.protocols.two_round import second_round
+from tacit.protocols.two_round.first_round import (
+    FirstRound,
+    RoundAssignment,
+    assigned_rounds,
+    first_round_slots,
+)
 
 ONE_REPLICATE = 2**26
 """Stated size of a replicate: replicates use the same turns, so they run one at a time."""
+
+RECORDS = 8
+"""Number of records of an audit, so that some report in each round."""
+
+DISTRIBUTIONS = "Both classes' distributions, as far as the first round's noisy reports tell them."
+
+BY_LABELS = {
+    "private": ThreatModel(
+        LOCAL,
+        "Exactly: each client's number of records, and in which round each spoke. With noise: one "
+        "report of every record.",
+        DISTRIBUTIONS,
+        "Numbers of records, and the order in which they were sent.",
+        LOCAL_PAGE,
+    ),
+    "public": ThreatModel(
+        LOCAL,
+        "Exactly: every label, each client's number of records, and in which round each spoke. "
+        "With noise: one report about every record's score.",
+        DISTRIBUTIONS,
+        "Labels: the server sees every one of them.",
+        LOCAL_PAGE,
+    ),
+}
 
 
 @step(once=True)
@@ -120,8 +152,8 @@ def report_influences(
     labels = clients.labels[reporting]
 
     def answers(knots: Floats, grid: Floats, width: int) -> Integers:
-        report = GridReport(query.protocol.epsilon, grid, width)
-        return report.answers(reported_numbers(positions, labels, knots), noise)
+        report = bounded.GridReport(query.protocol.epsilon, grid, width)
+        return report.answers(second_round.reported_numbers(positions, labels, knots), noise)
 
     published = [query.broadcast[name] for name in ("knots", "grid", "width")]
     if noise.replicates is None:
@@ -131,7 +163,7 @@ def report_influences(
 
 
 @dataclass(frozen=True)
-class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
+class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
     """The AUC from one locally private report of every record.
 
     Parameters
@@ -165,13 +197,16 @@ class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
     scale: str = scale_setting()
 
     name = "two-round-auc"
-    planning_module = f"{__package__}.forecast"
+    planning_module = "tacit.protocols.two_round.forecast"
     state_types = (Turns,)
     steps = (draw_turns, report_cells, report_influences)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_budget(self.epsilon)
+    draws_by_step = MappingProxyType({"report_influences": 4_000})
+    trials_divisor = 8
+    audit_records = RECORDS
+    threats = staticmethod(lambda settings: BY_LABELS[settings.get("labels", "private")])
+    law_traits = audits.LawTraits(
+        inexact="reports are debiased all the same", unmeasured_loss=NO_REPORTS
+    )
 
     @property
     def guarantee(self) -> Cost:
@@ -211,20 +246,37 @@ class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
         outputs = max(plan.report.window.outputs for plan in plans)
         answered = assignment.counted(reply, False, outputs)
         results = [
-            Result.of(self.first_round, plan, *rounds)
+            second_round.Result.of(self.first_round, plan, *rounds)
             for plan, *rounds in zip(plans, counts, answered, strict=True)
         ]
         if single:
-            return result_of(results[0], assignment.records)
-        return several_result(results, assignment.records)
+            return second_round.result_of(results[0], assignment.records)
+        return second_round.several_result(results, assignment.records)
 
-    def _influence(self, assignment: RoundAssignment, counts: Integers) -> Influence:
+    def _influence(self, assignment: RoundAssignment, counts: Integers) -> second_round.Influence:
         model = self.first_round.model(counts, assignment.positive_fraction)
         private, bits = self.labels == "private", self.mechanism == "bit"
-        return Influence(model, self.epsilon, private, bits, assignment.sizes)
+        return second_round.Influence(model, self.epsilon, private, bits, assignment.sizes)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Private and public labels."""
+        return audits.cases_of(cls.name, {}, {"labels": "public"}, records=RECORDS, apart=True)
+
+    def renew_state(self, clients: Clients, state: ClientState) -> None:
+        """Keep the turns that were drawn, without a look at the records."""
+        renew_turns(clients, state)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Labels by default, and private."""
+        return {
+            "local-two-round": cls(1.0),
+            "local-two-round-private": cls(1.0, labels="private"),
+        }
 
 
-def _published(plans: list[Influence], single: bool) -> dict[str, Any]:
+def _published(plans: list[second_round.Influence], single: bool) -> dict[str, Any]:
     """What the second round's reports are made with; a leading axis holds replicates."""
     published = {
         "knots": np.stack([plan.knots for plan in plans]),

@@ -9,8 +9,8 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
-from tacit.privacy.local.symbols import SymbolResponse
-from tacit.privacy.mechanisms.choices import Bits
+from tacit.privacy.local.response import SymbolResponse
+from tacit.privacy.mechanisms.response import Bits
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.devices import (
     Booleans,
@@ -22,9 +22,8 @@ from tacit.protocol.devices import (
     output_counts,
     spread_of,
 )
-from tacit.protocols.shared.reports.symbols import Axis
+from tacit.protocols.shared.reports.pair_kernels import Axis
 from tacit.protocols.shared.reports.turns import ragged_of
-from tacit.protocols.ustatistic.steps import random_symbols
 
 SYMBOL_BYTES = 2
 
@@ -46,7 +45,7 @@ class SymbolDevices(ReportsByInput):
 
     def __init__(self, protocol: Any, devices: int) -> None:
         self._protocol, self._devices = protocol, devices
-        self.steps = (random_symbols,)
+        self.steps = (protocol.steps[-1],)
 
     def instructions(self, query: Query) -> Instructions:
         """The axes of the space, and how many of ``2**64`` words replace a symbol, or keep it."""

@@ -3,49 +3,54 @@ section 4a).
 
 Every record reports one symbol by k-ary randomised response, and nothing else is sent. The server
 estimates a U-statistic of degree 2 from the counts of the reports.
+
+Predictions for UStatistic, whose records report randomised symbols.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from tacit.arrays import Floats
+from tacit.data import units
+from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
-from tacit.data.scaling.units import PERCENT, REAL
-from tacit.metrics.cells.score_scale import EVEN, SCALES
-from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.local.symbols import SymbolResponse
-from tacit.protocol.conversation import Conversation, Protocol, Query
+from tacit.metrics.cells.score_scale import EVEN
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.local.response import SymbolResponse
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.declarations import audits, forecast
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_OF
-from tacit.protocols.shared.reports.numbers import count_records, reporting_records
-from tacit.protocols.shared.reports.pair_kernels import (
-    KERNELS,
-    PairKernel,
-    PairTables,
-    opposite_classes,
-    user_kernel,
+from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
+from tacit.protocols.shared.reports import pair_kernels
+from tacit.protocols.shared.reports.turns import count_records, reporting_records
+from tacit.protocols.ustatistic.estimate import area_result, mean_result, symbol_counts
+from tacit.protocols.ustatistic.kernels import (
+    MAX_SYMBOLS,
+    MIN_BINS,
+    Area,
+    Collision,
+    Gini,
+    Kendall,
+    Kernel,
+    Own,
+    Range,
 )
-from tacit.protocols.shared.reports.symbols import Axis, Column, SymbolSpace
-from tacit.protocols.ustatistic.declared import UStatisticDeclarations
-from tacit.protocols.ustatistic.domain import (
-    UNIT,
-    finite_domain,
-    second_uncut_axis,
-    uncut_axis,
-)
-from tacit.protocols.ustatistic.estimate import area_result, mean_result
-from tacit.protocols.ustatistic.steps import MAX_SYMBOLS, random_symbols, symbol_counts
+from tacit.results.curves.curve import UNIT
 from tacit.results.server_result import ServerResult
-
-MIN_BINS = 2
 
 HIDDEN_UNEVEN = 2.0
 """Ratio of the variance that bins hide where records are uneven over them to where they are even;
@@ -54,30 +59,16 @@ measured on click scores."""
 MIN_INFORMATIVE_BINS = 4
 """With fewer, halving them says little about the error that they leave."""
 
+BYTE = 256
+"""Up to so many symbols travel as one byte each."""
 
-def _axis_of(column: Column, protocol: UStatistic) -> Axis | None:
-    """How a column is cut; None where the kernel does not read it."""
-    return next((axis for axis in protocol.axes if axis.column == column), None)
-
-
-def _has_range(column: Column, protocol: UStatistic) -> bool:
-    axis = _axis_of(column, protocol)
-    return axis is not None and not axis.grid and axis.scale == EVEN
-
-
-def _takes_scale(protocol: UStatistic) -> bool:
-    return protocol.pair_kernel.ordinal and protocol.values is None and protocol.domain == UNIT
-
-
-def _has_grid(column: Column, protocol: UStatistic) -> bool:
-    axis = _axis_of(column, protocol)
-    return axis is not None and bool(axis.grid)
-
-
-def _ends(column: Column, protocol: UStatistic) -> list[float]:
-    """A column's public values, or the ends of its range."""
-    axis = _axis_of(column, protocol)
-    return [] if axis is None else list(axis.grid or (axis.low, axis.high))
+ONE_SYMBOL = ThreatModel(
+    LOCAL,
+    "Exactly: each client's number of records. With noise: of every record in which bin it lies.",
+    "Nothing.",
+    "Numbers of records.",
+    LOCAL_PAGE,
+)
 
 
 def planned_bins(records: int, epsilon: float, most: int) -> int:
@@ -101,30 +92,56 @@ def planned_bins(records: int, epsilon: float, most: int) -> int:
     return int(bins[np.argmin(variances)])
 
 
+@step(cost=lambda clients, query, state: query.protocol.guarantee)
+def random_symbols(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send one symbol a record, by k-ary randomised response (Bell et al. 2020, Alg. 1).
+
+    A record's symbol is the cell of a public space in which its values lie (its class and score,
+    for the AUC). Its report is that symbol with probability ``1 - beta + beta / k`` and any other
+    with ``beta / k``, ``beta = k / (k + exp(epsilon) - 1)``: whatever the record was instead, a
+    report is at most ``exp(epsilon)`` times as likely as under what it is. Reports are independent
+    and a record has one, so replacing one record by any other costs epsilon. A client that holds
+    several records sends its reports in ascending order, so that their positions reveal nothing.
+
+    The server learns a randomised symbol of every record, and how many records a client holds.
+
+    Raises
+    ------
+    DataError : naming client, row and value, for a value outside the public domain.
+    """
+    settings: UStatistic = query.protocol
+    space = settings.space(query.broadcast["bins"])
+    if space.symbols > MAX_SYMBOLS:
+        raise ValueError(f"there may be {MAX_SYMBOLS} symbols at most, got {space.symbols}")
+    response = SymbolResponse(space.symbols, settings.epsilon)
+    reports = response.answers(space.of_records(clients), noise)
+    if clients.count < clients.records:
+        owner = clients.client_of_record * space.symbols
+        reports = np.sort(reports + owner, axis=-1) - owner
+    sent = np.uint8 if space.symbols <= BYTE else np.uint32
+    return {"symbols": clients.ragged(reports.astype(sent))}
+
+
 @dataclass(frozen=True)
-class UStatistic(UStatisticDeclarations, Protocol):
+class UStatistic(ReportDeclarations, Protocol):
     """The mean of a symmetric kernel over all pairs of records, whose values are private.
 
     Parameters
     ----------
-    kernel : ``"gini"`` (``|x - x'|``), ``"collision"`` (``1[x = x']``), ``"kendall"``
-        (``sign(x - x') sign(z - z')`` with the records' second values z; ties count 0) or ``"auc"``
-        (of scores, with private classes). Or another symmetric kernel on ``values``: a
-        vectorised function of two arrays, or the matrix of its values.
+    kernel : ``Gini()`` (``|x - x'|``), ``Collision(values)`` (``1[x = x']``), ``Kendall()``
+        (``sign(x - x') sign(z - z')``), ``Area()`` (the AUC of scores, with private classes), or
+        their words; or ``Own(function, values)``. Each brings the public domain of its values
+        (``ustatistic.kernels``): a ``Range(low, high, bins)``, from 0 to 1 by default; ``Listed``
+        values; or a scale of scores, ``Scaled(scale, bins)``, for ``Kendall`` and ``Area``, which
+        an increasing map of the values does not change. A range suits values that fill it: the few
+        bins that a report allows are then all in use; a scale suits those that crowd, or have no
+        bounds.
+
+        Where a domain leaves its bins open, they are those of least planned error for the AUC
+        (``planned_bins``), else ``n^(1/4) sqrt(epsilon)`` (Bell et al. 2020, Cor. 1, with L = 1 on
+        the unit range), for Kendall's tau the square root of it along each axis, and at least 2,
+        with n the number of records, which clients then send in a round of its own.
     epsilon : the privacy budget of every record.
-    bins : into how many equal bins a range is cut. By default those of the least planned error for
-        the AUC (``planned_bins``), else ``n^(1/4) sqrt(epsilon)`` (Bell et al. 2020, Cor. 1, with
-        L = 1 on the unit range), for Kendall's tau the square root of it along each axis, and at
-        least 2, with n the number of records, which clients then send in a round of its own.
-    domain : the public range of the values.
-    values : the public values, ascending, where they are finite in number; nothing is
-        then cut. ``"collision"`` and other kernels need them.
-    second_domain, second_values : the same for second values; by default as for the first.
-    scale : the map of values to positions that bins cut (``metrics.score_scale``), for the kernels
-        ``"auc"`` and ``"kendall"``, which an increasing map does not change. ``"even"``, the
-        default, cuts the values: the few bins that a report allows are then all in use where values
-        fill their range. ``"probability"``, ``"log-odds"`` and ``"real"`` suit values that crowd,
-        or have no bounds.
 
     Raises
     ------
@@ -135,95 +152,67 @@ class UStatistic(UStatisticDeclarations, Protocol):
     --------
     >>> UStatistic("gini", 1.0).guarantee
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
-    >>> half_square = UStatistic(lambda x, y: (x - y) ** 2 / 2, 1.0, values=range(1, 6))
+    >>> half_square = UStatistic(Own(lambda x, y: (x - y) ** 2 / 2, range(1, 6)), 1.0)
     >>> half_square.exact(Clients.from_values([1, 2, 5, 4]))
     3.3333333333333335
     """
 
-    kernel: str | Callable[[Any, Any], Any] | ArrayLike | PairKernel = setting(
-        choices=tuple(KERNELS),
-        help="the function of two records",
-        shown=lambda protocol: protocol.pair_kernel.called,
-        objects="a function or a matrix",
+    kernel: Gini | Collision | Kendall | Area | Own | str = setting(
+        help="the function of two records, with the public domain of its values in brackets"
     )
     epsilon: float = setting(help=EPSILON)
-    bins: int | None = setting(
-        default=None,
-        help="into how many bins values are cut",
-        used=lambda protocol: protocol.ranges > 0,
-    )
-    domain: tuple[float, float] = setting(
-        default=UNIT,
-        help="the public range of values, 0 1 by default",
-        used=partial(_has_range, "values"),
-        shown=partial(_ends, "values"),
-    )
-    values: Sequence[float] | NDArray[Any] | None = setting(
-        default=None,
-        help="the public values themselves, where they are few",
-        used=partial(_has_grid, "values"),
-        shown=partial(_ends, "values"),
-    )
-    second_domain: tuple[float, float] | None = setting(
-        default=None,
-        help="of --second",
-        used=partial(_has_range, "second values"),
-        shown=partial(_ends, "second values"),
-    )
-    second_values: Sequence[float] | NDArray[Any] | None = setting(
-        default=None,
-        help="of --second",
-        used=partial(_has_grid, "second values"),
-        shown=partial(_ends, "second values"),
-    )
-
-    scale: str = setting(
-        default=EVEN,
-        choices=SCALES,
-        used=_takes_scale,
-        earlier=EVEN,
-        help="where bins of auc and kendall lie; even by default",
-    )
 
     name = "ustatistic"
-    planning_module = f"{__package__}.forecast"
+    planning_module = "tacit.protocols.ustatistic.protocol"
     steps = (count_records, random_symbols)
+    trials_divisor = 8
+    threats = staticmethod(lambda settings: ONE_SYMBOL)
+    law_traits = audits.LawTraits(
+        inexact="symbols are debiased all the same", unmeasured_loss=NO_REPORTS
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_budget(self.epsilon)
-        for name in ("values", "second_values"):
-            object.__setattr__(self, name, finite_domain(name, getattr(self, name)))
         object.__setattr__(self, "figure", self.pair_kernel.figure)
-        if not (isinstance(self.kernel, str) or callable(self.kernel)):
-            object.__setattr__(self, "kernel", self.pair_kernel)
-        self._check_scale()
-        if self.bins is not None and not self.ranges:
-            raise ValueError(f"bins cut a range, and these values are finite, got bins={self.bins}")
-        if self.bins is not None and not (isinstance(self.bins, int) and self.bins >= MIN_BINS):
-            raise ValueError(f"bins must be a number of at least {MIN_BINS}, got {self.bins}")
-        symbols = self.space(self.bins or MIN_BINS).symbols
+        symbols = self.space(MIN_BINS).symbols
         if not 2 <= symbols <= MAX_SYMBOLS:
             raise ValueError(f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {symbols}")
 
     @property
+    def function(self) -> Kernel:
+        """The kernel, with its domain."""
+        return cast(Kernel, self.kernel)
+
+    @property
+    def pair_kernel(self) -> pair_kernels.PairKernel:
+        """The kernel, with the columns that it reads and the figure that it measures."""
+        return self.function.pair
+
+    @property
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
+        """How the columns that the kernel reads are cut."""
+        return self.function.axes
+
+    @property
+    def values_axis(self) -> pair_kernels.Axis:
+        """How the values are cut."""
+        return next(axis for axis in self.axes if axis.column == "values")
+
+    @property
     def score_range(self) -> tuple[float, float] | None:
         """The public range of the values; None on a scale of numbers without bounds."""
-        values_axis = next(axis for axis in self.axes if axis.column == "values")
-        return values_axis.ends if values_axis.bounded else None
+        return self.values_axis.ends if self.values_axis.bounded else None
 
     @property
     def unit(self) -> str:
         """The unit in which values are taken."""
-        if self.scale == EVEN and self.score_range != UNIT:
-            return REAL
-        return UNIT_OF[self.scale]
+        scale = self.values_axis.scale
+        return units.REAL if scale == EVEN and self.score_range != UNIT else UNIT_OF[scale]
 
     def for_unit(self, unit: str) -> UStatistic:
         """The same with the scale of a unit, where the kernel does not depend on distances."""
-        if unit in (self.unit, PERCENT) or not _takes_scale(self):
-            return self
-        return replace(self, scale=unit)
+        scaled = self.function if unit in (self.unit, units.PERCENT) else self.function.scaled(unit)
+        return self if scaled == self.kernel else replace(self, kernel=cast(Any, scaled))
 
     def fitted(self, clients: Clients) -> Clients:
         """The clients with every value moved to the nearest one of its public domain."""
@@ -265,20 +254,21 @@ class UStatistic(UStatisticDeclarations, Protocol):
         >>> UStatistic("gini", 1.0).bins_for(10_000), UStatistic("kendall", 1.0).bins_for(10_000)
         (10, 3)
         """
-        if self.bins is not None or not self.ranges:
-            return self.bins or MIN_BINS
-        public_cells = math.prod(axis.cells for axis in self.axes if axis.grid)
-        max_bins = int((MAX_SYMBOLS / public_cells) ** (1 / self.ranges))
-        if self.pair_kernel is KERNELS["auc"]:
+        open_axes = [axis for axis in self.axes if not axis.cells]
+        if not open_axes:
+            return min((axis.bins for axis in self.axes if axis.bins), default=MIN_BINS)
+        public_cells = math.prod(axis.cells for axis in self.axes if axis.cells)
+        max_bins = int((MAX_SYMBOLS / public_cells) ** (1 / len(open_axes)))
+        if isinstance(self.kernel, Area):
             return planned_bins(records, self.epsilon, max_bins)
         coordinates = sum(axis.column != "labels" for axis in self.axes)
         suited = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
         return min(max(round(suited), MIN_BINS), max_bins)
 
-    def space(self, bins: int) -> SymbolSpace:
-        """The symbols, where ranges are cut into so many bins."""
-        return SymbolSpace(
-            tuple(axis if axis.grid else replace(axis, bins=bins) for axis in self.axes)
+    def space(self, bins: int) -> pair_kernels.SymbolSpace:
+        """The symbols, where what the kernel leaves open is cut into so many bins."""
+        return pair_kernels.SymbolSpace(
+            tuple(axis if axis.cells else replace(axis, bins=bins) for axis in self.axes)
         )
 
     def device_reports(self, devices: int) -> DeviceReports:
@@ -290,7 +280,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
     def conversation(self, clients: int) -> Conversation:
         """Randomised symbols up; before them numbers of records, where bins are to suit them."""
         reporting = clients
-        if self.bins is None and self.ranges:
+        if not all(axis.cells for axis in self.axes):
             reporting = yield from reporting_records(self, clients)
         bins = self.bins_for(reporting)
         reply = yield Query(random_symbols, self, broadcast={"bins": bins})
@@ -302,74 +292,124 @@ class UStatistic(UStatisticDeclarations, Protocol):
         """The estimate from how often every symbol was reported, shape (..., k)."""
         space = self.space(bins)
         response = SymbolResponse(space.symbols, self.epsilon)
-        tables = PairTables.of(self.pair_kernel, space)
-        if self.pair_kernel is KERNELS["auc"]:
-            return area_result(tables, opposite_classes(space), response, counts)
+        tables = self.tables(space)
+        if isinstance(self.kernel, Area):
+            return area_result(tables, pair_kernels.opposite_classes(space), response, counts)
         records = round(float(counts.sum(axis=-1).flat[0]))
         return mean_result(tables, response, counts, self.pair_kernel.limits(space, records))
+
+    def tables(self, space: pair_kernels.SymbolSpace) -> pair_kernels.PairTables:
+        """The kernel's values for every pair of symbols."""
+        return pair_kernels.PairTables.of(self.pair_kernel, space)
 
     def _warned(self, result: ServerResult, bins: int) -> ServerResult:
         """The result of a single run, with a warning about few bins."""
         warnings = list(result.warnings)
-        if self.ranges and bins < MIN_INFORMATIVE_BINS:
+        cuts = [axis.bins for axis in self.space(bins).axes if not axis.grid]
+        if cuts and min(cuts) < MIN_INFORMATIVE_BINS:
             warnings.append(
                 f"fewer than {MIN_INFORMATIVE_BINS} bins do not tell how values lie inside them, "
-                f"got bins={bins}: the approximation error is a guess"
+                f"got bins={min(cuts)}: the approximation error is a guess"
             )
         return replace(result, warnings=tuple(warnings))
 
-    @cached_property
-    def pair_kernel(self) -> PairKernel:
-        """The kernel, with the columns that it reads and the figure that it measures."""
-        if isinstance(self.kernel, PairKernel):
-            return self.kernel
-        if isinstance(self.kernel, str):
-            return KERNELS[self.kernel]
-        if not isinstance(self.values, tuple):
-            raise ValueError("a kernel of your own needs a finite domain: give its values")
-        if len(self.values) > MAX_SYMBOLS:
-            raise ValueError(
-                f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {len(self.values)}"
-            )
-        return user_kernel(self.kernel, self.values)
-
-    @cached_property
-    def axes(self) -> tuple[Axis, ...]:
-        """How the columns that the kernel reads are cut."""
-        if self.values is None and self.pair_kernel.variation is None:
-            raise ValueError(
-                f"the kernel {self.pair_kernel.called!r} needs a finite domain: give values"
-            )
-        first = replace(uncut_axis("values", self.domain, self.values), scale=self.scale)
-        second = self.second_domain, self.second_values
-        if "second values" in self.pair_kernel.columns:
-            return first, second_uncut_axis(first, *second)
-        if second != (None, None):
-            raise ValueError(f"the kernel {self.pair_kernel.called!r} is not about second values")
-        if "labels" in self.pair_kernel.columns:
-            return Axis("labels", grid=UNIT), first
-        return (first,)
-
-    def _check_scale(self) -> None:
-        """Refuse a scale where the figure depends on distances of values, or nothing is cut.
-
-        Raises
-        ------
-        ValueError : for such a scale.
-        """
-        if self.scale == EVEN or _takes_scale(self):
-            return
-        if not self.pair_kernel.ordinal:
-            raise ValueError(
-                f"the kernel {self.pair_kernel.called!r} depends on the values themselves, which a "
-                f"scale would change: scale must be {EVEN!r}, got {self.scale!r}"
-            )
-        raise ValueError(
-            f"a domain or public values say where bins lie: scale must be {EVEN!r} with them, got "
-            f"{self.scale!r}"
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """With classes, and without."""
+        return audits.cases_of(
+            cls.name, {"kernel": "auc"}, {"kernel": "gini(domain=range(bins=4))"}, apart=True
         )
 
-    @property
-    def ranges(self) -> int:
-        """How many axes are cut into bins."""
-        return sum(not axis.grid for axis in self.axes)
+    def audit_federation(self, records: int, apart: bool) -> Clients:
+        """Records spread over the public range, or over the public values."""
+        axis = self.values_axis
+        return federation(records, apart, *axis.ends, axis.grid or None)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """With classes, and without."""
+        return {
+            "local-auc": cls("auc(domain=range(bins=4))", 1.0),
+            "local-gini": cls("gini(domain=range(bins=4))", 1.0),
+        }
+
+
+BINS = (2, 4, 6, 8, 12, 16, 24, 32)
+"""Numbers of bins that a plan compares."""
+
+ROUNDING_SLACK = 1 + 1e-12
+"""Factor on expected counts: their sum is not below a whole number after rounding."""
+
+
+def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> forecast.Forecast:
+    """The variance of the AUC as a quotient of U-statistics of randomised symbols (section 4a).
+
+    With S the covariance of the debiased counts h and A the kernel of the quotient, ``4 h' A S A h
+    + 2 tr(A S A S)`` over ``(n (n - 1))^2``, at the expected counts.
+
+    Raises
+    ------
+    ValueError : for another kernel than the AUC's.
+
+    Examples
+    --------
+    >>> scenario = Scenario(40_000, 4_000, 40_000, 3.0)
+    >>> symbols = UStatistic(Area(Range(bins=8)), 3.0)
+    >>> forecast = symbols_forecast(symbols, scenario, Shape(0.8))
+    >>> round(forecast.standard_error, 3)
+    0.014
+    """
+    if not isinstance(protocol.kernel, Area):
+        raise ValueError(f"plans are for the kernel 'auc', got {str(protocol.kernel)!r}")
+    space = protocol.space(protocol.bins_for(round(scenario.records)))
+    response = SymbolResponse(space.symbols, protocol.epsilon)
+    positives, negatives = scenario.counts(shape, space.symbols // 2, protocol.values_axis.scale)
+    expected = np.concatenate([negatives, positives])
+    replaced = response.replace_probability * scenario.records / response.symbols
+    counts = (response.keep_probability * expected + replaced) * ROUNDING_SLACK
+    tables, opposite = _tables(space.symbols // 2)
+    result = area_result(tables, opposite, response, counts)
+    mixed = _pair_mean(opposite, expected)
+    kernel = (tables.means - float(result.value) * opposite) / mixed
+    diagonal, shared = response.covariance(counts)
+    covariance = np.diag(diagonal) - shared[:, np.newaxis] - shared
+    applied = kernel @ covariance
+    pairs = scenario.records * (scenario.records - 1.0)
+    gradient = kernel @ expected
+    variance = 4 * gradient @ covariance @ gradient + 2 * float(np.sum(applied * applied.T))
+    smaller = min(scenario.positives, scenario.negatives)
+    return forecast.Forecast(
+        math.sqrt(max(variance, 0.0) / pairs**2 + forecast.placement((positives, negatives))),
+        float(result.value) - shape.auc,
+        smaller,
+        float(result.positives_error),
+    )
+
+
+def symbols_families(scenario: Scenario) -> list[forecast.Family]:
+    """One family, which compares numbers of bins."""
+    symbols = (partial(UStatistic, Area(Range(bins=bins)), scenario.epsilon) for bins in BINS)
+    return [
+        forecast.Family(
+            forecast.accepted(symbols),
+            (Trust.LOCAL, Trust.EACH),
+            "there is no curve, only the AUC",
+            tuned=True,
+        )
+    ]
+
+
+@lru_cache(maxsize=64)
+def _tables(bins: int) -> tuple[pair_kernels.PairTables, Floats]:
+    """The kernel's values for pairs of symbols, and which pairs are of both classes."""
+    space = UStatistic("auc", 1.0).space(bins)
+    return pair_kernels.PairTables.of(Area().pair, space), pair_kernels.opposite_classes(space)
+
+
+def _pair_mean(table: Floats, record_counts: Floats) -> float:
+    """The mean of a kernel without a diagonal over pairs of records."""
+    total = record_counts.sum()
+    return float(record_counts @ table @ record_counts / (total * (total - 1)))
+
+
+PLANNING = forecast.Planning.of_auc(symbols_families, symbols_forecast)

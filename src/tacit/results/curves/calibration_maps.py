@@ -11,7 +11,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats
-from tacit.metrics.calibrating.platt import log_odds
+from tacit.metrics import logistic
 from tacit.metrics.cells.binning import checked_edges, checked_unit
 
 
@@ -80,7 +80,7 @@ class Logistic:
 
     def __call__(self, scores: Floats) -> Floats:
         """The probabilities."""
-        return scipy.special.expit(self.slope * log_odds(scores) + self.intercept)
+        return scipy.special.expit(self.slope * logistic.log_odds(scores) + self.intercept)
 
 
 Curve = Steps | Lines | Logistic

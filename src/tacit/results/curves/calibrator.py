@@ -18,26 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import PROBABILITY, REAL, check_unit
-from tacit.metrics.calibrating.calibration import (
+from tacit.data import units
+from tacit.metrics.calibration import (
     bayesian_binning,
     histogram_binning,
     isotonic,
 )
-from tacit.metrics.calibrating.platt import platt
-from tacit.metrics.cells.binning import (
-    Counts,
-    ScoreCells,
-    checked_numbers,
-    checked_scores,
-)
+from tacit.metrics.cells import binning
+from tacit.metrics.logistic import platt
 from tacit.results.curves.calibration_maps import Curve, Lines, Logistic, Steps
 from tacit.results.curves.score_axis import in_unit_interval
 
 SCHEMA = "tacit.calibrator/1"
 
 
-Fit = Callable[[ScoreCells, int | None], tuple[Any, Any]]
+Fit = Callable[[binning.ScoreCells, int | None], tuple[Any, Any]]
 
 METHODS: Mapping[str, tuple[type[Steps] | type[Lines] | type[Logistic], Fit]] = {
     "bbq": (Steps, lambda cells, buckets: bayesian_binning(cells)),
@@ -75,7 +70,7 @@ class CalibrationMap:
 
     method: str
     curve: Curve
-    unit: str = PROBABILITY
+    unit: str = units.PROBABILITY
 
     def __post_init__(self) -> None:
         _check_unit(self.method, self.unit)
@@ -88,10 +83,10 @@ class CalibrationMap:
     @classmethod
     def of(
         cls,
-        cells: ScoreCells,
+        cells: binning.ScoreCells,
         method: str,
         buckets: int | None = None,
-        unit: str = PROBABILITY,
+        unit: str = units.PROBABILITY,
     ) -> CalibrationMap:
         """Fit a method on counts; ``buckets`` is for ``"binning"`` alone.
 
@@ -138,9 +133,9 @@ class CalibrationMap:
         ValueError : for another shape, for a score that is not finite, and for a probability
             outside 0 and 1.
         """
-        if self.unit == PROBABILITY:
-            return self.curve(checked_scores(scores))
-        return self.curve(in_unit_interval(checked_numbers(scores), self.unit))
+        if self.unit == units.PROBABILITY:
+            return self.curve(binning.checked_scores(scores))
+        return self.curve(in_unit_interval(binning.checked_numbers(scores), self.unit))
 
     def to_json(self) -> str:
         """The map as JSON; numbers are written so that they read back bit for bit.
@@ -148,7 +143,7 @@ class CalibrationMap:
         The unit is written where scores are no probabilities.
         """
         made: dict[str, Any] = {"schema": SCHEMA, "method": self.method, "kind": self.kind}
-        if self.unit != PROBABILITY:
+        if self.unit != units.PROBABILITY:
             made["unit"] = self.unit
         for name in _parts(self.curve):
             value = getattr(self.curve, name)
@@ -173,7 +168,7 @@ class CalibrationMap:
         if content.get("schema") != SCHEMA:
             raise ValueError(f"schema must be {SCHEMA!r}, got {content.get('schema')!r}")
         form = METHODS[_checked_method(content.get("method"))][0]
-        unit = content.pop("unit", PROBABILITY)
+        unit = content.pop("unit", units.PROBABILITY)
         expected = {"schema", "method", "kind", *_parts(form)}
         if content.keys() != expected:
             raise ValueError(f"entries must be {sorted(expected)}, got {sorted(content)}")
@@ -218,9 +213,9 @@ class Calibrator:
     @classmethod
     def from_counts(
         cls,
-        edges: Counts,
-        positives: Counts,
-        negatives: Counts,
+        edges: binning.Counts,
+        positives: binning.Counts,
+        negatives: binning.Counts,
         method: str = "bbq",
         noise_variance: Floats | float | None = None,
         buckets: int | None = None,
@@ -240,16 +235,16 @@ class Calibrator:
         ValueError : as ``ScoreCells`` and ``CalibrationMap.of`` do.
         """
         return cls.from_cells(
-            ScoreCells(edges, positives, negatives, noise_variance), method, buckets
+            binning.ScoreCells(edges, positives, negatives, noise_variance), method, buckets
         )
 
     @classmethod
     def from_cells(
         cls,
-        cells: ScoreCells,
+        cells: binning.ScoreCells,
         method: str = "bbq",
         buckets: int | None = None,
-        unit: str = PROBABILITY,
+        unit: str = units.PROBABILITY,
     ) -> Calibrator:
         """Fit on score cells, as ``from_counts`` does.
 
@@ -274,7 +269,7 @@ class Calibrator:
         ValueError : for scores or labels that are not of this form, no record, an unknown method,
             and ``buckets`` with a method that takes none.
         """
-        cells = ScoreCells.from_records(checked_scores(X).ravel(), y)
+        cells = binning.ScoreCells.from_records(binning.checked_scores(X).ravel(), y)
         fitted = self._with(CalibrationMap.of(cells, self.method, self.buckets))
         names = getattr(X, "columns", None)
         if names is not None and all(isinstance(name, str) for name in names):
@@ -381,7 +376,7 @@ def _checked_method(method: Any) -> str:
 
 
 def _check_unit(method: str, unit: object) -> None:
-    if check_unit(unit) == REAL and method == "platt":
+    if units.check_unit(unit) == units.REAL and method == "platt":
         raise ValueError("method 'platt' needs probabilities or log-odds, got scores in 'real'")
 
 

@@ -1,13 +1,131 @@
-"""A ROC curve with the errors of its coordinates."""
+"""A ROC curve with the errors of its coordinates.
+
+Curves with pointwise bands for both errors: those of privacy noise and of sampling. ROC and
+precision-recall curves between the borders of cells, by monotone interpolation. Rates at every
+threshold that a result knows, for its JSON. A ROC curve as a result writes it: at no more points
+than a picture needs.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from statistics import NormalDist
 
 import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.results.curves.bands import Band, numbers
+from tacit.metrics.cells.binning import merge
+from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
+from tacit.results.curves.score_axis import ScoreAxis
+
+Numbers = list[float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Rates with two errors each, all of shape (T,); NaN where a rate is undefined.
+
+    Parameters
+    ----------
+    value : the rates.
+    privacy_error : the standard deviations that the privacy noise causes.
+    sampling_error : the standard errors of this data set's rates about its population's.
+    """
+
+    value: Floats
+    privacy_error: Floats
+    sampling_error: Floats
+
+    def limits(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """The pointwise band about the population's rates, within [0, 1].
+
+        Raises
+        ------
+        ValueError : for a level outside (0, 1).
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
+        reach = NormalDist().inv_cdf((1 + level) / 2)
+        error = reach * np.hypot(self.privacy_error, self.sampling_error)
+        return np.clip(self.value - error, 0.0, 1.0), np.clip(self.value + error, 0.0, 1.0)
+
+    def within(self) -> Band:
+        """The nearest rates in [0, 1], with the errors of the raw ones."""
+        return Band(np.clip(self.value, 0.0, 1.0), self.privacy_error, self.sampling_error)
+
+    def falling(self) -> Band:
+        """The nearest rates in [0, 1] that fall from point to point."""
+        if not np.isfinite(self.value).all():
+            return self.within()
+        fitted = scipy.optimize.isotonic_regression(self.value, increasing=False).x
+        return Band(np.clip(fitted, 0.0, 1.0), self.privacy_error, self.sampling_error)
+
+    def to_dict(self, name: str) -> dict[str, Numbers]:
+        """The rates, their errors and 95 % band as lists, absent numbers null."""
+        low, high = self.limits()
+        return {
+            name: numbers(self.value),
+            f"{name}_privacy_error": numbers(self.privacy_error),
+            f"{name}_sampling_error": numbers(self.sampling_error),
+            f"{name}_low": numbers(low),
+            f"{name}_high": numbers(high),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecall:
+    """Precision and recall at ascending thresholds, shape (T,)."""
+
+    thresholds: Floats
+    recall: Band
+    precision: Band
+
+    def to_dict(self) -> dict[str, Numbers]:
+        """The curve as lists of numbers."""
+        return {
+            "thresholds": numbers(self.thresholds),
+            **self.recall.to_dict("recall"),
+            **self.precision.to_dict("precision"),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """The observed share of positives in buckets of ascending score, beside the predicted one.
+
+    Parameters
+    ----------
+    low, high : the borders of the buckets, shape (T,).
+    predicted : the mean score of each bucket's records.
+    observed : the share of positives among them.
+    records : the estimated number of records in each bucket.
+    """
+
+    low: Floats
+    high: Floats
+    predicted: Floats
+    observed: Band
+    records: Floats
+
+    def to_dict(self) -> dict[str, Numbers]:
+        """The diagram as lists of numbers."""
+        return {
+            "low": numbers(self.low),
+            "high": numbers(self.high),
+            "predicted": numbers(self.predicted),
+            "records": numbers(self.records),
+            **self.observed.to_dict("observed"),
+        }
+
+
+def numbers(values: Floats) -> Numbers:
+    """A list for JSON; numbers that are not finite become None."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
 
 UNIT = (0.0, 1.0)
 """The range of rates and areas."""
@@ -46,3 +164,162 @@ class Curve:
         """The curve as lists of numbers."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {name: numbers(values) for name, values in fields.items() if values is not None}
+
+
+PLACES_IN_CELL = 8
+"""Number of points a cell at which curves are computed; between them they are straight."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCurves:
+    """Curves through both classes' distribution functions, which are monotone cubics in each cell.
+
+    The area between such a curve and the records' curve is smaller than that of straight lines
+    between the borders of cells, or of buckets. Noise errs as it does at these borders.
+
+    Parameters
+    ----------
+    thresholds : ascending scores, shape (T,); infinite at open ends.
+    false_positive_rate, true_positive_rate : rates of calling scores positive from there on,
+        falling from 1 to 0, shape (T,).
+    positives, negatives : the estimated class sizes.
+
+    Examples
+    --------
+    >>> rates = np.array([1.0, 0.5, 0.0])
+    >>> curves = SmoothCurves(np.array([0.0, 0.5, 1.0]), rates**2, rates, 100.0, 300.0)
+    >>> curves.recall_at([0.25, 0.625]).tolist(), curves.precision_at([0.5, 1.0]).tolist()
+    ([0.5, 0.75], [0.4, 0.25])
+    """
+
+    thresholds: Floats
+    false_positive_rate: Floats
+    true_positive_rate: Floats
+    positives: float
+    negatives: float
+
+    @classmethod
+    def of(cls, counts: Floats, starts: NDArray[np.int64], axis: ScoreAxis) -> SmoothCurves:
+        """Through the counts of both classes at the borders of runs of cells.
+
+        Parameters
+        ----------
+        counts : positives, then negatives, shape (2, B); may be negative.
+        starts : the first cell of every run, ascending from 0.
+        axis : the scores of the cells.
+        """
+        cells = counts.shape[-1]
+        borders, runs = starts[1:] / cells, merge(counts, starts)
+        places = np.linspace(0.0, 1.0, PLACES_IN_CELL * cells + 1)
+        below = [_below(each, borders, places) for each in runs]
+        # a position of 1 is a score in the last cell, and no threshold above it
+        below[0][-1] = below[1][-1] = 1.0
+        positives, negatives = np.maximum(counts.sum(axis=-1), 0.0).tolist()
+        return cls(axis.scale.scores(places), 1 - below[1], 1 - below[0], positives, negatives)
+
+    def recall_at(self, false_positive_rates: ArrayLike) -> Floats:
+        """The ROC curve: the recall at these false-positive rates, from 0 to 1, any shape."""
+        across, up = np.flip(self.false_positive_rate), np.flip(self.true_positive_rate)
+        return np.interp(np.asarray(false_positive_rates, dtype=np.float64), across, up)
+
+    def precision_at(self, recalls: ArrayLike) -> Floats:
+        """The precision-recall curve: the precision at these recalls, above 0 to 1, any shape."""
+        wanted = np.asarray(recalls, dtype=np.float64)
+        across, up = np.flip(self.false_positive_rate), np.flip(self.true_positive_rate)
+        hit = self.positives * wanted
+        called = hit + self.negatives * np.interp(wanted, up, across)
+        return np.divide(hit, called, out=np.full_like(called, np.nan), where=called > 0)
+
+
+def _below(runs: Floats, borders: Floats, places: Floats) -> Floats:
+    """The share of a class below every position."""
+    if not borders.size:
+        return places.copy()
+    return ScoreDistribution(borders, rising_fractions(runs)[1:-1], 0.0, 1.0).at(places)
+
+
+RATES = ("precision", "recall", "specificity", "accuracy", "f1")
+
+
+def rates_entry(thresholds: Floats, rates: Mapping[str, Band]) -> dict[str, Numbers]:
+    """The ``rates`` entry of a result: each rate at each threshold with its 95 % interval.
+
+    Parameters
+    ----------
+    thresholds : ascending, shape (T,).
+    rates : the bands of ``RATES`` by name, each of shape (T,).
+    """
+    entry = {"thresholds": numbers(thresholds)}
+    for name in RATES:
+        low, high = rates[name].limits()
+        entry |= {
+            name: numbers(rates[name].value),
+            f"{name}_low": numbers(low),
+            f"{name}_high": numbers(high),
+        }
+    return entry
+
+
+def rates_of_curve(curve: Curve, positives: float, negatives: float) -> dict[str, Band]:
+    """The rates that follow from a ROC curve and the estimated sizes of both classes.
+
+    Recall and specificity are the curve's own coordinates, with their errors. The others need the
+    class sizes too, whose errors go with the curve's in a way that a curve does not say: they are
+    given without an error, and without a value where a class size is not above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> half, none = np.array([0.5]), np.zeros(1)
+    >>> curve = Curve(half, np.array([0.1]), np.array([0.8]), none, none)
+    >>> rates = rates_of_curve(curve, 100, 800)
+    >>> [round(float(rates[name].value[0]), 3) for name in RATES]
+    [0.5, 0.8, 0.9, 0.889, 0.615]
+    """
+    up = np.clip(curve.true_positive_rate, 0.0, 1.0)
+    across = np.clip(curve.false_positive_rate, 0.0, 1.0)
+    known = positives > 0 and negatives > 0
+    positive_count, negative_count = (positives, negatives) if known else (math.nan, math.nan)
+    called = positive_count * up + negative_count * across
+    right = positive_count * up + negative_count * (1 - across)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision = np.where(called > 0, positive_count * up / called, np.nan)
+    return {
+        "precision": _without_error(precision),
+        "recall": curve.band.within(),
+        "specificity": _specificity(curve),
+        "accuracy": _without_error(right / (positive_count + negative_count)),
+        "f1": _without_error(2 * positive_count * up / (called + positive_count)),
+    }
+
+
+def _specificity(curve: Curve) -> Band:
+    sampling = curve.false_positive_sampling
+    known = np.zeros_like(curve.false_positive_rate) if sampling is None else sampling
+    return Band(1 - curve.false_positive_rate, curve.false_positive_error, known).within()
+
+
+def _without_error(value: Floats) -> Band:
+    unknown = np.full_like(value, np.nan)
+    return Band(value, unknown, unknown)
+
+
+DRAWN = 500
+"""Largest number of points of a curve that are written; the result itself has them all."""
+
+
+def roc_entry(curve: Curve) -> dict[str, list[float | None]]:
+    """The curve with the bands of its true-positive rates."""
+    low, high = curve.band.limits()
+    bands = {"true_positive_rate_low": numbers(low), "true_positive_rate_high": numbers(high)}
+    return curve.to_dict() | bands
+
+
+def drawn(curve: Curve) -> Curve:
+    """The curve at no more points than a picture needs, both ends among them."""
+    size = curve.thresholds.size
+    if size <= DRAWN:
+        return curve
+    indices = np.linspace(0, size - 1, DRAWN).round().astype(np.int64)
+    named = [item.name for item in fields(curve) if getattr(curve, item.name) is not None]
+    return replace(curve, **{name: getattr(curve, name)[..., indices] for name in named})

@@ -11,22 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.calibrating.calibration import (
+from tacit.metrics import curves, trees
+from tacit.metrics.calibration import (
     CalibrationFigures,
     DebiasedError,
     calibration_figures,
     debiased_ece,
     width_error,
 )
-from tacit.metrics.cells.binning import (
-    Buckets,
-    ScoreCells,
-    bucket_means,
-    equi_depth_starts,
-    finest_starts,
-    merge,
-)
-from tacit.metrics.curves import cell_area, density_correction
+from tacit.metrics.cells import binning
 from tacit.metrics.rates import (
     RATES,
     Rate,
@@ -34,13 +27,9 @@ from tacit.metrics.rates import (
     false_positive_rate,
     positive_fraction,
 )
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.results.curves.bands import Band, PrecisionRecall, Reliability
+from tacit.results.curves import curve
 from tacit.results.curves.calibrator import Calibrator
-from tacit.results.curves.curve import UNIT, Curve
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis, in_unit_interval
-from tacit.results.curves.smooth_curves import SmoothCurves
-from tacit.results.curves.threshold_rates import rates_entry
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
     Estimate,
@@ -70,7 +59,7 @@ class Histogram:
     """
 
     counts: Floats
-    noise: TreeNoise
+    noise: trees.TreeNoise
     supported: int
     buckets: int
     axis: ScoreAxis = EVEN_AXIS
@@ -88,19 +77,19 @@ class Histogram:
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """The first cell of every equi-depth bucket."""
-        return equi_depth_starts(self.counts.sum(axis=0), self.buckets)
+        return binning.equi_depth_starts(self.counts.sum(axis=0), self.buckets)
 
     @cached_property
-    def cells(self) -> ScoreCells:
+    def cells(self) -> binning.ScoreCells:
         """The buckets' counts with the variance of their noise, for calibration.
 
         Scores are those of ``in_unit_interval``: for log-odds the probabilities that they state.
         """
         starts, edges = self._distinct_cells(self.starts)
-        merged, totals = merge(self.counts, starts), self.counts.sum(axis=0)
+        merged, totals = binning.merge(self.counts, starts), self.counts.sum(axis=0)
         alone = np.eye(starts.size)[:, np.newaxis, :] * np.array([[1.0], [0.0]])
         sizes = np.diff(starts, append=self.counts.shape[-1])
-        return ScoreCells(
+        return binning.ScoreCells(
             edges,
             merged[0],
             merged[1],
@@ -109,7 +98,7 @@ class Histogram:
         )
 
     @cached_property
-    def finest(self) -> ScoreCells:
+    def finest(self) -> binning.ScoreCells:
         """The cells that calibration is measured on: all of them, where their counts are exact.
 
         Merging exact counts hides where in a bucket its records score. Noisy cells have to be
@@ -118,9 +107,9 @@ class Histogram:
         if not self.noise.exact:
             return self.cells
         starts, edges = self._distinct_cells(np.arange(self.counts.shape[-1]))
-        merged = merge(self.counts, starts)
+        merged = binning.merge(self.counts, starts)
         centres = self._centres(starts, edges, self.counts.sum(axis=0))
-        return ScoreCells(edges, merged[0], merged[1], centres=centres)
+        return binning.ScoreCells(edges, merged[0], merged[1], centres=centres)
 
     def variance(self, weights: Floats) -> Floats:
         """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
@@ -145,9 +134,9 @@ class Histogram:
         The error of measuring on cells falls with the square of their width: it is estimated as a
         third of the change that merging them in pairs makes.
         """
-        starts = finest_starts(self.finest) if self.noise.exact else self.starts
+        starts = binning.finest_starts(self.finest) if self.noise.exact else self.starts
         fine, coarse = (
-            average_precision(merge(self.counts, some)) for some in (starts, starts[::2])
+            average_precision(binning.merge(self.counts, some)) for some in (starts, starts[::2])
         )
         band = self._band(fine, starts)
         return Estimate(
@@ -155,7 +144,7 @@ class Histogram:
             float(band.privacy_error),
             float(band.sampling_error),
             abs(float(fine.value - coarse.value)) / 3,
-        ).within(UNIT)
+        ).within(curve.UNIT)
 
     def auc(self, buckets: int, density: bool = True) -> float:
         """The area of so many equi-depth buckets.
@@ -165,9 +154,11 @@ class Histogram:
         buckets : the number of buckets.
         density : take densities as linear inside a bucket; else pairs within one count a half.
         """
-        merged = merge(self.counts, equi_depth_starts(self.counts.sum(axis=0), buckets))
-        area = cell_area(merged[0], merged[1])
-        return float(area + density_correction(merged[0], merged[1]) if density else area)
+        merged = binning.merge(
+            self.counts, binning.equi_depth_starts(self.counts.sum(axis=0), buckets)
+        )
+        area = curves.cell_area(merged[0], merged[1])
+        return float(area + curves.density_correction(merged[0], merged[1]) if density else area)
 
     def certain_range(self) -> tuple[float, float]:
         """The AUCs of all placements of the records within their cells; noise adds to that.
@@ -178,16 +169,19 @@ class Histogram:
         positives, negatives = self.counts
         if min(positives.sum(), negatives.sum()) <= 0:
             return (math.nan, math.nan)
-        middle, pairs = float(cell_area(positives, negatives)), positives.sum() * negatives.sum()
+        middle, pairs = (
+            float(curves.cell_area(positives, negatives)),
+            positives.sum() * negatives.sum(),
+        )
         reach = max(float(np.sum(positives * negatives) / 2 / pairs), 0.0)
         return (middle - reach, middle + reach)
 
-    def roc(self) -> Curve:
+    def roc(self) -> curve.Curve:
         """The ROC curve at the buckets' borders, with privacy and sampling errors."""
         starts = self.starts
         across = self._borders["false-positive rate"].falling()
         up = self._borders["recall"].falling()
-        return Curve(
+        return curve.Curve(
             self.edges[starts],
             across.value,
             up.value,
@@ -197,7 +191,7 @@ class Histogram:
             up.sampling_error,
         )
 
-    def smooth_curves(self) -> SmoothCurves:
+    def smooth_curves(self) -> curve.SmoothCurves:
         """The ROC and the precision-recall curve between the borders of cells, without errors.
 
         Noisy cells are merged to as many equi-depth ones as the counts support: where hardly any
@@ -205,26 +199,26 @@ class Histogram:
         """
         starts = np.arange(self.counts.shape[-1])
         if not self.noise.exact:
-            starts = equi_depth_starts(self.counts.sum(axis=0), max(self.supported, 1))
-        return SmoothCurves.of(self.counts, starts, self.axis)
+            starts = binning.equi_depth_starts(self.counts.sum(axis=0), max(self.supported, 1))
+        return curve.SmoothCurves.of(self.counts, starts, self.axis)
 
-    def precision_recall(self) -> PrecisionRecall:
+    def precision_recall(self) -> curve.PrecisionRecall:
         """Precision and recall at the buckets' borders."""
         starts = self.starts
-        return PrecisionRecall(
+        return curve.PrecisionRecall(
             self.edges[starts],
             self._borders["recall"].falling(),
             self._borders["precision"].within(),
         )
 
-    def rates(self) -> dict[str, Band]:
+    def rates(self) -> dict[str, curve.Band]:
         """Every rate of ``at`` at the buckets' borders; recall and specificity as on the curves."""
         across = self._borders["false-positive rate"].falling()
-        specificity = Band(1 - across.value, across.privacy_error, across.sampling_error)
+        specificity = curve.Band(1 - across.value, across.privacy_error, across.sampling_error)
         within = {name: self._borders[name].within() for name in RATES if name != "specificity"}
         return within | {"recall": self._borders["recall"].falling(), "specificity": specificity}
 
-    def reliability(self) -> Reliability:
+    def reliability(self) -> curve.Reliability:
         """The share of positives in every bucket beside the mean probability that scores state.
 
         Real numbers state none, and the mean is NaN there. Sampling errors are taken with two
@@ -237,8 +231,8 @@ class Histogram:
         likely = (positives + 2) / (np.maximum(totals, positives) + 4)
         sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
         ends = np.append(self.edges[starts[1:]], self.edges[-1])
-        observed = Band(share.value, share.privacy_error, sampling).within()
-        return Reliability(self.edges[starts], ends, self._stated(starts), observed, totals)
+        observed = curve.Band(share.value, share.privacy_error, sampling).within()
+        return curve.Reliability(self.edges[starts], ends, self._stated(starts), observed, totals)
 
     def calibration(self) -> CalibrationFigures:
         """How far the probabilities that scores state are from the shares of positives.
@@ -271,7 +265,7 @@ class Histogram:
         positives, negatives = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
         totals = 2 * cells.variance + positives + negatives
         return debiased_ece(
-            Buckets(
+            binning.Buckets(
                 cells.predicted, cells.positives, cells.totals, cells.variance + positives, totals
             )
         )
@@ -283,7 +277,7 @@ class Histogram:
             return [average, ("calibration error (ECE)", NO_CALIBRATION_ERROR)]
         half, ece = self.at(self.axis.half), self.debiased_ece()
         named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
-        calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=UNIT)
+        calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=curve.UNIT)
         bounds = bounds_line(calibration.interval(0.95), ".4f")
         return [
             average,
@@ -308,7 +302,7 @@ class Histogram:
             "certain_range": [finite(low), finite(high)],
             "at_half": self._half_entry(),
             "precision_recall": self.precision_recall().to_dict(),
-            "rates": rates_entry(self.edges[self.starts], self.rates()),
+            "rates": curve.rates_entry(self.edges[self.starts], self.rates()),
             "reliability": self.reliability().to_dict(),
             "calibration": self._calibration_entry(),
         }
@@ -344,7 +338,7 @@ class Histogram:
         middles = in_unit_interval(self.axis.middles(totals.size), self.axis.unit)
         below = np.append(np.nextafter(edges[1:-1], 0.0), 1.0)
         alone = starts.size == totals.size
-        means = middles if alone else bucket_means(totals, middles, starts)
+        means = middles if alone else binning.bucket_means(totals, middles, starts)
         return np.clip(means, edges[:-1], below)
 
     def _stated(self, starts: NDArray[np.int64]) -> Floats:
@@ -352,15 +346,15 @@ class Histogram:
         if not self.states_probabilities:
             return np.full(starts.size, np.nan)
         middles = in_unit_interval(self.axis.middles(self.counts.shape[-1]), self.axis.unit)
-        return bucket_means(self.counts.sum(axis=0), middles, starts)
+        return binning.bucket_means(self.counts.sum(axis=0), middles, starts)
 
     @property
     def _merged(self) -> Floats:
         """Both classes' counts in the buckets."""
-        return merge(self.counts, self.starts)
+        return binning.merge(self.counts, self.starts)
 
     @cached_property
-    def _borders(self) -> dict[str, Band]:
+    def _borders(self) -> dict[str, curve.Band]:
         """Every rate at every bucket's lower border, as it comes."""
         starts = self.starts
         above = np.triu(np.ones((starts.size, starts.size)))
@@ -368,11 +362,13 @@ class Histogram:
         del rates["specificity"]
         return {name: self._band(rate(self._merged, above), starts) for name, rate in rates.items()}
 
-    def _band(self, rate: Rate, starts: NDArray[np.int64]) -> Band:
+    def _band(self, rate: Rate, starts: NDArray[np.int64]) -> curve.Band:
         """A rate of the buckets that start at these cells, with its errors."""
         known = np.isfinite(rate.value)
         privacy = np.where(known, self._privacy_error(rate, known, starts), np.nan)
-        return Band(rate.value, privacy, rate.sampling_error(merge(self.counts, starts)))
+        return curve.Band(
+            rate.value, privacy, rate.sampling_error(binning.merge(self.counts, starts))
+        )
 
     def _privacy_error(
         self, rate: Rate, known: NDArray[np.bool_], starts: NDArray[np.int64]
@@ -391,7 +387,7 @@ class Histogram:
             float(band.privacy_error[0]),
             float(band.sampling_error[0]),
             self._cut_error(rate, above[0]),
-        ).within(UNIT)
+        ).within(curve.UNIT)
 
     def _cut_error(self, rate: Rate, above: Floats) -> float:
         """The error of a threshold inside a cell, by the share of its records that lies above.

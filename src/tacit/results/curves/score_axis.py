@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import LOG_ODDS, PROBABILITY, RANGES, REAL, converted
+from tacit.data import units
 from tacit.metrics.cells.score_scale import EVEN, ScoreScale, named_scale
 from tacit.metrics.rates import reaching
 
-HALVES = {PROBABILITY: 0.5, LOG_ODDS: 0.0}
+HALVES = {units.PROBABILITY: 0.5, units.LOG_ODDS: 0.0}
 """Thresholds that state the probability 1/2, by the unit of scores; real numbers have none."""
 
 
@@ -32,7 +32,7 @@ class ScoreAxis:
     """
 
     scale: ScoreScale
-    unit: str = PROBABILITY
+    unit: str = units.PROBABILITY
 
     @property
     def half(self) -> float | None:
@@ -54,7 +54,7 @@ class ScoreAxis:
         ------
         ValueError : for a threshold that no score of the unit can be.
         """
-        low, high = RANGES[self.unit]
+        low, high = units.RANGES[self.unit]
         for threshold in thresholds:
             if not low <= threshold <= high:
                 raise ValueError(f"a threshold must be in [{low:g}, {high:g}], got {threshold}")
@@ -72,9 +72,9 @@ def in_unit_interval(scores: ArrayLike, unit: str) -> Floats:
     >>> in_unit_interval([-750.0, 0.0, 750.0], "log-odds").tolist()
     [0.0, 0.5, 1.0]
     """
-    if unit == REAL:
-        return named_scale(REAL).positions(scores)
-    return converted(scores, unit, PROBABILITY)
+    if unit == units.REAL:
+        return named_scale(units.REAL).positions(scores)
+    return units.converted(scores, unit, units.PROBABILITY)
 
 
 EVEN_AXIS = ScoreAxis(named_scale(EVEN))

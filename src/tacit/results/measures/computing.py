@@ -1,21 +1,156 @@
-"""All measures of one histogram, and what a result's file says of them."""
+"""All measures of one histogram, and what a result's file says of them.
+
+Curves of measures with pointwise bands, for pictures and files.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from tacit.results.curves.bands import Numbers
+import numpy as np
+import scipy
+
+from tacit.arrays import Floats
+from tacit.data import units
+from tacit.metrics.measures import operating_points
+from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
+from tacit.metrics.measures.smooth_calibration import smooth_calibration
+from tacit.results.curves.curve import Numbers, numbers
 from tacit.results.curves.histogram import Histogram
-from tacit.results.measures import clinic, lines, operating, smooth, traffic
-from tacit.results.measures.figures import NO_PROBABILITIES, too_few_records
-from tacit.results.measures.measure import Measure, absent, measure_line
-from tacit.results.measures.names import ESSENTIAL, label, names
+from tacit.results.measures import applied, figures, smooth
+from tacit.results.measures.applied import benefit_at, benefit_of_all, gain_at
+from tacit.results.measures.measure import (
+    ESSENTIAL,
+    REACH,
+    Measure,
+    absent,
+    label,
+    measure_line,
+    names,
+)
 from tacit.results.measures.separation import class_separation
 from tacit.results.measures.view import CellView
+
+BENEFIT_POINTS = np.linspace(0.01, 0.99, 99)
+GAIN_POINTS = np.linspace(0.0, 1.0, 21)
+CURVE_POINTS = 61
+ENDS = (0.005, 0.995)
+"""Quantiles of the scores between which the smooth calibration curve is drawn."""
+BINS = 20
+"""Number of groups of the distribution of scores."""
+
+
+def decision_curve(view: CellView) -> dict[str, Numbers]:
+    """Net benefit of the scores and of treating everybody, at probabilities from 0.01 to 0.99.
+
+    A net benefit is at most the prevalence, that of treating just the positives. Where a band is
+    wider than that, it says nothing, and its points are absent.
+    """
+    benefit = _banded(view, "net_benefit", partial(benefit_at, BENEFIT_POINTS), figures.BENEFIT)
+    low, high = (np.array(benefit[f"net_benefit_{end}"], dtype=float) for end in ("low", "high"))
+    share = np.asarray(prevalence(view.counts).value).item()
+    shown = high - low <= share
+    return {
+        "thresholds": numbers(BENEFIT_POINTS),
+        **{
+            name: numbers(np.where(shown, np.minimum(np.array(curve, dtype=float), share), np.nan))
+            for name, curve in benefit.items()
+        },
+        **_banded(view, "treat_all", partial(benefit_of_all, BENEFIT_POINTS), figures.BENEFIT),
+    }
+
+
+def calibration_curve(view: CellView) -> dict[str, Numbers] | None:
+    """The smooth share of positives at stated probabilities; None where none could be fitted.
+
+    The band is that of the log-odds, which are linear in the coefficients, as probabilities: a
+    probability's own error would shrink wherever noise brings it near 0.
+    """
+    ends = operating_points.quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
+    low, high = np.interp(ends - 0.5, np.arange(view.size), view.log_odds)
+    log_odds = np.linspace(low, high, CURVE_POINTS)
+    if not view.ends_known or smooth_calibration(view.counts, view.log_odds) is None:
+        return None
+    observed = _banded(
+        view, "observed", partial(_smooth, log_odds), figures.SMOOTH, scipy.special.expit
+    )
+    return {"predicted": numbers(scipy.special.expit(log_odds)), **observed}
+
+
+def score_distribution(view: CellView) -> dict[str, Numbers]:
+    """The part of each class's records in groups of neighbouring scores."""
+    inner = _inner_borders(view)
+    ends = view.scores_of(np.array([0.0, float(view.size)]))
+    edges = np.concatenate([ends[:1], inner, ends[1:]])
+    made = {"low": numbers(edges[:-1]), "high": numbers(edges[1:])}
+    for name, row in (("positives", 0), ("negatives", 1)):
+        made |= _banded(view, name, partial(_class_parts, inner, row), figures.RATE)
+    return made
+
+
+def _inner_borders(view: CellView) -> Floats:
+    """Scores that part the groups: equal widths of probabilities, else of positions."""
+    if view.axis.unit == units.PROBABILITY:
+        return np.linspace(0.0, 1.0, BINS + 1)[1:-1]
+    ends = operating_points.quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
+    return view.scores_of(np.linspace(ends[0], ends[1], BINS - 1))
+
+
+def gain_curve(view: CellView) -> dict[str, Numbers]:
+    """The part of the positives among parts of the records, from the highest score down."""
+    return {
+        "shares": numbers(GAIN_POINTS),
+        **_banded(view, "gain", partial(gain_at, GAIN_POINTS), figures.RATE),
+    }
+
+
+def _smooth(log_odds: Floats, view: CellView) -> Functional | None:
+    fitted = smooth_calibration(view.counts, view.log_odds)
+    return None if fitted is None else fitted.observed_log_odds(log_odds)
+
+
+def _class_parts(borders: Floats, row: int, view: CellView) -> Functional:
+    """The part of a class's records in each group of scores."""
+    above = np.vstack([np.ones(view.size), view.reaching(borders), np.zeros(view.size)])
+    cells = above[:-1] - above[1:]
+    ones = np.ones_like(cells[:1])
+    inside = both(cells, 0.0) if row == 0 else both(0.0, cells)
+    whole = both(ones, 0.0) if row == 0 else both(0.0, ones)
+    return ratio(view.counts, inside, whole, cells)
+
+
+def _banded(
+    view: CellView,
+    name: str,
+    make: figures.Make,
+    kind: figures.Kind,
+    shown: Callable[[Floats], Floats] = np.asarray,
+) -> dict[str, Numbers]:
+    """A curve's values with pointwise 95 % bands about the population, absent numbers null.
+
+    Parameters
+    ----------
+    shown : a rising function of the figure, which the curve is of; the figure itself by default.
+    """
+    figure = make(view)
+    if figure is None:
+        raise ValueError("a curve is drawn where it could be fitted")
+    error = np.sqrt(
+        view.privacy_error(figure) ** 2
+        + figures.cell_error(view, figure, make, kind) ** 2
+        + figure.sampling_error(view.counts) ** 2
+    )
+    value = np.where(figures.stands_out(view, figure), figure.value, np.nan)
+    low, high = kind.limits
+    return {
+        f"{name}{end}": numbers(shown(np.clip(value + steps * REACH * error, low, high)))
+        for end, steps in (("", 0), ("_low", -1), ("_high", 1))
+    }
+
 
 CURVE_CELLS = 2**11
 """Largest number of cells that curves with bands are computed from."""
@@ -34,11 +169,11 @@ class Measures:
     """
 
     view: CellView
-    thresholds: tuple[float, ...] = clinic.THRESHOLDS
+    thresholds: tuple[float, ...] = applied.THRESHOLDS
 
     @classmethod
     def of(
-        cls, histogram: Histogram, thresholds: tuple[float, ...] = clinic.THRESHOLDS
+        cls, histogram: Histogram, thresholds: tuple[float, ...] = applied.THRESHOLDS
     ) -> Measures:
         """The measures of a histogram.
 
@@ -54,11 +189,14 @@ class Measures:
     @cached_property
     def by_name(self) -> Mapping[str, Measure]:
         """Every figure by its name, absent ones with the reason."""
-        reason = too_few_records(self.view)
+        reason = figures.too_few_records(self.view)
         if reason is not None:
             return {name: absent(reason) for name in names(self.thresholds)}
         made = dict(self._all_measures())
-        return {name: made.get(name) or absent(NO_PROBABILITIES) for name in names(self.thresholds)}
+        return {
+            name: made.get(name) or absent(figures.NO_PROBABILITIES)
+            for name in names(self.thresholds)
+        }
 
     def named(self, name: str) -> Measure:
         """One figure by its name, without the time that others take.
@@ -69,65 +207,65 @@ class Measures:
         """
         if name not in names(self.thresholds):
             raise KeyError(name)
-        reason = too_few_records(self.view)
+        reason = figures.too_few_records(self.view)
         if reason is not None:
             return absent(reason)
         slow = name in smooth.NAMES.values()
         groups = [smooth.distance_measures] if slow else self._quick_groups()
         if slow and not self.view.states_probabilities:
-            return absent(NO_PROBABILITIES)
+            return absent(figures.NO_PROBABILITIES)
         matches = (
             measure for group in groups for called, measure in group(self.view) if called == name
         )
-        return next(matches, absent(NO_PROBABILITIES))
+        return next(matches, absent(figures.NO_PROBABILITIES))
 
     def _quick_groups(self) -> list[Callable[[CellView], Iterator[tuple[str, Measure]]]]:
         """The groups of figures without a simulation."""
         made: list[Callable[[CellView], Iterator[tuple[str, Measure]]]] = [
-            clinic.ranking_measures,
-            operating.operating_measures,
-            traffic.traffic_measures,
+            applied.ranking_measures,
+            applied.operating_measures,
+            applied.traffic_measures,
             lambda view: iter([("kolmogorov_smirnov", class_separation(view))]),
         ]
         if self.view.states_probabilities:
             made += [
-                clinic.calibration_measures,
-                lambda view: clinic.threshold_measures(view, self.thresholds),
-                traffic.loss_measures,
+                applied.calibration_measures,
+                lambda view: applied.threshold_measures(view, self.thresholds),
+                applied.loss_measures,
             ]
         return made
 
     def _all_measures(self) -> Iterator[tuple[str, Measure]]:
         view = self.view
-        yield from clinic.ranking_measures(view)
-        yield from operating.operating_measures(view)
+        yield from applied.ranking_measures(view)
+        yield from applied.operating_measures(view)
         yield "kolmogorov_smirnov", class_separation(view)
-        yield from traffic.traffic_measures(view)
+        yield from applied.traffic_measures(view)
         if view.states_probabilities:
-            yield from clinic.calibration_measures(view)
+            yield from applied.calibration_measures(view)
             yield from smooth.distance_measures(view)
-            yield from clinic.threshold_measures(view, self.thresholds)
-            yield from traffic.loss_measures(view)
+            yield from applied.threshold_measures(view, self.thresholds)
+            yield from applied.loss_measures(view)
 
     @cached_property
     def curves(self) -> Mapping[str, Mapping[str, Numbers]]:
         """Curves with their bands by name; without those that do not exist."""
-        if too_few_records(self.view) is not None:
+        if figures.too_few_records(self.view) is not None:
             return {}
         view = self.view.merged(CURVE_CELLS)
         made: dict[str, Mapping[str, Numbers] | None] = {
-            "score_distribution": lines.score_distribution(view),
-            "gain_curve": lines.gain_curve(view),
+            "score_distribution": score_distribution(view),
+            "gain_curve": gain_curve(view),
         }
         if view.states_probabilities:
-            made["decision_curve"] = lines.decision_curve(view)
-            made["calibration_curve"] = lines.calibration_curve(view)
+            made["decision_curve"] = decision_curve(view)
+            made["calibration_curve"] = calibration_curve(view)
         return {name: curve for name, curve in made.items() if curve is not None}
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The essential figures as labelled lines for a person."""
         measures = self.by_name
-        shown = [name for name in ESSENTIAL if measures[name].reason != NO_PROBABILITIES]
+        shown = [name for name in ESSENTIAL if measures[name].reason != figures.NO_PROBABILITIES]
         if not shown:
             return []
         shown += [f"net_benefit_at_{threshold:g}" for threshold in self._shown_thresholds()]
@@ -136,7 +274,7 @@ class Measures:
     def _shown_thresholds(self) -> tuple[float, ...]:
         """Those that were chosen; of the default ones the nearest to the prevalence."""
         share = self.by_name["prevalence"].value
-        if self.thresholds != clinic.THRESHOLDS or not math.isfinite(share):
+        if self.thresholds != applied.THRESHOLDS or not math.isfinite(share):
             return self.thresholds
         return (min(self.thresholds, key=lambda threshold: abs(threshold - share)),)
 

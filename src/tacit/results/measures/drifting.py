@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.measures import functional, operating_points
 from tacit.metrics.measures.drift import Drift, Parts, largest_shift, population_stability
-from tacit.metrics.measures.functional import both, ratio
-from tacit.metrics.measures.operating_points import quantiles, reaching_places
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Interval
 from tacit.results.measures.figures import MOST_RELATIVE_NOISE, too_few_records
@@ -56,8 +55,10 @@ def drift_between(first: Histogram, second: Histogram) -> ReleaseDrift:
         reason = too_few_records(view)
         if reason is not None:
             raise ValueError(f"no drift: a release has {reason}")
-    borders = np.round(quantiles(one.counts.sum(axis=0), np.arange(GROUPS - 1, 0, -1) / GROUPS))
-    reached = reaching_places(np.unique(np.concatenate([[0.0], borders])), size)
+    borders = np.round(
+        operating_points.quantiles(one.counts.sum(axis=0), np.arange(GROUPS - 1, 0, -1) / GROUPS)
+    )
+    reached = operating_points.reaching_places(np.unique(np.concatenate([[0.0], borders])), size)
     members = reached - np.vstack([reached[1:], np.zeros(size)])
     parts = _parts(one, members), _parts(two, members)
     reason = _lost_group(*parts)
@@ -77,7 +78,9 @@ def _lost_group(*releases: Parts) -> str:
 
 
 def _parts(view: CellView, members: Floats) -> Parts:
-    figure = ratio(view.counts, both(members, members), np.ones((members.shape[0], 2, 1)))
+    figure = functional.ratio(
+        view.counts, functional.both(members, members), np.ones((members.shape[0], 2, 1))
+    )
     covariance = view.noise_covariance(figure.gradient)
     return Parts(figure.value, covariance, float(view.counts.sum()))
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures.functional import Functional
-from tacit.metrics.measures.quotients import fieller_bounds
+from tacit.metrics.measures import functional
 from tacit.results.estimate import Interval
 from tacit.results.measures.measure import (
     EVERYWHERE,
@@ -30,7 +29,7 @@ NO_PROBABILITIES = "scores that are real numbers state no probability"
 NO_FIT = "the counts determine no logistic fit: the noise is too large for them"
 LOST_IN_NOISE = "the records that it divides by do not stand out from their noise"
 
-Make = Callable[[CellView], Functional | None]
+Make = Callable[[CellView], functional.Functional | None]
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def measured(
 
 
 def quotient_intervals(
-    view: CellView, figure: Functional, weights: Floats, cells: Floats
+    view: CellView, figure: functional.Functional, weights: Floats, cells: Floats
 ) -> tuple[Floats, Floats]:
     """Fieller's intervals of a quotient about the records and the population, shape (T, 2) each.
 
@@ -118,13 +117,13 @@ def quotient_intervals(
     )
     both = tuple(each + more for each, more in zip(noise, sampling, strict=True))
     about = [
-        np.stack(fieller_bounds(figure.value, variance, crossed, bases, REACH), axis=-1)
+        np.stack(functional.fieller_bounds(figure.value, variance, crossed, bases, REACH), axis=-1)
         for variance, crossed, bases in (noise, both)
     ]
     return about[0], about[1]
 
 
-def _sampling_error(view: CellView, figure: Functional, kind: Kind) -> Floats:
+def _sampling_error(view: CellView, figure: functional.Functional, kind: Kind) -> Floats:
     """The error by sampling, shape (T,); a rate of 0 or 1 has that of the rule of three.
 
     Of n records none of which is a miss, fewer than 3 in n are in the population, with 95 %.
@@ -137,14 +136,14 @@ def _sampling_error(view: CellView, figure: Functional, kind: Kind) -> Floats:
     return np.where(at_end, np.maximum(error, 3 / records / REACH), error)
 
 
-def cell_error(view: CellView, figure: Functional, make: Make, kind: Kind) -> Floats:
+def cell_error(view: CellView, figure: functional.Functional, make: Make, kind: Kind) -> Floats:
     """What cells hide of a figure, shape (T,)."""
     made: Floats = np.hypot(*cell_errors(view, figure, make, kind))
     return made
 
 
 def cell_errors(
-    view: CellView, figure: Functional, make: Make, kind: Kind
+    view: CellView, figure: functional.Functional, make: Make, kind: Kind
 ) -> tuple[Floats, Floats]:
     """What cells hide of a figure: by records' places, and by the cells' width, shape (T,) each.
 
@@ -162,7 +161,7 @@ def cell_errors(
 
 
 def stands_out(
-    view: CellView, figure: Functional
+    view: CellView, figure: functional.Functional
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Whether each denominator is clear of its noise, so that a quotient may be linearised."""
     if figure.base is None or view.noise.exact:

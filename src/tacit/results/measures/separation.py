@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures.functional import Functional
-from tacit.metrics.measures.operating_points import quantiles, separation
+from tacit.metrics.measures import functional, operating_points
 from tacit.results.measures.measure import Measure, normal_measure
 from tacit.results.measures.view import CellView
 
@@ -35,20 +34,24 @@ def class_separation(view: CellView) -> Measure:
     is the bias. The simulation costs no privacy; its seed is fixed.
     """
     if view.noise.exact:
-        widest = separation(view.counts, np.array([_widest_border(view.counts)]))
+        widest = operating_points.separation(view.counts, np.array([_widest_border(view.counts)]))
         return _measure(view, widest, 0, 0.0, 0.0)
     totals, shares = view.counts.sum(axis=0), np.linspace(0, 1, BORDERS + 1)[1:-1]
-    coarse = separation(view.counts, quantiles(totals, shares)).value
+    coarse = operating_points.separation(
+        view.counts, operating_points.quantiles(totals, shares)
+    ).value
     top = int(np.argmax(coarse))
     around = shares[max(top - WINDOW, 0)], shares[min(top + WINDOW, shares.size - 1)]
-    places = np.unique(quantiles(totals, np.linspace(*around, BORDERS)))
-    figure = separation(view.counts, places)
+    places = np.unique(operating_points.quantiles(totals, np.linspace(*around, BORDERS)))
+    figure = operating_points.separation(view.counts, places)
     between = totals.sum() * (around[1] - around[0]) / (places.size - 1 or 1)
     bias, error = _excess(figure.value, view, figure.gradient, between)
     return _measure(view, figure, int(np.argmax(figure.value)), bias, error)
 
 
-def _measure(view: CellView, figure: Functional, top: int, bias: float, error: float) -> Measure:
+def _measure(
+    view: CellView, figure: functional.Functional, top: int, bias: float, error: float
+) -> Measure:
     """The largest difference, less its bias.
 
     A threshold inside a cell may tell the classes further apart, by at most what the largest cell

@@ -10,14 +10,15 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics.measures.functional import both
-from tacit.metrics.measures.inverted_tests import Accepted, accepted, even_normals
-from tacit.metrics.measures.operating_points import quantiles
+from tacit.metrics.measures import functional, operating_points
 from tacit.metrics.measures.smooth_calibration import (
+    Accepted,
     Distances,
     SmoothCalibration,
+    accepted,
     distances,
     even_distances,
+    even_normals,
     smooth_calibration,
     spline,
 )
@@ -52,8 +53,8 @@ def distance_measures(view: CellView) -> Named:
 
     A distance is no smooth figure: where the curve meets the diagonal, noise can only add to it.
     So intervals hold the distances of curves whose noisy estimates are as far away as the fitted
-    one (``inverted_tests``); they reach 0 where noise alone would. Noise is that of the published
-    law, and costs no privacy.
+    one (``smooth_calibration``); they reach 0 where noise alone would. Noise is that of the
+    published law, and costs no privacy.
     """
     fitted = smooth_calibration(view.counts, view.log_odds)
     if fitted is None:
@@ -86,7 +87,7 @@ def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:
     values, vectors = np.linalg.eigh(np.linalg.inv(fitted.fit.inverse))
     coordinates = (vectors / np.sqrt(values)).T @ fitted.design
     weights = coordinates**2 * fitted.fit.fitted * (1 - fitted.fit.fitted)
-    return float(np.sqrt(view.noise_variance(both(weights, weights)).max()))
+    return float(np.sqrt(view.noise_variance(functional.both(weights, weights)).max()))
 
 
 def _distance(value: float, records: Accepted, population: Accepted, cells: float) -> Measure:
@@ -186,5 +187,7 @@ def _distances(
     if view.noise.exact and not even:
         return distances(several, fitted.design, view.clipped, totals / totals.sum())
     ranks = (np.arange(PLACES) + 0.5) / PLACES
-    log_odds = np.interp(quantiles(totals, ranks) - 0.5, np.arange(view.size), view.log_odds)
+    log_odds = np.interp(
+        operating_points.quantiles(totals, ranks) - 0.5, np.arange(view.size), view.log_odds
+    )
     return even_distances(several, spline(log_odds, fitted.knots), scipy.special.expit(log_odds))

@@ -10,10 +10,9 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.scaling.units import LOG_ODDS, PROBABILITY, converted
-from tacit.metrics.measures.functional import Functional
-from tacit.metrics.measures.operating_points import quantiles
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.data import units
+from tacit.metrics import trees
+from tacit.metrics.measures import functional, operating_points
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 
@@ -45,7 +44,7 @@ class CellView:
     """
 
     counts: Floats
-    noise: TreeNoise
+    noise: trees.TreeNoise
     leaves: Floats
     axis: ScoreAxis
 
@@ -87,7 +86,9 @@ class CellView:
     def stated_log_odds(self) -> Floats:
         """The log-odds of the middle of each cell, shape (B,)."""
         middles = self.axis.middles(self.size)
-        stated = middles if self.axis.unit == LOG_ODDS else scipy.special.logit(self.predicted)
+        stated = (
+            middles if self.axis.unit == units.LOG_ODDS else scipy.special.logit(self.predicted)
+        )
         return np.clip(stated, -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
     @cached_property
@@ -105,7 +106,9 @@ class CellView:
         if part == 0:
             return stated
         ends = part * np.array([1 / 2, 1.0, INNER])
-        places = quantiles(self.counts.sum(axis=0), np.concatenate([1 - ends, ends]))
+        places = operating_points.quantiles(
+            self.counts.sum(axis=0), np.concatenate([1 - ends, ends])
+        )
         cuts = np.interp(places - 0.5, np.arange(self.size), stated).reshape(2, 3)
         made = stated
         for direction, (outer, cut, inner) in zip((-1, 1), cuts, strict=True):
@@ -143,7 +146,7 @@ class CellView:
 
     def stating(self, probabilities: Floats) -> Floats:
         """The scores of this unit that state these probabilities, shape (T,)."""
-        return converted(probabilities, PROBABILITY, self.axis.unit)
+        return units.converted(probabilities, units.PROBABILITY, self.axis.unit)
 
     def reaching(self, thresholds: Floats) -> Floats:
         """The part of each cell that reaches each score, shape (T, B)."""
@@ -169,7 +172,7 @@ class CellView:
         fine = np.repeat(weights, finer, axis=-1) if finer > 1 else weights
         return fine.reshape(*fine.shape[:-2], -1)
 
-    def privacy_error(self, figure: Functional) -> Floats:
+    def privacy_error(self, figure: functional.Functional) -> Floats:
         """The standard deviations by privacy noise, shape (T,), in first order.
 
         Where noise moves a threshold, with what the records' figure departs from its slope.
@@ -178,7 +181,7 @@ class CellView:
         error = np.sqrt(self.noise_variance(np.where(known, figure.gradient, 0.0)))
         return error if figure.rough is None else np.asarray(np.hypot(error, figure.rough))
 
-    def placement_error(self, figure: Functional) -> Floats:
+    def placement_error(self, figure: functional.Functional) -> Floats:
         """The standard deviation by records that lie anywhere in their cell, shape (T,).
 
         A record half a cell away adds half the change of the gradient from cell to cell. An even
@@ -190,12 +193,12 @@ class CellView:
         moved = np.maximum(self.counts, 0.0) * change**2 / 12
         return np.sqrt(np.sum(moved, axis=(-2, -1)))
 
-    def cut_error(self, figure: Functional) -> Floats:
+    def cut_error(self, figure: functional.Functional) -> Floats:
         """The error by the records of cells that a threshold cuts, shape (T,)."""
         made: Floats = np.hypot(*self.cut_errors(figure))
         return made
 
-    def cut_errors(self, figure: Functional) -> tuple[Floats, Floats]:
+    def cut_errors(self, figure: functional.Functional) -> tuple[Floats, Floats]:
         """The errors by the records of cells that a threshold cuts, shape (T,) each.
 
         The first is by their unknown places, the second by a density that changes across the cell.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tacit.privacy.cost import Cost
-from tacit.results.drawing.html_table import html_table
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
     Estimate,
@@ -16,6 +15,7 @@ from tacit.results.estimate import (
 )
 from tacit.results.evaluation import Evaluation
 from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.text import html_table
 
 SCHEMA = "tacit-comparison/1"
 """The version of a comparison's JSON."""

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
-from tacit.privacy.persons import OF_PERSON
-from tacit.results.drawing.html_table import html_table
 from tacit.results.estimate import (
     RECORDS_INTERVAL,
     Estimate,
@@ -17,8 +16,10 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
+from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.missing import LeftOut
 from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.text import html_table
 
 SCHEMA = "tacit-groups/1"
 """The version of the JSON of evaluations by group."""
@@ -109,7 +110,7 @@ class GroupedEvaluation:
 
     groups: tuple[Group, ...]
     spent: Cost
-    figure: str = "AUC"
+    figure: str = AUC_FIGURE
     notes: tuple[str, ...] = ()
     left_out: LeftOut | None = None
 
@@ -187,7 +188,7 @@ class GroupedEvaluation:
         low, high = group.estimate.interval(level, about)
         if not math.isfinite(high - low):
             return None
-        if self.figure != "AUC":
+        if not Figure.of(self.figure).is_auc:
             return low, high
         low, high = min(max(low, 0.0), 1.0), max(min(high, 1.0), 0.0)
         return None if (low, high) == (0.0, 1.0) else (low, high)
@@ -284,6 +285,6 @@ def _line(group: Group) -> str:
 def _spent(spent: Cost) -> str:
     line = cost_line(spent.to_dict(), "in all")
     limited = math.isfinite(spent.epsilon) and spent.adjacency is not None
-    if limited and spent.adjacency in OF_PERSON.values():
+    if limited and spent.adjacency in composition.OF_PERSON.values():
         return f"{line}: so many records of a person count over all groups together"
     return f"{line}: every record is in one group" if limited else line

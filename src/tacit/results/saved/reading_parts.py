@@ -14,10 +14,11 @@ from tacit.results.saved.reading import (
     Estimated,
     Result,
     check_fingerprint,
+    check_groups,
+    check_result,
     labelled,
     number,
 )
-from tacit.results.saved.schema import check_groups, check_result
 
 DIFFERENCE = "difference of the AUCs"
 """What the difference of two models is called where a result names its figure."""

@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tacit.data.scaling.units import PROBABILITY
-from tacit.metrics.errors.laws import law_of
+from tacit.data import units
+from tacit.metrics import errors
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
-from tacit.results.measures.clinic import THRESHOLDS
-from tacit.results.saved.histogram_entry import histogram_of
+from tacit.results.evaluation_entries import histogram_of
+from tacit.results.measures.applied import THRESHOLDS
 from tacit.results.saved.reading import Result, number, parsed
-from tacit.results.shuffled import Shuffled
 from tacit.results.traffic import Traffic
 
 NO_LIMITS = (None, None)
@@ -78,7 +78,7 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
         federation=known["federation"]["name"],
         simulated=known["simulation"],
         time=_time(known["time"]) if "time" in known else None,
-        unit=known.get("unit", PROBABILITY),
+        unit=known.get("unit", units.PROBABILITY),
         per_person=known.get("person", {}).get("records", 0),
         decisions=_decisions(known),
         shuffled=Shuffled.from_dict(known["shuffled"]) if "shuffled" in known else None,
@@ -97,7 +97,7 @@ def _estimate(entry: Mapping[str, Any]) -> Estimate:
         entry.get("half_range"),
         (-math.inf if low is None else low, math.inf if high is None else high),
         number(entry.get("laplace_error", 0.0)),
-        law_of(entry["draws"]) if "draws" in entry else None,
+        errors.law_of(entry["draws"]) if "draws" in entry else None,
     )
 
 

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.data.engines.database import DatabaseTable
+from tacit.data.engines.opening import DatabaseTable
 from tacit.data.errors import DataError
-from tacit.data.scaling.file_units import check_scales
-from tacit.running.deployment.certificates import make_certificates
+from tacit.data.file_units import check_scales
 from tacit.running.deployment.files import private_folder, write_public
 from tacit.running.deployment.flower_programs.programs import (
     Program,
@@ -29,7 +28,7 @@ from tacit.running.deployment.flower_programs.programs import (
     free_port,
     require_flower,
 )
-from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
 from tacit.running.deployment.runs import Conducted, conduct_run

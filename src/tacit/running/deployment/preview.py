@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.scaling.units import LOG_ODDS, PERCENT, UNITS, converted, outside
+from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
+from tacit.ledger import ledger
 from tacit.ledger.accounts import StepCost
-from tacit.ledger.ledger import Ledger, Limit
+from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost, amount_line
-from tacit.privacy.persons import person_line
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.running.persons import counted_clients
-from tacit.running.session.party.accounts import limit_line
+from tacit.running.session.party.debits import limit_line
 from tacit.running.session.party.service import PartyDesk
 from tacit.running.units import for_plan
 
@@ -102,7 +102,7 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         ("a run costs", cost_line(plan.guarantee)),
     ]
     if plan.per_person:
-        rows.append(("", person_line(plan.per_person, plan.guarantee.epsilon)))
+        rows.append(("", composition.person_line(plan.per_person, plan.guarantee.epsilon)))
     if plan.on_loss == "restart":
         again = "and the same again each time a lost party makes a run or its sum start anew"
         rows.append(("", again))
@@ -150,10 +150,10 @@ def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
     party_file = desk.party_file
     spendings: list[StepCost] = []
     if party_file.ledger.exists():
-        with Ledger.open_readonly(party_file.ledger) as pages:
+        with ledger.Ledger.open_readonly(party_file.ledger) as pages:
             spendings = pages.spending(party_file.dataset)
     if not spendings and party_file.epsilon is not None:
-        limit = Limit(
+        limit = ledger.Limit(
             party_file.dataset,
             party_file.epsilon,
             party_file.delta,

@@ -20,7 +20,7 @@ from tacit.running.deployment.flower_programs.applications import write_applicat
 from tacit.running.deployment.flower_programs.guards import write_ticket
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, plain
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
-from tacit.running.session.coordinating.result import ROWS_SUFFIX
+from tacit.running.session.result import ROWS_SUFFIX
 
 LOG_PREFIX = "tacit: "
 """Beginning of every line that the coordinator's program writes."""

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tacit.running.deployment.certificates import Certificates, ends_of
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.files import private_folder, write_private, write_public
 from tacit.running.deployment.flower_programs.guards import TICKETS, write_guards
@@ -26,7 +25,7 @@ from tacit.running.deployment.flower_programs.programs import (
     require_flower,
 )
 from tacit.running.deployment.flower_programs.template import start_template
-from tacit.running.deployment.keys import KeyFileError, checked_node_key
+from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
 
 CONNECTION = "tacit"
 """What the configuration calls this server."""

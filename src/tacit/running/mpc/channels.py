@@ -16,16 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tacit.protocol.mpc import MPCError, SharedRun
+from tacit.protocol import mpc
+from tacit.running.mpc import transport
 from tacit.running.mpc.spu import SPURun, link, load_engine, stopped, transfers_for
-from tacit.running.mpc.transport import (
-    Announcement,
-    MeasuredPeers,
-    Meeting,
-    Session,
-    Transport,
-    UnreachableError,
-)
 from tacit.running.mpc.tunnel import Credentials, Peer, Tunnel
 
 Address = tuple[str, int]
@@ -36,7 +29,7 @@ NOT_FREE = "it cannot listen at the address in its own file"
 DONE = b"done"
 
 
-class TunnelTransport(Transport):
+class TunnelTransport(transport.Transport):
     """Reaches other parties by TCP, and computes with them by SPU.
 
     Parameters
@@ -64,24 +57,24 @@ class TunnelTransport(Transport):
         self._lost, self._reachable = lost, reachable
         self._listening: socket.socket | None = None
 
-    def announce(self) -> Announcement:
+    def announce(self) -> transport.Announcement:
         """Make a key and a certificate, and see that the address is free."""
         if find_spec("spu") is None:
-            raise UnreachableError(NO_ENGINE)
+            raise transport.UnreachableError(NO_ENGINE)
         self._close()
         try:
             self._listening = socket.create_server(self._listen)
         except OSError as error:
-            raise UnreachableError(NOT_FREE) from error
+            raise transport.UnreachableError(NOT_FREE) from error
         port = int(self._listening.getsockname()[1])
         host, public_port = (self._listen[0], port) if self._address is None else self._address
         credentials = Credentials.new(f"party {os.urandom(8).hex()}")  # TLS looks trust up by name
         public = {"host": host, "port": public_port, "certificate": credentials.certificate}
         secret = {"certificate": credentials.certificate, "key": credentials.key, "port": port}
-        return Announcement(public, secret)
+        return transport.Announcement(public, secret)
 
     @contextmanager
-    def meet(self, meeting: Meeting) -> Iterator[MeasuredPeers]:
+    def meet(self, meeting: transport.Meeting) -> Iterator[transport.MeasuredPeers]:
         """Listen, and reach the others where they announced to be."""
         peers = [_peer(index, public) for index, public in enumerate(meeting.public)]
         _check_certificates(peers, meeting)
@@ -103,10 +96,10 @@ class TunnelTransport(Transport):
                 channels = _Channels(tunnel, meeting, self._timeout, self._setup_timeout)
                 yield channels
                 channels.part()
-            except MPCError as error:
-                raise MPCError("; ".join([*losses[:1], str(error)])) from error
+            except mpc.MPCError as error:
+                raise mpc.MPCError("; ".join([*losses[:1], str(error)])) from error
             except OSError as error:
-                raise MPCError(str(error) or "a party did not answer in time") from error
+                raise mpc.MPCError(str(error) or "a party did not answer in time") from error
             finally:
                 tunnel.close()
 
@@ -118,18 +111,18 @@ class TunnelTransport(Transport):
         try:
             return socket.create_server((self._listen[0], port))
         except OSError as error:
-            raise MPCError(f"port {port} cannot be listened on: {error}") from error
+            raise mpc.MPCError(f"port {port} cannot be listened on: {error}") from error
 
     def _close(self) -> None:
         if self._listening is not None:
             self._listening.close()
 
 
-class _Channels(MeasuredPeers):
+class _Channels(transport.MeasuredPeers):
     """The parties of one meeting, over tunnels."""
 
     def __init__(
-        self, tunnel: Tunnel, meeting: Meeting, timeout: float, setup_timeout: float
+        self, tunnel: Tunnel, meeting: transport.Meeting, timeout: float, setup_timeout: float
     ) -> None:
         self.index, self.offers = meeting.index, meeting.offers
         self.sessions = []
@@ -144,7 +137,7 @@ class _Channels(MeasuredPeers):
     @contextmanager
     def link(
         self, members: Sequence[int], items: int, comparisons: int | None = None
-    ) -> Iterator[SharedRun]:
+    ) -> Iterator[mpc.SharedRun]:
         """SPU's link between the members, under a name that all of them derive."""
         name = "-".join(map(str, (*members, len(self._linked(members)))))
         sockets = self._tunnel.sockets(name, members)
@@ -161,9 +154,9 @@ class _Channels(MeasuredPeers):
         except RuntimeError as error:
             raise stopped(error) from None
         sent = self._tunnel.sent - before
-        self.sessions.append(Session(tuple(members), items, seconds, sent))
+        self.sessions.append(transport.Session(tuple(members), items, seconds, sent))
 
-    def _linked(self, members: Sequence[int]) -> list[Session]:
+    def _linked(self, members: Sequence[int]) -> list[transport.Session]:
         return [session for session in self.sessions if session.parties == tuple(members)]
 
     def send(self, index: int, message: bytes) -> None:
@@ -181,10 +174,10 @@ class _Channels(MeasuredPeers):
             self._tunnel.send(index, DONE)
         for index in others:
             if self._tunnel.receive(index) != DONE:
-                raise MPCError(f"party {index} sent an unexpected message")
+                raise mpc.MPCError(f"party {index} sent an unexpected message")
 
 
-def _check_certificates(peers: Sequence[Peer], meeting: Meeting) -> None:
+def _check_certificates(peers: Sequence[Peer], meeting: transport.Meeting) -> None:
     """Refuse certificates that do not distinguish the parties.
 
     Whoever shows a certificate counts as the party that announced it. A party could announce the
@@ -198,11 +191,11 @@ def _check_certificates(peers: Sequence[Peer], meeting: Meeting) -> None:
     shown = [peer.encoded for peer in peers]
     announced = Peer("this party", "", 0, meeting.secret["certificate"]).encoded
     if shown[meeting.index] != announced:
-        raise MPCError("the coordinator brought an older announcement of this party")
+        raise mpc.MPCError("the coordinator brought an older announcement of this party")
     for index, certificate in enumerate(shown):
         if certificate in shown[:index]:
             first = shown.index(certificate)
-            raise MPCError(f"parties {first} and {index} announced one certificate")
+            raise mpc.MPCError(f"parties {first} and {index} announced one certificate")
 
 
 def _check_addresses(
@@ -221,7 +214,7 @@ def _check_addresses(
         return
     for number, peer in enumerate(peers):
         if number != index and (peer.host, peer.port) not in reachable:
-            raise MPCError(
+            raise mpc.MPCError(
                 f"party {number} announced an address that is not in this party's list of peers"
             )
 
@@ -235,9 +228,9 @@ def _peer(index: int, public: Mapping[str, Any]) -> Peer:
     """
     kinds = {name: type(value) for name, value in public.items()}
     if kinds != {"host": str, "port": int, "certificate": str}:
-        raise MPCError(f"party {index} announced no host, port and certificate")
+        raise mpc.MPCError(f"party {index} announced no host, port and certificate")
     peer = Peer(f"party {index}", **public)
     with suppress(ValueError):
         if peer.encoded and 0 < peer.port < 2**16:
             return peer
-    raise MPCError(f"party {index} announced no usable certificate and port")
+    raise mpc.MPCError(f"party {index} announced no usable certificate and port")

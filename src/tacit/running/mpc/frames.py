@@ -1,6 +1,6 @@
 """Frames between a party's process and the one that started it: a header in JSON, then a body.
 
-Nothing is pickled. A body is raw bytes: named arrays (``protocol.messages``) or a signed message of
+Nothing is pickled. A body is raw bytes: named arrays (``protocol.fields``) or a signed message of
 the session.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from numpy.typing import NDArray
 
 from tacit.data.batches.ragged import Ragged
-from tacit.protocol.encoding.fields import MessageError, decode, encode
+from tacit.protocol.fields import MessageError, decode, encode
 from tacit.wire import Header
 
 MAX_HEADER_BYTES = 2**20

@@ -21,8 +21,8 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
-from tacit.protocol.mpc import MPCError
-from tacit.protocol.registry import protocol_as_written
+from tacit.protocol import mpc
+from tacit.protocol.registry import protocol_of
 from tacit.results.text import escaped
 from tacit.running.mpc.channels import TunnelTransport
 from tacit.running.mpc.frames import Frame, FrameError, read_frame
@@ -100,7 +100,7 @@ class Answering:
         offsets = np.array([0, arrays["scores"].size], dtype=np.int64)
         names, second = (str(header["name"]),), arrays.get("second")
         clients = Clients(arrays["scores"], arrays["labels"], offsets, names, second=second)
-        protocol = protocol_as_written(str(header["protocol"]), header["settings"])
+        protocol = protocol_of(str(header["protocol"]), header["settings"])
         keys = tuple(bytes.fromhex(key) for key in header["keys"])
         coordinator, per_person = bytes.fromhex(header["coordinator"]), int(header["per_person"])
         agreement = Agreement(protocol, keys, coordinator, per_person=per_person)
@@ -125,7 +125,7 @@ class Answering:
             raise FrameError("the party has no records yet")
         reply = self._party.answer(message)
         if self._party.failure:
-            raise MPCError(self._party.failure)
+            raise mpc.MPCError(self._party.failure)
         return reply
 
 
@@ -162,7 +162,7 @@ def reason_of(error: Exception) -> str:
     if quoting or isinstance(error, DataError):
         print(f"tacit: {escaped(str(error))}", file=sys.stderr, flush=True)
         return UNANSWERED if quoting else UNFIT
-    return str(error) if isinstance(error, MPCError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, mpc.MPCError) else f"{type(error).__name__}: {error}"
 
 
 def main() -> None:
@@ -178,7 +178,7 @@ def main() -> None:
         while answering.obey(desk.order()):
             pass
         failed = False
-    except (MPCError, *UNEXPECTED) as error:
+    except (mpc.MPCError, *UNEXPECTED) as error:
         desk.answer(Frame.of("failed", reason=reason_of(error)))
     os._exit(FAILED if failed else 0)
 

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
+from tacit.protocol import mpc
 from tacit.protocol.conversation import Protocol, Reply
-from tacit.protocol.mpc import MPCError
 from tacit.running.mpc.frames import Frame, FrameError, read_frame
 from tacit.running.mpc.transport import Session
 from tacit.running.session.messages import Agreement
@@ -188,7 +188,7 @@ class Parties:
         try:
             frame.write(stream)
         except OSError:
-            raise MPCError(self._ended(index)) from None
+            raise mpc.MPCError(self._ended(index)) from None
 
     def answer(
         self, allowed: Sequence[int] | range, timeout: float | None = None
@@ -204,13 +204,13 @@ class Parties:
             index, frame = self._answers.get(timeout=longest)
         except queue.Empty:
             waiting = " and ".join(self.names[index] for index in allowed)
-            raise MPCError(f"no answer from {waiting} within {longest:g} s") from None
+            raise mpc.MPCError(f"no answer from {waiting} within {longest:g} s") from None
         if frame is None:
-            raise MPCError(self._ended(index))
+            raise mpc.MPCError(self._ended(index))
         if frame.kind == "failed":
-            raise MPCError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
+            raise mpc.MPCError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
         if index not in allowed:
-            raise MPCError(f"{self.names[index]} answered out of order with {frame.kind!r}")
+            raise mpc.MPCError(f"{self.names[index]} answered out of order with {frame.kind!r}")
         return index, frame
 
     def gather(
@@ -222,7 +222,9 @@ class Parties:
             missing = [index for index in indices if index not in answers]
             index, frame = self.answer(missing, timeout)
             if frame.kind != kind:
-                raise MPCError(f"{self.names[index]} answered {frame.kind!r} instead of {kind!r}")
+                raise mpc.MPCError(
+                    f"{self.names[index]} answered {frame.kind!r} instead of {kind!r}"
+                )
             answers[index] = frame
         return answers
 

@@ -17,19 +17,13 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.protocol import mpc
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply
-from tacit.protocol.mpc import MPCError
 from tacit.results.server_result import ServerResult
-from tacit.running.mpc.processes import (
-    NO_LEDGERS,
-    Ledgers,
-    MPCReply,
-    MPCSettings,
-    Parties,
-)
+from tacit.running.mpc import processes
 from tacit.running.mpc.spu import library
 from tacit.running.mpc.transport import Session
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import SignedMessageError
 from tacit.running.simulation import Run
 
@@ -53,8 +47,8 @@ def run_mpc(
     clients: Clients,
     protocol: Protocol,
     noise: NoiseSource | None = None,
-    settings: MPCSettings | None = None,
-    ledgers: Ledgers = NO_LEDGERS,
+    settings: processes.MPCSettings | None = None,
+    ledgers: processes.Ledgers = processes.NO_LEDGERS,
     per_person: int = 0,
 ) -> MPCRun:
     """Run a protocol between processes of this machine, its joint steps by cryptography.
@@ -85,7 +79,7 @@ def run_mpc(
         coordinator, sent = _conducted(parties)
         server_result = coordinator.server_result
         if server_result is None:
-            raise MPCError("the conversation ended without a result")
+            raise mpc.MPCError("the conversation ended without a result")
         return MPCRun(
             server_result,
             coordinator.most_spent,
@@ -100,8 +94,8 @@ def answer_mpc(
     clients: Clients,
     query: Query,
     noise: NoiseSource | None = None,
-    settings: MPCSettings | None = None,
-) -> MPCReply:
+    settings: processes.MPCSettings | None = None,
+) -> processes.MPCReply:
     """One joint query by itself, between processes of clients that do not exist; else as
     ``run_mpc``.
     """
@@ -114,11 +108,11 @@ def answer_mpc(
 
     with _parties(clients, query.protocol, noise, settings) as parties:
         coordinator, sent = _conducted(parties, conversation())
-        return MPCReply(replies[0], sent, coordinator.computations)
+        return processes.MPCReply(replies[0], sent, coordinator.computations)
 
 
 def _conducted(
-    parties: Parties, conversation: Conversation | None = None
+    parties: processes.Parties, conversation: Conversation | None = None
 ) -> tuple[Coordinator, NDArray[np.int64]]:
     """A whole run with the parties' processes, and the bytes that each sent to anybody.
 
@@ -137,7 +131,7 @@ def _conducted(
             messages = coordinator.close()
     except (RunError, SignedMessageError) as error:
         declined = [f"{parties.names[k]} {why}" for k, why in coordinator.declined.items()]
-        raise MPCError("; ".join(declined) or str(error)) from error
+        raise mpc.MPCError("; ".join(declined) or str(error)) from error
     for index, count in coordinator.sent_to_others.items():
         sent[index] += count
     return coordinator, sent
@@ -152,10 +146,10 @@ def _parties(
     clients: Clients,
     protocol: Protocol,
     noise: NoiseSource | None,
-    settings: MPCSettings | None,
-    ledgers: Ledgers = NO_LEDGERS,
+    settings: processes.MPCSettings | None,
+    ledgers: processes.Ledgers = processes.NO_LEDGERS,
     per_person: int = 0,
-) -> Parties:
+) -> processes.Parties:
     if not has_mpc_steps(protocol):
         raise ValueError(f"protocol {protocol.name!r} computes nothing between clients")
     if not (noise is None or isinstance(noise, SystemNoise | NoNoise)):
@@ -168,8 +162,10 @@ def _parties(
     _check_range(clients, protocol)
     _check_ledgers(clients, ledgers)
     library("spu.libspu")
-    chosen = MPCSettings() if settings is None else settings
-    return Parties(clients, protocol, chosen, isinstance(noise, NoNoise), ledgers, per_person)
+    chosen = processes.MPCSettings() if settings is None else settings
+    return processes.Parties(
+        clients, protocol, chosen, isinstance(noise, NoNoise), ledgers, per_person
+    )
 
 
 def _check_range(clients: Clients, protocol: Protocol) -> None:
@@ -184,7 +180,7 @@ def _check_range(clients: Clients, protocol: Protocol) -> None:
         )
 
 
-def _check_ledgers(clients: Clients, ledgers: Ledgers) -> None:
+def _check_ledgers(clients: Clients, ledgers: processes.Ledgers) -> None:
     """Refuse clients that exist without ledgers: what they spend would be written down nowhere."""
     if clients.simulated and not ledgers:
         return

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import SEED_BYTES, known_summands, words_of
+from tacit.crypto.secure_sum import masking
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
 
 FRACTION_BITS = 18
@@ -190,12 +190,12 @@ class SPURun(SharedRun):
 
     def _share_of_zero(self, shape: tuple[int, ...]) -> Words:
         """A share of zero: the words of this party's seed, less those of the previous party's."""
-        seed = os.urandom(SEED_BYTES)
+        seed = os.urandom(masking.SEED_BYTES)
         self._context.send((self.rank + 1) % self.parties, seed)
         previous_seed = bytes(self._context.recv((self.rank - 1) % self.parties))
-        if len(previous_seed) != SEED_BYTES:
+        if len(previous_seed) != masking.SEED_BYTES:
             raise MPCError(f"a party sent {len(previous_seed)} bytes of a seed")
-        return words_of(seed, shape) - words_of(previous_seed, shape)
+        return masking.words_of(seed, shape) - masking.words_of(previous_seed, shape)
 
     def _input(
         self, owner: int, shape: tuple[int, ...], value: NDArray[np.int64] | None
@@ -207,11 +207,11 @@ class SPURun(SharedRun):
         """
         others = [index for index in range(self.parties) if index != owner]
         if value is not None:
-            seeds = {index: os.urandom(SEED_BYTES) for index in others}
+            seeds = {index: os.urandom(masking.SEED_BYTES) for index in others}
             for index in others:
                 known = [seeds[each] for each in self._summands_of(index) if each != owner]
                 self._context.send(index, b"".join(known))
-            summands = {index: words_of(seed, shape) for index, seed in seeds.items()}
+            summands = {index: masking.words_of(seed, shape) for index, seed in seeds.items()}
             rest = np.ascontiguousarray(value).view(np.uint64).reshape(shape)
             summands[owner] = rest - sum(summands.values(), np.zeros(shape, dtype=np.uint64))
             if self.parties == 3:
@@ -222,10 +222,13 @@ class SPURun(SharedRun):
     def _received(self, owner: int, shape: tuple[int, ...]) -> list[Words]:
         raw = bytes(self._context.recv(owner))
         seeded = [index for index in self._summands_of(self.rank) if index != owner]
-        if len(raw) != SEED_BYTES * len(seeded):
+        if len(raw) != masking.SEED_BYTES * len(seeded):
             raise MPCError(f"a party sent {len(raw)} bytes of seeds")
-        seeds = {p: raw[k * SEED_BYTES : (k + 1) * SEED_BYTES] for k, p in enumerate(seeded)}
-        summands = {index: words_of(seed, shape) for index, seed in seeds.items()}
+        seeds = {
+            p: raw[k * masking.SEED_BYTES : (k + 1) * masking.SEED_BYTES]
+            for k, p in enumerate(seeded)
+        }
+        summands = {index: masking.words_of(seed, shape) for index, seed in seeds.items()}
         if owner in self._summands_of(self.rank):
             words = np.frombuffer(bytes(self._context.recv(owner)), dtype="<u8")
             if words.size != int(np.prod(shape)):
@@ -240,7 +243,7 @@ class SPURun(SharedRun):
                 self._context.send(index, summand.astype("<u8").tobytes())
 
     def _summands_of(self, rank: int) -> tuple[int, ...]:
-        return known_summands(rank, self.parties)
+        return masking.known_summands(rank, self.parties)
 
     def _share(self, summands: Sequence[Words]) -> Any:
         meta = self._spu.ValueMeta()

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tacit.protocol.mpc import Peers
+from tacit.protocol import mpc
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Session:
     bytes_sent: int
 
 
-class MeasuredPeers(Peers):
+class MeasuredPeers(mpc.Peers):
     """Peers that know what their computations took this party.
 
     Parameters

@@ -29,22 +29,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tacit.running.mpc.connections import (
-    LINGER_SECONDS,
-    Connections,
-    Handler,
-    Handshake,
-    Streams,
-    Work,
-    connected,
-    streams,
-)
+from tacit.running.mpc import connections
 
 CHUNK_BYTES = 2**18
 VALID = timedelta(days=1)
 CLOCKS_APART = timedelta(hours=1)
 RETRY_SECONDS = 0.02
-MARGIN_SECONDS = 2 * LINGER_SECONDS
+MARGIN_SECONDS = 2 * connections.LINGER_SECONDS
 """Two connections of one task may linger when it ends."""
 
 NAME = re.compile(r"[a-z0-9-]{1,40}")
@@ -138,7 +129,7 @@ class Tunnel:
         self._socket = socket.create_server(("127.0.0.1", 0)) if listening is None else listening
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(lambda loop, context: None)
-        self._connections = Connections()
+        self._connections = connections.Connections()
         self._rank, self._peers = 0, list[Peer]()
         self._messages: list[queue.Queue[bytes]] = []
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -217,7 +208,7 @@ class Tunnel:
         self._loop.close()
         self._socket.close()
 
-    def _wait(self, work: Work, *arguments: Any) -> None:
+    def _wait(self, work: connections.Work, *arguments: Any) -> None:
         if self._loop.is_closed():
             raise ConnectionError("the tunnel is closed")
         waiting = asyncio.run_coroutine_threadsafe(work(*arguments), self._loop)
@@ -229,18 +220,20 @@ class Tunnel:
     async def _serve(self) -> None:
         others = {peer.encoded: k for k, peer in enumerate(self._peers) if k != self._rank}
         trusted = "".join(self._peers[index].certificate for index in others.values())
-        server = Handshake(self._context(ssl.PROTOCOL_TLS_SERVER, trusted), self._timeout)
+        server = connections.Handshake(
+            self._context(ssl.PROTOCOL_TLS_SERVER, trusted), self._timeout
+        )
 
         async def inbound(connection: socket.socket) -> None:
             with contextlib.suppress(*BROKEN):
-                async with streams(connection, server) as far:
+                async with connections.streams(connection, server) as far:
                     index = others.get(_certificate(far[1]))
                     if index is not None:
                         await self._answer(index, far)
 
         self._connections.accept(self._socket, inbound)
 
-    async def _answer(self, index: int, far: Streams) -> None:
+    async def _answer(self, index: int, far: connections.Streams) -> None:
         """What a party began this connection for: a computation, or one message."""
         name = await asyncio.wait_for(_read_name(far[0]), self._timeout)
         if name:
@@ -257,9 +250,9 @@ class Tunnel:
                 listening.listen()
                 self._connections.accept(listening, self._out(self._peers[index], name))
 
-    def _out(self, peer: Peer, name: str) -> Handler:
+    def _out(self, peer: Peer, name: str) -> connections.Handler:
         async def outbound(connection: socket.socket) -> None:
-            async with streams(connection) as near:
+            async with connections.streams(connection) as near:
                 try:
                     async with self._connected(peer, name) as far:
                         await self._carry(peer, name, far, near)
@@ -269,11 +262,13 @@ class Tunnel:
         return outbound
 
     @contextlib.asynccontextmanager
-    async def _connected(self, peer: Peer, name: str) -> AsyncIterator[Streams]:
+    async def _connected(self, peer: Peer, name: str) -> AsyncIterator[connections.Streams]:
         """A connection to another party, which has shown the certificate announced for it."""
-        client = Handshake(self._context(ssl.PROTOCOL_TLS_CLIENT, peer.certificate), self._timeout)
+        client = connections.Handshake(
+            self._context(ssl.PROTOCOL_TLS_CLIENT, peer.certificate), self._timeout
+        )
         connection = await self._reached((peer.host, peer.port), ConnectionRefusedError)
-        async with streams(connection, client) as (reader, writer):
+        async with connections.streams(connection, client) as (reader, writer):
             if _certificate(writer) != peer.encoded:
                 raise ssl.SSLError("it showed another certificate")
             encoded = name.encode()
@@ -287,7 +282,7 @@ class Tunnel:
         async with asyncio.timeout(self._timeout):
             while True:
                 try:
-                    return await connected(address)
+                    return await connections.connected(address)
                 except absent:
                     await asyncio.sleep(RETRY_SECONDS)
 
@@ -311,7 +306,7 @@ class Tunnel:
         self._messages[index].put(message)
 
     @contextlib.asynccontextmanager
-    async def _local(self, name: str, index: int) -> AsyncIterator[Streams]:
+    async def _local(self, name: str, index: int) -> AsyncIterator[connections.Streams]:
         """A connection to this party's library for another party.
 
         Raises
@@ -326,10 +321,12 @@ class Tunnel:
             raise ConnectionError("another party's computation")
         path = self._directory / name
         connection = await self._reached(path, FileNotFoundError, ConnectionRefusedError)
-        async with streams(connection) as near:
+        async with connections.streams(connection) as near:
             yield near
 
-    async def _carry(self, peer: Peer, name: str, far: Streams, near: Streams) -> None:
+    async def _carry(
+        self, peer: Peer, name: str, far: connections.Streams, near: connections.Streams
+    ) -> None:
         """Copy in both directions until either side ends."""
         there = asyncio.ensure_future(self._copy(near[0], far[1], count=True))
         back = asyncio.ensure_future(self._copy(far[0], near[1], count=False))

@@ -1,1 +1,1 @@
-"""A session between real parties: signed messages, state, debits, sums."""
+"""A session between real parties: signed messages, sums, plans."""

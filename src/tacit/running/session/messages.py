@@ -4,11 +4,14 @@ A message's signature covers what all sides agreed on, so that a message under a
 another epsilon or another list of parties is refused. The coordinator and every party pin each
 other's public keys beforehand: a relay can lose the messages, and read them where the
 way is not encrypted, but neither change nor make one.
+
+What parties announce before they compute together, signed by each for one query of one run.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -20,8 +23,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
-from tacit.privacy.persons import check_per_person
-from tacit.protocol.conversation import MAX_RECORDS, Protocol
+from tacit.privacy import composition
+from tacit.protocol import values
+from tacit.protocol.conversation import MAX_RECORDS, Protocol, View
+from tacit.protocol.fields import MessageError
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
 
@@ -121,7 +126,7 @@ class Agreement:
 
     def __post_init__(self) -> None:
         if self.per_person != 0:
-            check_per_person(self.per_person)
+            composition.check_per_person(self.per_person)
         if self.min_clients == 0:
             object.__setattr__(self, "min_clients", len(self.parties))
         keys = (*self.parties, self.coordinator)
@@ -153,17 +158,12 @@ class Agreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything agreed; later settings are among it where they are not the default.
-
-        A setting that earlier versions had not is among it where it changes what they do.
-
-        ``min_clients`` has its earlier name here, so that the digest stays as it was.
-        """
+        """SHA-256 of everything agreed; some settings are among it where they are no default."""
         terms: dict[str, Any] = {
             "protocol": {"name": self.protocol.name, **self.protocol.settings},
             "parties": [key.hex() for key in self.parties],
             "coordinator": self.coordinator.hex(),
-            "fewest": self.min_clients,
+            "min_clients": self.min_clients,
             "largest": self.largest,
         }
         if self.bears != default_colluders(len(self.parties)):
@@ -188,7 +188,7 @@ def check_certified(protocol: Protocol, parties: int, colluders: int, min_client
     ------
     ValueError : when ``min_clients`` is below ``certificate_size``.
     """
-    if parties > 1 and any(step.sums is not None for step in protocol.steps):
+    if parties > 1 and any(step.view_under(protocol) is View.SUM for step in protocol.steps):
         check_min_clients(parties, colluders, min_clients)
 
 
@@ -298,3 +298,90 @@ def is_signed(key: bytes, signature: object, signed: bytes) -> bool:
     except (InvalidSignature, ValueError, TypeError):
         return False
     return True
+
+
+NAME_BYTES = 16
+
+Announced = tuple[bytes, bytes]
+"""An announcement and its signature."""
+
+
+def query_name(agreement: Agreement, session: bytes, query: bytes) -> bytes:
+    """What names one query of one run: all that parties who compute together must agree on.
+
+    Parameters
+    ----------
+    agreement : what was agreed.
+    session : the run.
+    query : the body of the message that asks; it names the members and holds the whole query.
+    """
+    whole = b"tacit computation 1" + agreement.digest + session + sha256(query).digest()
+    return sha256(whole).digest()
+
+
+def announced(
+    name: bytes, party: int, identity: Identity, public: Mapping[str, Any], offer: Mapping[str, Any]
+) -> Announced:
+    """A party's announcement for one query, as bytes, with its signature."""
+    content = values.encode_values({"public": dict(public), "offer": dict(offer)})
+    return content, identity.sign(_signed(name, party, content))
+
+
+def read_announcement(
+    agreement: Agreement, name: bytes, party: int, announcement: Announced
+) -> dict[str, Any]:
+    """What a party announced: how it is reached, and what its program offered.
+
+    Raises
+    ------
+    MessageError : for bytes that the party did not sign for this query.
+    """
+    content, signature = announcement
+    if not is_signed(agreement.parties[party], signature, _signed(name, party, content)):
+        raise MessageError(f"the announcement of party {party} is not signed by it for this query")
+    return values.named_values(content, public=dict, offer=dict)
+
+
+def read_members(body: bytes, parties: int) -> tuple[bytes, tuple[int, ...]]:
+    """The query and the members of a message that begins a computation.
+
+    Raises
+    ------
+    MessageError : for other bytes, fewer than two members, or members out of order.
+    """
+    content = values.named_values(body, ask=bytes, members=tuple)
+    members = content["members"]
+    known = all(type(member) is int and 0 <= member < parties for member in members)
+    if not known or len(members) < 2 or list(members) != sorted(set(members)):
+        raise MessageError(f"members of a computation must be ascending, got {members!r:.60}")
+    return content["ask"], members
+
+
+def computation_name(name: bytes) -> str:
+    """A query's name as text, short enough for a path."""
+    return name[:NAME_BYTES].hex()
+
+
+def read_all(
+    agreement: Agreement, name: bytes, members: Sequence[int], body: bytes
+) -> list[dict[str, Any]]:
+    """All members' announcements, in order.
+
+    Raises
+    ------
+    MessageError : for another number of them, or one that its party did not sign for this query.
+    """
+    announcements = values.named_values(body, announcements=list)["announcements"]
+    if len(announcements) != len(members):
+        raise MessageError(f"{len(members)} announcements are needed, got {len(announcements)}")
+    for each in announcements:
+        if not (isinstance(each, tuple) and [type(part) for part in each] == [bytes, bytes]):
+            raise MessageError("an announcement comes with its signature")
+    return [
+        read_announcement(agreement, name, member, each)
+        for member, each in zip(members, announcements, strict=True)
+    ]
+
+
+def _signed(name: bytes, party: int, content: bytes) -> bytes:
+    return name + party.to_bytes(4, "little") + sha256(content).digest()

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from tacit.crypto.secure_sum.graph import default_colluders
-from tacit.data.scaling.units import UNITS
+from tacit.data import units
+from tacit.privacy.composition import MAX_RECORDS as MAX_PER_PERSON
+from tacit.privacy.composition import of_person
 from tacit.privacy.cost import Cost
-from tacit.privacy.persons import MAX_RECORDS as MAX_PER_PERSON
-from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import MAX_RECORDS, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import SettingError, protocol_of
@@ -21,13 +21,10 @@ from tacit.running.session.toml_source import PlanError, Source, Table
 from tacit.running.units import check_plan_unit, default_unit, suited
 
 DEADLINE = 120.0
-OLDER_MIN_CLIENTS = "fewest"
-"""Key of ``min_clients`` in plans of earlier versions, which is still understood."""
 PLAN_KEYS = (
     "name",
     "coordinator",
     "min_clients",
-    OLDER_MIN_CLIENTS,
     "colluders",
     "deadline",
     "retries",
@@ -190,16 +187,13 @@ def _protocol(source: Source) -> Protocol:
 
 def _quorum(head: Table, protocol: Protocol, parties: int) -> tuple[int, int | None]:
     """How many parties there must be, and how many of them may collude where the plan says so."""
-    key = OLDER_MIN_CLIENTS if OLDER_MIN_CLIENTS in head.values else "min_clients"
-    if key == OLDER_MIN_CLIENTS and "min_clients" in head.values:
-        head.refuse(key, f"{key} is the earlier name of min_clients: give one of them")
-    min_clients = head.whole(key, parties, 1, parties)
+    min_clients = head.whole("min_clients", parties, 1, parties)
     default = default_colluders(parties)
     colluders = head.whole("colluders", default, 0, max(parties - 2, 0))
     try:
         check_certified(protocol, parties, colluders, min_clients)
     except ValueError as error:
-        head.refuse(key, str(error).replace("min_clients", key, 1))
+        head.refuse("min_clients", str(error))
     return min_clients, colluders if "colluders" in head.values else None
 
 
@@ -210,7 +204,7 @@ def _given(source: Source) -> frozenset[str]:
 
 def _in_unit(head: Table, protocol: Protocol, given: frozenset[str]) -> tuple[Protocol, str]:
     """The plan's protocol for scores of its unit, which must suit each other."""
-    unit = str(head.choice("unit", *dict.fromkeys((default_unit(protocol), *UNITS))))
+    unit = str(head.choice("unit", *dict.fromkeys((default_unit(protocol), *units.UNITS))))
     try:
         protocol = suited(protocol, unit, given)
         check_plan_unit(protocol, unit)

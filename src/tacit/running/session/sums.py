@@ -12,8 +12,8 @@ from tacit.crypto.identities import Roster
 from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.terms import SESSION_BYTES, SumTerms
 from tacit.data.batches.ragged import Ragged
+from tacit.protocol import fields
 from tacit.protocol.conversation import Layout, Query, Reply
-from tacit.protocol.encoding.sum_widths import layout_of, runs_of
 from tacit.running.session.messages import Agreement
 
 LARGEST_WORD = 2**63 - 1
@@ -84,11 +84,11 @@ def sum_terms(
     name = b"tacit sum of a run 2" + agreement.digest + session + sha256(encoded).digest()
     parties = len(agreement.parties)
     min_clients = max(agreement.min_clients, agreement.protocol.min_clients(parties))
-    runs = runs_of(query)
+    runs = fields.runs_of(query)
     return SumTerms(
         sha256(name).digest()[:SESSION_BYTES],
         Roster(agreement.parties),
-        length_of(layout_of(query)),
+        length_of(fields.layout_of(query)),
         LARGEST_WORD if runs else agreement.largest,
         Neighbourhood.of(parties, agreement.bears, min_clients),
         attempt,

@@ -17,23 +17,22 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.metrics.hadamard import hadamard_bits
 from tacit.privacy.local.bounded import GridReport, SlidingWindow
-from tacit.privacy.local.symbols import SymbolResponse
+from tacit.privacy.local.response import SymbolResponse, hadamard_bits
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.hierarchical.level_counts import LevelCounts
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC, result_from_levels
-from tacit.protocols.paired.class_sizes import counted_positives, noisy_counts
-from tacit.protocols.paired.estimate import matched_area_result
-from tacit.protocols.paired.kernels import BOUNDS
-from tacit.protocols.paired.moments import MatchedSample
-from tacit.protocols.paired.protocol import AREA, PairedUStatistic
+from tacit.protocols.hierarchical.estimate import LevelCounts
+from tacit.protocols.hierarchical.protocol import HierarchicalAUC
+from tacit.protocols.paired.estimate import MatchedSample, matched_area_result
+from tacit.protocols.paired.kernels import BOUNDS, Area
+from tacit.protocols.paired.noise import counted_positives, noisy_counts
+from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.shared.reports.turns import SLOTS
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.two_round.second_round import reported_numbers
 from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
 from tacit.running.units import taken_by
@@ -60,7 +59,8 @@ def simulated_results(
     simulate = _simulation_of(taken)
     if simulate is None:
         return repeat_results(clients, protocol, times, seed)
-    return simulate(scaled, taken, times, np.random.default_rng(seed))
+    results = simulate(scaled, taken, times, np.random.default_rng(seed))
+    return results.within(Figure.of(taken.figure).limits)
 
 
 def _simulation_of(
@@ -73,7 +73,7 @@ def _simulation_of(
         return bit_runs
     if isinstance(protocol, TwoRoundAUC):
         return two_round_runs
-    if isinstance(protocol, PairedUStatistic) and protocol.kernel == AREA:
+    if isinstance(protocol, PairedUStatistic) and isinstance(protocol.kernel, Area):
         # values that are flipped; those with noise added are not 0 and 1
         return matched_runs if protocol.pair_noise(1.0).responds else None
     return None
@@ -111,7 +111,7 @@ def bit_runs(
         kept = rng.binomial(minus, 1 - flip) + rng.binomial(totals - minus, flip)
         table[nodes] = np.moveaxis(np.stack([totals - kept, kept], axis=-1), 0, 1)
     levels = LevelCounts.of(tables, protocol.report_noise(height))
-    return result_from_levels(levels, protocol.estimator)
+    return protocol.result_of(levels)
 
 
 def answered_rows(height: int) -> tuple[Integers, Floats, NDArray[np.bool_]]:
@@ -148,12 +148,12 @@ def matched_runs(
     ones = ones + rng.binomial(matchings * half - won, pair_noise.flip)
     means = pair_noise.debiased(ones / (matchings * half))
     sample = MatchedSample(
-        protocol.kernel,
+        protocol.function,
         # every value is the mean of all
         np.broadcast_to(means[:, np.newaxis, np.newaxis], (times, matchings, half)),
         np.broadcast_to(np.int64(0), (times, matchings, clients.records)),
         pair_noise.variance(0.0),
-        *map(float, BOUNDS[protocol.kernel]),
+        *map(float, BOUNDS[protocol.function]),
     )
     return matched_area_result(sample, positives, float(np.sqrt(variance)))
 

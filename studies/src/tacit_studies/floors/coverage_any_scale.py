@@ -24,11 +24,11 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram
 from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
 from tacit_studies.floors.counted_runs import simulated_results
@@ -90,7 +90,7 @@ KINDS = (
     ),
     Kind(
         "ScoreHistogram secure-sum one round",
-        lambda epsilon: ScoreHistogram("secure-sum", epsilon, second_round=0.0),
+        lambda epsilon: ScoreHistogram("secure-sum", epsilon, SUM_HEIGHT),
         by_clients=False,
     ),
     Kind("ScoreHistogram local", partial(ScoreHistogram, "local"), LOCAL, False, DRAWN),

@@ -13,7 +13,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results.curves.smooth_curves import SmoothCurves
+from tacit.results.curves.curve import SmoothCurves
 from tacit.running.simulation import simulate
 from tacit_studies.measuring import Bench, Job
 from tacit_studies.references.fedcurve import QUANTILES, fedcurve

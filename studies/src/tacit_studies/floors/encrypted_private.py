@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.encrypted.protocol import Colluding, EncryptedAUC
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit_studies.floors.rows import MEAN, Errors, dealt, floor_of, records_of
 from tacit_studies.measuring import Bench, Job
@@ -75,7 +75,7 @@ def noisy_sums(table: str) -> list[Job]:
 def _measured(table: str, case: Case, bench: Bench) -> list[Measured]:
     clients = case.score_map.mapped(dealt(records_of(bench), PARTIES, bench))
     protocol = EncryptedAUC(
-        epsilon=case.epsilon, colluding=case.colluding, most_records=clients.records
+        epsilon=case.epsilon, adversary=Colluding(case.colluding), most_records=clients.records
     )
     seed = bench.seed("noisy sums", case.epsilon, case.colluding)
     results = repeat_results(clients, protocol, bench.repeats, seed)

@@ -21,11 +21,10 @@ import scipy
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results.curves.bands import Numbers
+from tacit.results.curves.curve import Numbers
 from tacit.results.evaluation import Evaluation
-from tacit.results.measures.computing import CURVE_CELLS
+from tacit.results.measures.computing import CURVE_CELLS, calibration_curve
 from tacit.results.measures.figures import too_few_records
-from tacit.results.measures.lines import calibration_curve
 from tacit.results.measures.measure import Measure
 from tacit.running.evaluating import evaluate
 from tacit_studies.measuring import WORKERS, Bench, Job

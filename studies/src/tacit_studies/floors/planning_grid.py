@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
-from tacit.planning.families import best_settings, families
+from tacit.planning.searching import best_settings, families
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.forecast import Family
-from tacit.protocol.declarations.metric import AREA, ECE, Metric
+from tacit.protocol.declarations.forecast import AREA, ECE, Family, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocols.histogram.calibration_errors import ece_of
+from tacit.protocols.histogram.figure_forecast import ece_of
 from tacit.running.evaluating import evaluate, repeat
 from tacit_studies.measuring import Bench, Job, quotient
 from tacit_studies.rows import Measured, Row, Target
 from tacit_studies.sources import Floats
-from tacit_studies.spelling import table_settings
+from tacit_studies.spelling import PLANNED_TRUSTS, table_settings
 
 DATA_SETS = 50
 """Number of data sets among which the repetitions of a cell are divided."""
@@ -92,11 +91,11 @@ LONE_CLIENTS: tuple[Sizes, ...] = (
 KINDS = (
     Kind("server-sees-scores", 0, (*FEW_CLIENTS, (5_000, 1_500, 5_000, 2.0))),
     Kind("server-sees-scores", 1, FEW_CLIENTS[1:]),
-    Kind("central", 0, FEW_CLIENTS),
-    Kind("central", 0, FEW_CLIENTS[2:4], CALIBRATED),
-    Kind("central", 1, FEW_CLIENTS[::2]),
-    Kind("central", 2, FEW_CLIENTS[1:4]),
-    Kind("central", 3, FEW_CLIENTS[1:4]),
+    Kind("each", 0, FEW_CLIENTS),
+    Kind("each", 0, FEW_CLIENTS[2:4], CALIBRATED),
+    Kind("each", 1, FEW_CLIENTS[::2]),
+    Kind("each", 2, FEW_CLIENTS[1:4]),
+    Kind("each", 3, FEW_CLIENTS[1:4]),
     Kind("secure-sum", 0, FEW_CLIENTS),
     Kind("secure-sum", 0, FEW_CLIENTS[2:4], CALIBRATED),
     Kind("secure-sum", 1, FEW_CLIENTS[::2]),
@@ -109,18 +108,18 @@ KINDS = (
     Kind("local", 2, LONE_CLIENTS),
     Kind("local", 3, LONE_CLIENTS),
     Kind("local", 4, LONE_CLIENTS),
-    Kind("two-party", 0, LONE_CLIENTS[::2]),
-    Kind("two-party", 0, FEW_CLIENTS[1::2]),
+    Kind("mpc", 0, LONE_CLIENTS[::2]),
+    Kind("mpc", 0, FEW_CLIENTS[1::2]),
 )
 """The grid; encrypted AUCs have no noise and are left to the tables of Baykara et al. 2024."""
 
 TITLES = {
-    "server-sees-scores": ("fedauc, staircase", "fedauc, randomised-response"),
-    "central": (
-        "dpauc, histogram, record",
-        "dpauc, histogram, replace",
-        "dpauc, histogram, label",
-        "dpauc, randomised-response, label",
+    "server-sees-scores": ("fedauc, each", "fedauc, local"),
+    "each": (
+        "dpauc, record",
+        "dpauc, replace",
+        "dpauc, label",
+        "published-dpauc, randomised-response, label",
     ),
     "secure-sum": (
         "score-histogram, secure-sum, record",
@@ -135,7 +134,7 @@ TITLES = {
         "hierarchical-auc",
         "score-histogram, local, replace",
     ),
-    "two-party": ("paired-ustatistic",),
+    "mpc": ("paired-ustatistic",),
 }
 """The titles of each trust's families, in the order in which ``Kind`` counts them."""
 
@@ -205,8 +204,9 @@ def _errors(kind: Kind, scenario: Scenario, protocol: Protocol, bench: Bench) ->
     times = -(-bench.repeats // DATA_SETS)
     sets = range(-(-bench.repeats // times))
     run, errors = run_of(kind, scenario), []
+    spelled = replace(kind, trust=PLANNED_TRUSTS.get(kind.trust, kind.trust))
     for number in sets:
-        seed = bench.seed("planning", kind, scenario, number)
+        seed = bench.seed("planning", spelled, scenario, number)
         errors.append(run(scenario.drawn(kind.shape, seed), protocol, times, seed + 1))
     return np.nan_to_num(np.concatenate(errors), nan=0.5)
 
@@ -255,12 +255,12 @@ def _figures(
 
 def _called(kind: Kind, scenario: Scenario, protocol: Protocol) -> str:
     shown = ("trust", "mechanism", "labels", "adjacency")
-    settings = table_settings(protocol)
+    settings, name = table_settings(protocol), protocol.name.removeprefix("published-")
     parts = [str(settings[name]) for name in shown if name in settings]
     parts += ["two rounds"] if TITLES[kind.trust][kind.place].endswith("two rounds") else []
     parts += [] if kind.metric == AREA else [kind.metric]
     parts += [kind.shape.form] if kind.shape.form != "even" else []
     return (
-        f"{protocol.name} {' '.join(parts)} M={scenario.records} P={scenario.positives} "
+        f"{name} {' '.join(parts)} M={scenario.records} P={scenario.positives} "
         f"K={scenario.clients} eps={scenario.epsilon:g}"
     )

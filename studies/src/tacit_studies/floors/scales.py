@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.data.scaling.units import PROBABILITY
+from tacit.data.units import PROBABILITY
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit_studies.floors.rows import (
     MANY,
@@ -127,6 +127,14 @@ def moved_and_mapped(table: str, before: Mapping[str, Any]) -> list[Job]:
     ]
 
 
+def earlier_form(protocol: Protocol, settings: Mapping[str, Any]) -> Protocol:
+    """The protocol with the settings of an earlier form, which had no looks."""
+    earlier = with_settings(protocol, **settings)
+    if isinstance(earlier, ScoreHistogram) and earlier.looks:
+        return replace(earlier, height=SUM_HEIGHT)
+    return earlier
+
+
 @dataclass(frozen=True)
 class Setting:
     """What is measured on several scales: a protocol, and a sample dealt out to clients.
@@ -142,7 +150,7 @@ class Setting:
 
     def before(self, settings: Mapping[str, Any]) -> Setting:
         """An earlier form of the protocol, repeated less often."""
-        earlier = with_settings(self.protocol, **settings)
+        earlier = earlier_form(self.protocol, settings)
         return replace(self, protocol=earlier, times=1, most=BEFORE_REPEATS)
 
     def errors(self, maps: Sequence[ScoreMap], bench: Bench) -> dict[str, Errors]:

@@ -36,10 +36,9 @@ from tacit_studies.floors.rows import (
     records_of,
     sum_floor,
 )
-from tacit_studies.floors.scales import moved_and_mapped
+from tacit_studies.floors.scales import earlier_form, moved_and_mapped
 from tacit_studies.measuring import Bench, Job, Split
 from tacit_studies.rows import Beside, Measured
-from tacit_studies.score_maps import with_settings
 
 SUM_CLIENTS = 10
 """Number of clients of a sum over both classes; its error does not depend on it."""
@@ -120,7 +119,7 @@ def _as_it_is(table: str, case: AsItIs, bench: Bench) -> list[Measured]:
     clients = dealt(records_of(bench), case.clients, bench)
     seed = bench.seed("floor", case.name)
     measured = Errors.of(case.protocol, clients, seed, MANY * bench.repeats)
-    earlier = with_settings(case.protocol, **BEFORE)
+    earlier = earlier_form(case.protocol, BEFORE)
     before = Errors.of(earlier, clients, seed, bench.repeats)
     floor = case.scaled(floor_of(case.protocol, clients))
     reach = case.reach * floor / case.floor_on_criteo
@@ -151,7 +150,7 @@ def _upload(table: str, bench: Bench) -> list[Measured]:
     protocol = ScoreHistogram(epsilon=1.0)
     sent, before = (
         float(evaluate(clients, settled, bench.seed("floor, bytes")).traffic.bytes_sent.max())
-        for settled in (protocol, with_settings(protocol, **BEFORE))
+        for settled in (protocol, earlier_form(protocol, BEFORE))
     )
     reason = "" if sent <= MAX_BYTES else f"{sent:.0f} bytes of counts"
     return [

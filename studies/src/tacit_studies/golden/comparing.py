@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics.measures.partial_area import partial_auc
-from tacit.metrics.measures.recalibration import calibration_slope, intercept_beside_slope
-from tacit.metrics.measures.squared_error import brier
+from tacit.metrics.logistic import calibration_slope, intercept_beside_slope
+from tacit.metrics.measures.decisions import brier, partial_auc
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.evaluation import Evaluation

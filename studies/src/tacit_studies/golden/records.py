@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from tacit.metrics.measures.recalibration import logistic_fit
+from tacit.metrics.logistic import logistic_fit
 from tacit_studies.small_records import cancer_features
 from tacit_studies.sources import Floats
 

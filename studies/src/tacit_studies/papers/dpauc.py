@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import partial
 
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.shared.sums.rank_noise import RESPONSE
+from tacit.protocols.published.dpauc.declared import Laplace, RandomisedResponse
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit_studies.measuring import IID, NON_IID, Bench, Job, Split, centre, standard_deviation
 from tacit_studies.references import dpauc as paper
 from tacit_studies.rows import Row
@@ -23,9 +23,9 @@ RESPONSE_THRESHOLDS = 200
 LAPLACE_THRESHOLDS = 100
 
 
-def paper_laplace(epsilon: float, thresholds: int = LAPLACE_THRESHOLDS) -> DPAUC:
+def paper_laplace(epsilon: float, thresholds: int = LAPLACE_THRESHOLDS) -> PublishedDPAUC:
     """The paper's protocol: Laplace noise, clamped counts, and its own accounting."""
-    return DPAUC(epsilon, thresholds, "laplace", "paper", "label", scale=EVEN)
+    return PublishedDPAUC(epsilon, thresholds, Laplace("paper"), "label", EVEN)
 
 
 def response_estimates(table: str) -> list[Job]:
@@ -33,7 +33,7 @@ def response_estimates(table: str) -> list[Job]:
     return [
         _job(
             table,
-            DPAUC(epsilon, RESPONSE_THRESHOLDS, RESPONSE, adjacency="label", scale=EVEN),
+            PublishedDPAUC(epsilon, RESPONSE_THRESHOLDS, RandomisedResponse(), "label", EVEN),
             Split(epoch=epoch),
             f"epoch {epoch}",
             pair,
@@ -78,12 +78,12 @@ def by_thresholds(table: str) -> list[Job]:
     ]
 
 
-def _job(table: str, protocol: DPAUC, split: Split, row: str, printed: paper.Pair) -> Job:
+def _job(table: str, protocol: PublishedDPAUC, split: Split, row: str, printed: paper.Pair) -> Job:
     return Job(partial(_estimate, table, protocol, split, row, printed), records=split.clients)
 
 
 def _estimate(
-    table: str, protocol: DPAUC, split: Split, row: str, printed: paper.Pair, bench: Bench
+    table: str, protocol: PublishedDPAUC, split: Split, row: str, printed: paper.Pair, bench: Bench
 ) -> list[Row]:
     estimates = bench.estimates(protocol, split)
     column = f"eps={protocol.epsilon:g}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,9 +25,12 @@ from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.protocol import ADVERSARIES, EncryptedAUC
+from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST, HiddenAUC
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.published.dpauc.declared import Laplace
+from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.running.evaluating import exact_auc, repeat
 from tacit.running.simulation import simulate
 from tacit_studies.measuring import Bench, Job, centre, quotient, standard_deviation
@@ -47,15 +50,15 @@ POINTS = (25, 50, 100, 150, 200)
 PARTIES = (5, 15, 25, 50, 75, 100)
 """Figure 3: numbers of parties."""
 
-SEMI_HONEST, MALICIOUS = ADVERSARIES
-VARIANTS: Mapping[str, Mapping[str, str]] = {
-    SEMI_HONEST: {"scheme": "bfv"},
-    MALICIOUS: {"adversary": MALICIOUS},
-    "ckks": {"scheme": "ckks"},
-    "masked": {"scheme": "masked"},
-    "masked, malicious": {"adversary": MALICIOUS, "scheme": "masked"},
+ADVERSARIES = (SEMI_HONEST, MALICIOUS)
+VARIANTS: Mapping[str, Callable[..., HiddenAUC]] = {
+    SEMI_HONEST: FheAUC,
+    MALICIOUS: partial(FheAUC, scheme=Bfv(MALICIOUS)),
+    "ckks": partial(FheAUC, scheme="ckks"),
+    "masked": EncryptedAUC,
+    "masked, malicious": partial(EncryptedAUC, adversary=MALICIOUS),
 }
-"""Settings by the name of a column: ciphertexts of both schemes, and masked values."""
+"""Protocols by the name of a column: ciphertexts of both schemes, and masked values."""
 
 TIMES = 3
 """Number of runs, of whose times the median is taken."""
@@ -91,7 +94,7 @@ def _line(table: str, block: paper.Block, points: int, bench: Bench) -> list[Mea
     worst = max(abs(area - plain) for area in areas.values())
     rows.append(Target(table, row, "ours - plain, the largest", worst, at_most=ALLOWED))
     for epsilon, pair in zip(paper.EPSILONS, printed.dpauc, strict=True):
-        noisy = DPAUC(epsilon, points, "laplace", "paper", "label", clamp=False, scale=EVEN)
+        noisy = PublishedDPAUC(epsilon, points, Laplace("paper", "plain"), "label", EVEN)
         estimates = repeat(clients, noisy, bench.repeats, bench.seed(row, epsilon))
         column = f"DPAUC eps={epsilon:g}"
         rows.append(Row(table, f"{row} mean", column, pair[0], centre(estimates)))
@@ -139,9 +142,8 @@ def encrypted_area(clients: Clients, points: int, variant: str) -> float:
     )
 
 
-def _protocol(points: int, variant: str, clients: Clients) -> EncryptedAUC:
-    settings: Any = VARIANTS[variant]
-    return EncryptedAUC(points, most_records=clients.records, scale=EVEN, **settings)
+def _protocol(points: int, variant: str, clients: Clients) -> Any:
+    return VARIANTS[variant](points, most_records=clients.records, scale=EVEN)
 
 
 def traffic(table: str) -> list[Job]:
@@ -158,7 +160,10 @@ def _sent(table: str, variant: str, parties: int, bench: Bench) -> list[Measured
     clients = _federation(parties)
     protocol = _protocol(paper.POINTS, variant, clients)
     sent = simulate(clients, protocol, NoNoise()).bytes_sent / 1e6
-    row, printed = f"{variant} K={parties}", paper.TABLE_3[_adversary(variant)]
+    row, printed = (
+        f"{variant} K={parties}",
+        paper.TABLE_3[MALICIOUS if protocol.checked else SEMI_HONEST],
+    )
     usual = float(np.median(sent))
     fewer = "paper's / ours, a client"
     return [
@@ -170,11 +175,6 @@ def _sent(table: str, variant: str, parties: int, bench: Bench) -> list[Measured
         if variant == "ckks"
         else Target(table, row, fewer, printed / usual, at_least=FEWER_BYTES),
     ]
-
-
-def _adversary(variant: str) -> str:
-    """Which of the paper's adversaries a variant is for."""
-    return VARIANTS[variant].get("adversary", SEMI_HONEST)
 
 
 def by_points(table: str) -> list[Job]:

@@ -17,9 +17,9 @@ from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.local.response import flip_labels
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocols.baselines import NoisyScores
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.sums.rank_noise import RESPONSE
+from tacit.protocols.published.fedauc import Fixed, PublishedFedAUC
+from tacit.protocols.published.noisy_scores import NoisyScores
 from tacit_studies.measuring import (
     IID,
     NON_IID,
@@ -45,12 +45,13 @@ class Method:
     """A row of tables 1, 2 and 7: how records are dealt out, and what the clients do."""
 
     by: Setting
-    protocol: Callable[[float], FedAUC]
+    protocol: Callable[[float], PublishedFedAUC]
 
 
-GLOBAL = partial(FedAUC, mechanism="laplace", allocation="fixed", sensitivity="global", alpha=0.5)
-LOCAL = partial(FedAUC, mechanism="laplace", allocation="fixed", sensitivity="local", alpha=0.5)
-ADAPTIVE = partial(FedAUC, mechanism="laplace", allocation="adaptive")
+GLOBAL_SHARES = Fixed(0.5, "global")
+GLOBAL = partial(PublishedFedAUC, allocation=GLOBAL_SHARES)
+LOCAL = partial(PublishedFedAUC, allocation=Fixed(0.5, "local"))
+ADAPTIVE = partial(PublishedFedAUC, allocation="adaptive")
 
 METHODS = {
     "GlobalLaplace": Method(IID, GLOBAL),
@@ -78,7 +79,7 @@ def _response_deviation(
     table: str, epsilon: float, printed: float | None, bench: Bench
 ) -> list[Row]:
     """Randomised response, which does not depend on the clients."""
-    estimates = bench.estimates(FedAUC(epsilon, RESPONSE), Split())
+    estimates = bench.estimates(FedAUC(epsilon, trust="local"), Split())
     return [Row(table, f"eps={epsilon:g} RR", "any K", printed, standard_deviation(estimates))]
 
 
@@ -114,7 +115,7 @@ def _rank_sum_deviation(
     method = METHODS[name]
     split = Split(clients, method.by)
     dealt = bench.clients(split)
-    sensitivity = rank_sensitivity(dealt, method.protocol(epsilon).sensitivity)
+    sensitivity = rank_sensitivity(dealt, method.protocol(epsilon).allocation == GLOBAL_SHARES)
     seed = bench.seed(table, epsilon, name, split)
     noise = np.concatenate(list(_noise_totals(sensitivity / epsilon, bench.repeats, seed)))
     error = noise / (dealt.positives * (dealt.records - dealt.positives))
@@ -123,9 +124,9 @@ def _rank_sum_deviation(
     ]
 
 
-def rank_sensitivity(clients: Clients, sensitivity: str) -> NDArray[np.float64]:
+def rank_sensitivity(clients: Clients, of_all: bool) -> NDArray[np.float64]:
     """Every client's largest rank, or M - 1 for all of them."""
-    if sensitivity == "global":
+    if of_all:
         return np.full(clients.count, clients.records - 1.0)
     return clients.ragged(doubled_mid_ranks(clients.scores)).maximum() / 2
 
@@ -200,7 +201,7 @@ def response_estimates(
 def _response_estimate(
     table: str, epsilon: float, split: Split, printed: paper.Pair, bench: Bench
 ) -> list[Row]:
-    estimates = bench.estimates(FedAUC(epsilon, RESPONSE), split)
+    estimates = bench.estimates(FedAUC(epsilon, trust="local"), split)
     column = f"epoch {split.epoch + 1}"
     return [
         Row(table, f"eps={epsilon:g} mean", column, printed[0], centre(estimates)),

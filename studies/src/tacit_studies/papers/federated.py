@@ -19,10 +19,10 @@ from scipy.special import expit, logit
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.metrics import ranking
-from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.rates import RATES, reaching
 from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocol.declarations.trust import ExactSum, Local
+from tacit.protocols.published.calibration import LevelSum, PublishedHistogram
 from tacit.results.curves.histogram import Histogram
 from tacit.running.evaluating import repeat
 from tacit.running.simulation import simulate
@@ -118,20 +118,29 @@ def all_records(bench: Bench) -> Records:
     return bench.once("records of paper 5", made)
 
 
-def protocol_for(trust: str, epsilon: float | None = None, **settings: Any) -> ScoreHistogram:
-    """The paper's histogram under this trust; None takes the epsilon of its figures."""
+def protocol_for(
+    trust: str, epsilon: float | None = None, budget: str = "split", **settings: Any
+) -> PublishedHistogram:
+    """The paper's histogram under this trust; None takes the epsilon of its figures.
+
+    Epsilon is divided for the AUC unless ``aim`` says otherwise.
+    """
+    models: dict[str, ExactSum | LevelSum | Local] = {
+        paper.FEDERATED: ExactSum(),
+        paper.DISTRIBUTED: LevelSum(budget=budget),
+        paper.LOCAL: Local(),
+    }
     chosen_epsilon = paper.EPSILON[trust] if epsilon is None else epsilon
-    defaults = {"scale": EVEN, "second_round": 0}
-    return ScoreHistogram(trust, chosen_epsilon, **{**defaults, **settings})
+    return PublishedHistogram(models[trust], chosen_epsilon, **{"aim": "auc", **settings})
 
 
-def histogram_of(records: Records, protocol: ScoreHistogram, seed: int) -> Histogram | None:
+def histogram_of(records: Records, protocol: PublishedHistogram, seed: int) -> Histogram | None:
     """The histogram of a single run; None where the noise left no signal."""
     return simulate(records.clients, protocol, SimulatedNoise(seed)).server_result.histogram
 
 
 def runs(
-    bench: Bench, protocol: ScoreHistogram, size: int | None = None
+    bench: Bench, protocol: PublishedHistogram, size: int | None = None
 ) -> Iterator[tuple[Records, Histogram | None]]:
     """A sample and its histogram for every repetition; without ``size``, of all records.
 
@@ -147,7 +156,7 @@ def runs(
 
 def rate_errors(
     bench: Bench,
-    protocol: ScoreHistogram,
+    protocol: PublishedHistogram,
     size: int | None = None,
     thresholds: tuple[float, ...] = paper.THRESHOLDS,
 ) -> Floats:
@@ -202,7 +211,7 @@ def exact_rates(records: Records, thresholds: Floats) -> Floats:
 
 
 def auc_error(
-    bench: Bench, protocol: ScoreHistogram, size: int | None = None, times: int | None = None
+    bench: Bench, protocol: PublishedHistogram, size: int | None = None, times: int | None = None
 ) -> float:
     """The mean absolute error of the AUC of one sample over repetitions of the noise."""
 
@@ -218,7 +227,7 @@ def auc_error(
 
 def calibration_errors(
     bench: Bench,
-    protocol: ScoreHistogram,
+    protocol: PublishedHistogram,
     size: int,
     methods: Sequence[str],
     distortion: str = "squared",

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.metrics.cells.binning import equi_depth_starts, merge
 from tacit.metrics.curves import cell_area
-from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.calibrator import Calibrator
 from tacit.results.curves.histogram import Histogram
 from tacit_studies.measuring import Bench, Job, quotient
@@ -69,13 +69,13 @@ def figure_2(table: str) -> list[Job]:
     return [*points, *(Job(partial(_height_claims, table, trust)) for trust in TRUSTS)]
 
 
-def _by_height(trust: str, height: int) -> ScoreHistogram:
+def _by_height(trust: str, height: int) -> PublishedHistogram:
     """The histogram of this height, with few buckets: only curves need them."""
     return protocol_for(trust, height=height, buckets=10, aim="curves")
 
 
 def _rate_points(
-    table: str, row: str, protocol: ScoreHistogram, size: int | None, bench: Bench
+    table: str, row: str, protocol: PublishedHistogram, size: int | None, bench: Bench
 ) -> list[Row]:
     """The mean error of every rate, and the error bars of the paper: how thresholds differ."""
     errors = rate_errors(bench, protocol, size)
@@ -124,7 +124,7 @@ def _height_claims(table: str, trust: str, bench: Bench) -> list[Row]:
     ]
 
 
-def _rates_apart(bench: Bench, protocol: ScoreHistogram, size: int | None) -> list[Floats]:
+def _rates_apart(bench: Bench, protocol: PublishedHistogram, size: int | None) -> list[Floats]:
     """The errors of each rate."""
     return list(np.moveaxis(rate_errors(bench, protocol, size), 1, 0))
 

@@ -20,12 +20,14 @@ from scipy.special import ndtri
 
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
-from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.pairwise import kendall_table, pair_mean
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.paired.noise import LAPLACE, SHARED
 from tacit.protocols.paired.protocol import PairedUStatistic
-from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.protocols.published.ustatistics import (
+    PublishedHierarchicalAUC,
+    PublishedUStatistic,
+)
+from tacit.protocols.ustatistic.kernels import Kendall, Listed
 from tacit.running.evaluating import repeat
 from tacit_studies.measuring import Bench, Job, centre, quotient, standard_deviation
 from tacit_studies.rows import Measured, Row, Target
@@ -112,7 +114,7 @@ def _hierarchical(table: str, epsilon: float, bench: Bench) -> list[Measured]:
 def _area_errors(epsilon: float, height: int, bench: Bench) -> Floats:
     def measured() -> Floats:
         clients = bench.once("patients", lambda: _patients(bench.seed("patients")))
-        protocol = HierarchicalAUC(epsilon, height, estimator="traversal", scale=EVEN)
+        protocol = PublishedHierarchicalAUC(epsilon, height)
         estimates = repeat(clients, protocol, bench.repeats, bench.seed("area", epsilon, height))
         return np.abs(estimates - protocol.exact(clients))
 
@@ -217,7 +219,7 @@ def raters(ratings: Symbols) -> Clients:
 
 def _response_errors(shape: str, epsilon: float, bench: Bench) -> Floats:
     clients = bench.once(("raters", shape), lambda: raters(_shaped(shape, bench)))
-    protocol = UStatistic("kendall", epsilon, values=range(SCALE))
+    protocol = PublishedUStatistic(Kendall(Listed(range(SCALE))), epsilon)
     estimates = repeat(clients, protocol, bench.repeats, bench.seed("response", shape, epsilon))
     return np.abs(estimates - protocol.exact(clients))
 

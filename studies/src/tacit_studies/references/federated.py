@@ -8,8 +8,7 @@ text of section 7.3, on Figure 5, was not at hand beyond its first sentences.
 from __future__ import annotations
 
 FEDERATED, DISTRIBUTED, LOCAL = "secure-aggregation", "distributed-dp", "local-dp"
-"""The paper's Federated, DistDP and LocalDP in the words of the tables, which ``ScoreHistogram``
-understands."""
+"""The paper's Federated, DistDP and LocalDP in the words of the tables."""
 
 EPSILON: dict[str, float | None] = {FEDERATED: None, DISTRIBUTED: 1.0, LOCAL: 5.0}
 """Section 7, privacy settings."""

@@ -20,7 +20,7 @@ from tacit.privacy.cost import NOTHING
 from tacit.privacy.local.response import response_variance
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Query
-from tacit.protocol.encoding.queries import decode_query, encode_query
+from tacit.protocol.values import decode_query, encode_query
 from tacit.protocols.fedauc.comparing.noise import (
     PLAUSIBLE_DIFFERENCE,
     PLAUSIBLE_RATE,
@@ -29,6 +29,7 @@ from tacit.protocols.fedauc.comparing.noise import (
     records_that_respond,
 )
 from tacit.protocols.fedauc.comparing.protocol import pair_order
+from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.server_result import ComparisonResult
 from tacit.running.simulation import simulate
 from tacit.testing.recording import Recorder, Rescaled, loss_between, values_of
@@ -71,7 +72,7 @@ def result_of(clients: Clients, protocol: ComparedAUC, noise: Any) -> Comparison
 
 
 def summing(epsilon: float = 1.0) -> ComparedAUC:
-    return ComparedAUC(epsilon, "staircase")
+    return ComparedAUC(epsilon)
 
 
 def query_of(clients: Clients, protocol: ComparedAUC) -> Query:
@@ -86,8 +87,8 @@ def query_of(clients: Clients, protocol: ComparedAUC) -> Query:
 def test_without_noise_and_flips_all_three_figures_are_exact(clients: Clients, seed: int) -> None:
     """At an epsilon so large that no label flips and no noise is drawn, ties among the scores."""
     both = with_second(clients, seed)
-    for mechanism in ("staircase", "randomised-response"):
-        result = result_of(both, ComparedAUC(40.0, mechanism), NoNoise())
+    for trust in ("each", "local"):
+        result = result_of(both, ComparedAUC(40.0, trust), NoNoise())
         assert both.second is not None
         aucs = auc(both.scores, both.labels), auc(both.second, both.labels)
         assert result.first is not None
@@ -141,7 +142,7 @@ def test_records_are_divided_where_the_predicted_variance_is_least(
 ) -> None:
     rng = np.random.default_rng(records)
     difference = np.rint(rng.standard_t(3, records) * records / 20).astype(np.int64)
-    noise = PartNoise("staircase", epsilon, 0.8)
+    noise = PartNoise(epsilon, 0.8)
     offsets = np.array([0, records], dtype=np.int64)
     responding = records_that_respond(Ragged(difference, offsets), noise)
     cut = naive_division(difference.astype(float), noise)
@@ -163,13 +164,13 @@ def test_both_ways_are_taken() -> None:
     assert (answered < 0.3 * responding.sizes).all()
 
 
-@pytest.mark.parametrize("mechanism", ["staircase", "discrete-laplace", "laplace"])
+@pytest.mark.parametrize("trust", ["each", "each(emphasis=0.5)"])
 @pytest.mark.parametrize("responders", [0, 3])
-def test_no_flipped_label_costs_more_than_is_declared(mechanism: str, responders: int) -> None:
+def test_no_flipped_label_costs_more_than_is_declared(trust: str, responders: int) -> None:
     """Exact: the noise asked for, against what each label moves; the largest comes near epsilon."""
     rng = np.random.default_rng(1)
     clients = Clients.from_arrays(rng.random(11), np.arange(11) % 2, second=rng.random(11))
-    protocol = ComparedAUC(1.0, mechanism)
+    protocol = ComparedAUC(1.0, trust)
     query = query_of(clients, protocol)
     chosen = np.arange(11) < responders
     query = replace(
@@ -202,9 +203,9 @@ def test_no_flipped_label_costs_more_than_is_declared(mechanism: str, responders
 def test_labels_flipped_before_cost_nothing_more() -> None:
     clients, state = two_models(2000, 4), ClientState(same_places=True)
     alone = replace(clients, second=None)
-    released = evaluate(alone, FedAUC(1.0, "randomised-response"), seed=1, state=state)
+    released = evaluate(alone, FedAUC(1.0, trust="local"), seed=1, state=state)
     assert released.spent.epsilon == 1.0
-    again = simulate(clients, ComparedAUC(1.0, "randomised-response"), SimulatedNoise(2), state)
+    again = simulate(clients, ComparedAUC(1.0, trust="local"), SimulatedNoise(2), state)
     assert again.spent == NOTHING
     assert isinstance(again.server_result, ComparisonResult)
     assert again.server_result.first is not None
@@ -216,7 +217,7 @@ def test_flips_that_were_released_in_part_are_not_free() -> None:
     clients, state = two_models(), ClientState()
     assert simulate(clients, summing(), SimulatedNoise(1), state).spent.epsilon == 1.0
     alone = replace(clients, second=None)
-    later = evaluate(alone, FedAUC(1.0, "randomised-response"), seed=1, state=state)
+    later = evaluate(alone, FedAUC(1.0, trust="local"), seed=1, state=state)
     assert later.spent.epsilon == 1.0
     assert simulate(clients, summing(), SimulatedNoise(1), state).spent.epsilon == 1.0
 
@@ -231,11 +232,10 @@ def spread_and_coverage(found: Any, exact: float) -> tuple[float, float]:
     "protocol",
     [
         ComparedAUC(1.0),
-        ComparedAUC(1.0, "laplace", 0.5),
-        ComparedAUC(2.0, "discrete-laplace"),
-        ComparedAUC(2.0, "randomised-response"),
+        ComparedAUC(1.0, "each(emphasis=0.5)"),
+        ComparedAUC(2.0, trust="local"),
     ],
-    ids=["staircase", "laplace", "discrete", "response"],
+    ids=["sums", "emphasis", "response"],
 )
 def test_predicted_errors_and_intervals_hold(protocol: ComparedAUC, by: str) -> None:
     """Spread within 10 % of the prediction, and 95 % intervals that cover 93 to 97 % of the time.
@@ -289,7 +289,7 @@ def test_one_comparison_beats_two_evaluations_of_half_the_budget(clients: int, g
     together = result_of(both, summing(), SimulatedNoise(1, 300)).value
     assert both.second is not None
     apart = [
-        repeat(replace(both, scores=scores, second=None), FedAUC(0.5, allocation="adaptive"), 300)
+        repeat(replace(both, scores=scores, second=None), PublishedFedAUC(0.5, "staircase"), 300)
         for scores in (both.scores, both.second)
     ]
     assert (apart[0] - apart[1]).std() > gain * together.std()
@@ -354,8 +354,11 @@ def test_a_client_refuses_forged_asks(name: str, value: Any, match: str) -> None
     ("settings_", "match"),
     [
         ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism must be one of .* got 'gaussian'"),
-        ({"epsilon": 1.0, "emphasis": 1.0}, "emphasis must be from 0.1 to 0.99, got 1.0"),
+        ({"epsilon": 1.0, "trust": "gaussian"}, "trust must be one of .* got 'gaussian'"),
+        (
+            {"epsilon": 1.0, "trust": "each(emphasis=1)"},
+            "emphasis must be from 0.1 to 0.99, got 1.0",
+        ),
     ],
 )
 def test_settings_out_of_range_are_refused(settings_: dict[str, Any], match: str) -> None:

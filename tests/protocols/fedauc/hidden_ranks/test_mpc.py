@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-import tacit
+from tacit import PublishedFedAUC
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocols.fedauc.hidden_ranks.mpc import (
+from tacit.protocols.fedauc.hidden_ranks import (
     RANKS,
     compared_scores,
     noisy_hidden_rank_sums,
@@ -17,7 +17,7 @@ from tacit.protocols.fedauc.hidden_ranks.mpc import (
     rank_together,
 )
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -31,7 +31,7 @@ def unit_clients(positives: int, negatives: int, clients: int) -> Clients:
 
 
 CLIENTS = unit_clients(300, 700, 7)
-HIDDEN = FedAUC(1.0, ranks="mpc")
+HIDDEN = FedAUC(1.0, trust="mpc")
 
 
 def test_without_noise_the_auc_is_exact() -> None:
@@ -48,13 +48,12 @@ def test_answering_in_chunks_changes_nothing(chunk: int) -> None:
     assert float(parts.server_result.value) == float(whole.server_result.value)
 
 
-@pytest.mark.parametrize("mechanism", ["staircase", "discrete-laplace", "laplace", "gaussian"])
-def test_predicted_errors_are_the_true_ones(mechanism: str) -> None:
+@pytest.mark.parametrize("trust", ["mpc", "mpc(alpha=0.8)"])
+def test_predicted_errors_are_the_true_ones(trust: str) -> None:
     """Of 2000 estimates the spread has a relative standard deviation of at most 2.5 %, the noise
     having a kurtosis of at most 6; false alarms at 5 of them in fewer than 1 of 100,000 runs.
     """
-    delta = 1e-6 if mechanism == "gaussian" else 0.0
-    protocol = FedAUC(4.0, mechanism, delta=delta, ranks="mpc")
+    protocol = FedAUC(4.0, trust)
     results = repeat_results(CLIENTS, protocol, 2000, seed=1)
     spread = float(results.value.std())
     assert float(np.mean(results.privacy_error)) == pytest.approx(spread, rel=0.125)
@@ -63,7 +62,7 @@ def test_predicted_errors_are_the_true_ones(mechanism: str) -> None:
 
 
 def test_the_middle_pivot_halves_the_noise_of_the_rank_sum() -> None:
-    shown = FedAUC(1.0, allocation="fixed", sensitivity="global")
+    shown = PublishedFedAUC(1.0, "staircase", "fixed(sensitivity=global)")
     errors = [
         float(np.mean(repeat_results(CLIENTS, protocol, 200, seed=2).privacy_error))
         for protocol in (HIDDEN, shown)
@@ -100,33 +99,10 @@ def test_clients_keep_their_own_mid_ranks() -> None:
     np.testing.assert_array_equal(own.values, [1, 4])
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"allocation": "influence"}, "needs allocation='fixed'"),
-        ({"allocation": "adaptive"}, "needs allocation='fixed'"),
-        ({"sensitivity": "local"}, "needs sensitivity='global'"),
-        ({"mechanism": "randomised-response"}, "take another mechanism"),
-    ],
-)
-def test_settings_that_need_ranks_are_refused(settings: dict[str, str], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        FedAUC(1.0, ranks="mpc", **settings)  # type: ignore[arg-type]
-
-
-def test_an_earlier_release_is_refused() -> None:
-    prior = tacit.evaluate(CLIENTS, FedAUC(8.0), seed=0).release
-    with pytest.raises(ValueError, match="needs prior=None"):
-        FedAUC(1.0, prior=prior, ranks="mpc")
-
-
-def test_settings_left_open_follow_from_who_ranks() -> None:
-    assert FedAUC(1.0) == FedAUC(1.0, allocation="influence", sensitivity="local")
-    assert FedAUC(1.0, allocation="fixed", sensitivity="global", ranks="mpc") == HIDDEN
-    assert HIDDEN.settings["ranks"] == "mpc"
-    assert "ranks" not in FedAUC(1.0).settings
-    with pytest.raises(ValueError, match=r"ranks must be one of .*'mpc'"):
-        FedAUC(1.0, ranks="client")  # type: ignore[arg-type]
+def test_a_fraction_that_leaves_one_number_without_noise_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"alpha must be between 0 and 1, both excluded, got 1\.0"):
+        FedAUC(1.0, "mpc(alpha=1)")
+    assert HIDDEN.settings["trust"] == "mpc"
 
 
 def test_sums_before_ranks_are_refused() -> None:

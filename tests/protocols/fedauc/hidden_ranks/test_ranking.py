@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import known_summands, summands_of
+from tacit.crypto.secure_sum.masking import known_summands, summands_of
 from tacit.metrics.ranking import doubled_mid_ranks
-from tacit.protocols.fedauc.hidden_ranks.ranking import mid_ranks_of, rank_keys, ranking
+from tacit.protocols.fedauc.hidden_ranks import mid_ranks_of, rank_keys, ranking
 from tests.running.mpc.threads import ThreadedParties
 
 Blocks = list[NDArray[np.int64]]

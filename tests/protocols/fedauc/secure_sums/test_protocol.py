@@ -18,19 +18,17 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocol.declarations.scenario import Scenario
 from tacit.protocol.declarations.threats import asked_views
-from tacit.protocols.fedauc.allocation import PriorEstimate
-from tacit.protocols.fedauc.forecast import fedauc_traffic
-from tacit.protocols.fedauc.secure_sums.protocol import (
+from tacit.protocols.fedauc.secure_sums import (
+    FirstRound,
+    divided,
     keep_ranks,
     residual_noise,
     sensitivity,
     summed_rank_pairs,
     summed_residuals,
 )
-from tacit.protocols.fedauc.secure_sums.rounds import FirstRound, divided
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.influence_sum import units_for
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.protocols.histogram.losses import Recorder
@@ -108,50 +106,6 @@ def test_clients_can_draw_shares_of_all_noises(records: int, epsilon: float) -> 
         residual_noise(epsilon - spent, Fraction(1, 3)),
     )
     assert max(float(noise.scale) for noise in noises) <= MAX_SHARED_SCALE
-
-
-def test_an_earlier_release_takes_the_place_of_the_first_round() -> None:
-    clients = clients_of(10)
-    release = tacit.evaluate(clients, SUMMED, seed=0).release
-    later = FedAUC(1.0, trust="secure-sum", prior=release)
-    run = simulate(clients, later, NoNoise())
-    assert run.rounds == 3
-    assert abs(float(run.server_result.value) - later.exact(clients)) < 1e-4
-
-
-@pytest.mark.parametrize(
-    "prior",
-    [
-        PriorEstimate(2000.0, 0.8, 400.0, 10.0),
-        PriorEstimate(7990.0, 0.8, 2.0, 10.0),
-        PriorEstimate(9000.0, 0.8, 10.0, 10.0),
-        PriorEstimate(-5.0, 0.8, 1.0, 10.0),
-    ],
-)
-def test_an_earlier_release_that_gives_no_figure_costs_nothing(prior: PriorEstimate) -> None:
-    protocol = FedAUC(1.0, trust="secure-sum", prior=prior)
-    conversation = protocol.conversation(5)
-    clients = clients_of(5)
-    query = next(conversation)
-    scores = query.step.answer(clients, query, NoNoise(), ClientState())
-    with pytest.raises(DataError, match="a figure needs classes of more than 6 of these errors"):
-        conversation.send(scores)
-
-
-def test_the_traffic_after_an_earlier_release_is_that_of_one_sum() -> None:
-    scenario = Scenario(400_000, 40_000, 50, 1.0)
-    later = replace(SUMMED, prior=PriorEstimate(40_000.0, 0.8, 10.0, 10.0))
-    rounds = [fedauc_traffic(protocol, scenario).rounds for protocol in (later, SUMMED)]
-    assert rounds == [3, 4]
-
-
-@pytest.mark.parametrize("trust", ["each", "secure-sum"])
-@pytest.mark.parametrize("field", ["positives", "auc", "positives_error", "centre_error"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_an_earlier_release_has_finite_numbers(trust: str, field: str, value: float) -> None:
-    numbers = {"positives": 2000.0, "auc": 0.8, "positives_error": 10.0, "centre_error": 9.0}
-    with pytest.raises(ValueError, match=f"prior: {field} must be finite"):
-        FedAUC(1.0, trust=trust, prior=PriorEstimate(**numbers | {field: value}))  # type: ignore[arg-type]
 
 
 def test_a_class_that_does_not_show_gives_no_figure() -> None:
@@ -271,17 +225,9 @@ def test_a_first_round_without_noise_on_one_number_is_refused(part: object) -> N
         query.step.answer(clients, query, NoNoise(), keep(clients))
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"mechanism": "staircase"}, "needs mechanism='discrete-laplace'"),
-        ({"allocation": "fixed"}, "needs allocation='influence'"),
-        ({"ranks": "mpc"}, "needs ranks='server'"),
-    ],
-)
-def test_settings_that_a_sum_cannot_use_are_refused(settings: dict[str, str], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        FedAUC(1.0, trust="secure-sum", **settings)  # type: ignore[arg-type]
+def test_a_sum_that_could_do_without_clients_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"needs every client .*: dropouts must be 0, got 0\.2"):
+        FedAUC(1.0, trust="secure-sum(dropouts=0.2)")
 
 
 def test_the_server_sees_no_noisy_number_of_a_single_client() -> None:
@@ -294,9 +240,8 @@ def test_the_server_sees_no_noisy_number_of_a_single_client() -> None:
 
 def test_the_settings_say_who_adds_noise() -> None:
     assert SUMMED.settings["trust"] == "secure-sum"
-    assert "trust" not in FedAUC(1.0).settings
-    assert SUMMED.title == "fedauc, secure-sum, discrete-laplace"
-    assert FedAUC(1.0).title == "fedauc, staircase"
+    assert SUMMED.title == "fedauc, secure-sum"
+    assert FedAUC(1.0).title == "fedauc, each"
 
 
 def test_a_label_moves_the_released_sum_by_no_more_than_the_noise_hides() -> None:

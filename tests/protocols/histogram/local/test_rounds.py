@@ -18,7 +18,7 @@ from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.histogram.local.rounds import (
+from tacit.protocols.histogram.local_rounds import (
     FIXED_PART,
     KNOTS,
     MAX_EARLY,

@@ -7,7 +7,7 @@ import pytest
 
 from tacit.arrays import Integers
 from tacit.protocol.devices import Payloads
-from tacit.protocols.histogram.local.unary_counts import unary_counts_of
+from tacit.protocols.histogram.local_devices import unary_counts_of
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
 
 

@@ -12,9 +12,14 @@ from tacit import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.privacy.cost import MAX_BUDGET, Adjacency
-from tacit.protocols.shared.sums import influence_sum
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, MOST_RECORDS, Influences
-from tacit.protocols.shared.sums.whole_units import units_for, whole_units
+from tacit.protocols.shared import influence_sum
+from tacit.protocols.shared.influence_sum import (
+    FIXED_POINT,
+    MOST_RECORDS,
+    Influences,
+    units_for,
+    whole_units,
+)
 from tacit.running.evaluating import exact_auc
 
 EDGES = np.array([0.25, 0.5, 0.75])

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.protocols.shared.sums.noise_shares import noise_fraction
-from tacit.protocols.shared.sums.whole_units import units_for, whole_units
+from tacit.protocols.shared.influence_sum import noise_fraction, units_for, whole_units
 
 TOTALS = st.integers(-(2**50), 2**50)
 SENSITIVITIES = st.integers(1, 2**33)

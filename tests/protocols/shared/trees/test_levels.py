@@ -61,7 +61,7 @@ def test_both_levels_together_cost_epsilon(epsilon: float, cells: int) -> None:
 def test_two_levels_take_much_of_the_noise_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spreads of 1,000 repetitions have 2.2 % error each; the gap is over 40 %."""
     clients = binormal_clients(20000, 60000, 10)
-    protocol = DPAUC(1.0, 100, second_round=0.0, scale="even")
+    protocol = DPAUC(1.0, 100, scale="even")
     deviation = repeat(clients, protocol, 1000, seed=1).std()
     monkeypatch.setattr(DPAUC, "levels", Levels(100, 0, 1.0, 0.0))
     assert deviation < 0.7 * repeat(clients, protocol, 1000, seed=1).std()

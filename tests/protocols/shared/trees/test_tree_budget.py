@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.shared.trees.tree_budget import (
     AIMS,

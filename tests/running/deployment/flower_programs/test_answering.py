@@ -22,9 +22,9 @@ from flwr.supercore.object_store import ObjectStoreFactory
 from flwr.supernode.nodestate import NodeStateFactory
 from flwr.supernode.start_client_internal import _insert_message
 
-from tacit.running.deployment.flower_programs import answering, pipe
-from tacit.running.deployment.flower_programs.answering import Answering
-from tacit.running.deployment.flower_programs.pipe import PipeClient, PipeError
+from tacit.running.deployment.flower_programs import answering
+from tacit.running.deployment.flower_programs import answering as pipe
+from tacit.running.deployment.flower_programs.answering import Answering, PipeClient, PipeError
 
 RUN = 7
 WAIT = 60.0
@@ -124,7 +124,7 @@ def test_programs_that_a_process_starts_do_not_hold_its_pipe() -> None:
     """Their standard input is empty; the process's end of the pipe is closed to them."""
     code = (
         "import subprocess, sys\n"
-        "from tacit.running.deployment.flower_programs.pipe import PipeClient\n"
+        "from tacit.running.deployment.flower_programs.answering import PipeClient\n"
         "client = PipeClient.from_server_address()\n"
         "command = [sys.executable, '-c', 'import sys; print(sys.stdin.read())']\n"
         "said = subprocess.run(command, capture_output=True, check=True).stdout\n"

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tacit.running.deployment.flower_programs import guards
-from tacit.running.deployment.flower_programs.waits import MIN_WAIT, Waits, wait_after
+from tacit.running.deployment.flower_programs.holding import MIN_WAIT, Waits, wait_after
 
 
 def test_waits_grow_while_nothing_happens() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tacit.ledger.ledger import Entry, Ledger
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.running.session.party.accounts import declined_line, paid_line
+from tacit.running.session.party.debits import declined_line, paid_line
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -17,14 +17,19 @@ from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocol.registry import protocol_of
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
-from tacit.protocols.private_groups.protocol import GroupedHistogram
+from tacit.protocols.private_groups import GroupedHistogram
 from tacit.running.deployment.preview import check_records, doubts
-from tacit.running.session.coordinating.coordinator import RunError
-from tacit.running.session.party.columns import NO_GROUP_COLUMN, columns_misfit, read_records
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.debits import fingerprint
-from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.party_file import (
+    NO_GROUP_COLUMN,
+    PartyFile,
+    columns_misfit,
+    read_records,
+)
 from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
@@ -197,11 +202,11 @@ def test_a_database_gives_the_records_of_a_file(home: Path, protocol: str) -> No
     [
         (
             classified.class_clients(240, 5),
-            MulticlassHistogram(epsilon=2.0, dropouts=0.2, classes=classified.CLASSES, height=3),
+            MulticlassHistogram(SecureSum(0.2), 2.0, classes=classified.CLASSES, height=3),
         ),
         (
             classified.group_clients(240, 5),
-            GroupedHistogram(epsilon=2.0, dropouts=0.2, group_names=classified.GROUPS, height=3),
+            GroupedHistogram(SecureSum(0.2), 2.0, group_names=classified.GROUPS, height=3),
         ),
     ],
     ids=["classes", "groups"],

@@ -16,20 +16,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit import Clients, FedAUC, read
-from tacit.crypto.homomorphic import messages as sealed_counts
+from tacit import Clients, FedAUC, PublishedFedAUC, read
+from tacit.crypto.homomorphic import keys as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.ledger.entries import DEBIT
 from tacit.ledger.ledger import Ledger, RepeatedError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
-from tacit.protocol.encoding.values import decode_values, encode_values
-from tacit.protocols.encrypted.ciphertexts.bfv import ExactParty
+from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
-from tacit.running.session.coordinating.coordinator import Coordinator, RunError
-from tacit.running.session.coordinating.result import concluded
+from tacit.protocols.published.fhe.bfv import ExactParty
+from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import (
     COORDINATOR,
     MARK_POSITION,
@@ -50,12 +49,16 @@ from tacit.running.session.party.service import (
 )
 from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.result import concluded
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
 
-RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
-FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"'
+RESPONSE = (
+    'name = "published-dpauc"\nepsilon = 1.0\n'
+    'mechanism = "randomised-response"\nadjacency = "label"'
+)
+FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\ntrust = "local"'
 
 
 def desks_of(home: Path) -> list[PartyDesk]:
@@ -335,13 +338,17 @@ def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
         one.receive(0, reply)
 
 
-ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost_records = 1000'
+FHE = (
+    'name = "published-fhe"\nthresholds = 10\nscheme = "bfv(adversary=malicious)"\n'
+    "most_records = 1000"
+)
+MASKED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost_records = 1000'
 
 
 def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
     """A federation on disk in which all have confirmed an answer, and the honest messages."""
     pytest.importorskip("tenseal")
-    identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
+    identity = federation(home, FHE, limit='epsilon = inf\nadjacency = "label"')
     return identity, until_answers(home, coordinated(home, identity))
 
 
@@ -471,7 +478,7 @@ def test_of_sessions_that_began_before_a_refusal_none_is_opened(
     assert accepted.kind is Kind.REPLY
 
 
-@pytest.mark.parametrize("settings", [ENCRYPTED, f'{ENCRYPTED}\nscheme = "masked"'])
+@pytest.mark.parametrize("settings", [FHE, MASKED])
 def test_no_stored_state_has_the_identity_key(tmp_path: Path, settings: str) -> None:
     """It is in the party's key file alone; copies of a state are not guarded as that one is."""
     pytest.importorskip("tenseal")
@@ -552,7 +559,7 @@ def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> No
     assert PartyDesk.open(path).plan == first
     desk = PartyDesk.open(path, message[MARK_POSITION])
     desk.set_limit()
-    assert desk.plan.protocol == FedAUC(2.0, allocation="adaptive")
+    assert desk.plan.protocol == PublishedFedAUC(2.0, "staircase")
     assert desk.answer(message)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.engines.sql.dialects import Dialect
-from tacit.data.scaling.linear_map import LinearMap
+from tacit.data.units import LinearMap
 
 CLIENT, CLASS, CELL, RECORDS = "client", "class", "cell", "records"
 TOTAL, CELLS = "total", "cells"

@@ -1,60 +1,55 @@
-"""EncryptedClassAUC: one-versus-rest AUCs of several classes, from masked counts."""
+"""EncryptedClassAUC: one-versus-rest AUCs of several classes, from masked counts.
+
+Predictions for EncryptedClassAUC, which adds no noise.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
+from tacit.crypto.homomorphic.keys import PACKED_BYTES, Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking.masks import Pairing
 from tacit.data.categories import MAX_CATEGORIES
 from tacit.data.clients import Clients
+from tacit.metrics import curves
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Cost
+from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
-from tacit.protocol.revealed import Revealed, RevealsFigure
+from tacit.protocol.declarations import forecast, traffic
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.declaring import setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.encrypted.classes.declared import ClassDeclarations
-from tacit.protocols.encrypted.classes.result import (
+from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocols.encrypted.classes.steps import (
+    STEPS,
     UNWEIGHTED_NOTE,
     ClassesRevealed,
+    on_masked_classes,
     result_by_class,
 )
-from tacit.protocols.encrypted.classes.steps import STEPS
-from tacit.protocols.encrypted.conversations import on_masked_classes
-from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.declared import ClassDeclarations
+from tacit.protocols.encrypted.hidden import PARTIES_ONLY, HiddenAUC
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
-from tacit.protocols.encrypted.masked.steps import SeenSession
-from tacit.protocols.encrypted.protocol import (
-    ADVERSARIES,
-    MASKED_THRESHOLDS,
-    PARTIES_ONLY,
-    UNPERTURBED_WARNING,
-)
+from tacit.protocols.encrypted.masked.steps import BOX_BYTES, SeenSession
+from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS
 from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RefusedAnswer, Seat, pin
 from tacit.protocols.shared.class_scores import scores_by_class
+from tacit.results.figure import MACRO_AUC
 from tacit.results.server_result import ServerResult
-
-LEAST_THRESHOLDS = 5
-MALICIOUS = (
-    "adversary 'malicious' is not offered by class, as no proof covers the answers of several "
-    "classes: evaluate each class against the rest by encrypted-auc with it, or take 'semi-honest'"
-)
-"""What a malicious aggregator is refused with."""
 
 
 @dataclass(frozen=True)
-class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol):
+class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
     """One-versus-rest AUC of every class and their mean, exact on the thresholds, without noise.
 
     One session on masked values over all classes (``encrypted.classes``, which derives what it
@@ -70,16 +65,15 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
     Parameters
     ----------
     classes : the agreed names of the classes, in the order of the columns of scores.
-    thresholds : N, at even positions of the scale from its least to its largest score, the same for
-        all classes. A party sends 26 bytes for each of them and each class, 38 at most.
+    thresholds : N, at even positions of the scale from its least to its largest score, or agreed
+        ones themselves (``EncryptedAUC``), the same for all classes; 1000 by default. A party sends
+        26 bytes for each of them and each class, 38 at most.
     most_records : a bound of all records of all parties, near their number: a class of which there
         are P records among M has an AUC where ``P (M - P)`` is above ``most_records^2 / 1024``.
     perturbed : False leaves the perturbation out, so that AUCs are exact to the last digit and the
         parties learn the product of the class totals: for tests.
     scale : the map of scores to positions at which thresholds are even.
     reveal : ``"aggregator"``, which learns the AUCs as well, or ``"parties"`` alone.
-    adversary : ``"semi-honest"``; ``"malicious"`` is refused, as nothing proves that the aggregator
-        computed the answers of all classes as agreed.
 
     Clients without classes are taken to have two, with the scores 1 - s and s: a binary classifier.
 
@@ -105,8 +99,8 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
     classes: tuple[str, ...] = setting(
         default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
     )
-    thresholds: int = setting(
-        default=MASKED_THRESHOLDS, help="thresholds of each class; 1000 by default"
+    thresholds: int | tuple[float, ...] | None = setting(
+        default=None, help="thresholds of each class, or agreed ones; 1000 by default"
     )
     most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
     perturbed: bool = setting(default=True, help=None)
@@ -116,18 +110,11 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
         help="who learns the AUCs: the aggregator as well (the default), or the parties alone",
     )
 
-    adversary: Literal["semi-honest", "malicious"] = setting(
-        default=ADVERSARIES[0],
-        earlier=ADVERSARIES[0],
-        help="what the aggregator may do: semi-honest only",
-    )
-
     name = "encrypted-class-auc"
-    figure = "macro AUC"
-    title_settings = ()
+    figure = MACRO_AUC
     categories_setting = "classes"
     scores_by_class = True
-    planning_module = f"{__package__}.forecast"
+    planning_module = __name__
     state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, ClassesRevealed)
 
     def __post_init__(self) -> None:
@@ -140,12 +127,7 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
                 f"classes must be 2 to {MAX_CATEGORIES} names that differ, "
                 f"got {len(self.classes)}: {listed[:60]}"
             )
-        if self.thresholds < LEAST_THRESHOLDS:
-            raise ValueError(
-                f"thresholds must be at least {LEAST_THRESHOLDS}, got {self.thresholds}"
-            )
-        if self.adversary != ADVERSARIES[0]:
-            raise ValueError(MALICIOUS)
+        self.take_thresholds(MASKED_THRESHOLDS)
         _ = self.masked_scheme
 
     @property
@@ -161,21 +143,11 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
     @property
     def masked_scheme(self) -> MaskedScheme:
         """The settings of masked values, the same for every class."""
-        return MaskedScheme(self.thresholds, self.most_records, self.perturbed)
-
-    @property
-    def threshold_scores(self) -> NDArray[np.float64]:
-        """The thresholds, ascending, shape (N,): no score is outside them."""
-        return self.score_scale.scores(np.linspace(0.0, 1.0, self.thresholds))
-
-    @property
-    def terms(self) -> bytes:
-        """The settings as parties sign them, with the protocol's name."""
-        return json.dumps({"name": self.name, **self.settings}, sort_keys=True).encode("ascii")
+        return MaskedScheme(self.threshold_count, self.most_records, self.perturbed)
 
     def replicate_size(self, clients: Clients) -> int:
         """The counts of every client and class."""
-        return 4 * self.thresholds * clients.count * len(self.classes)
+        return super().replicate_size(clients) * len(self.classes)
 
     def enrol(
         self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
@@ -186,12 +158,6 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
         vanished.
         """
         pin(state, [identity], roster, least)
-
-    def scheme_party(
-        self, secret: bytes, session: bytes, parties: int, pairing: Pairing
-    ) -> MaskedParty:
-        """The scheme of a session, from which those of its classes are derived."""
-        return MaskedParty(self.masked_scheme, secret, session, parties, pairing)
 
     def classified(self, clients: Clients) -> tuple[Floats, Integers]:
         """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
@@ -204,9 +170,9 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
 
     def conversation(self, clients: int) -> Conversation:
         """Introductions, a secret, masked counts of all classes, and answers that parties open."""
-        return self._concluded((yield from on_masked_classes(self)))
+        return self.concluded((yield from on_masked_classes(self)))
 
-    def _concluded(self, reply: Reply) -> ServerResult:
+    def concluded(self, reply: Reply) -> ServerResult:
         """What the server knows: what the parties report, where they tell it."""
         if self.reveal == PARTIES:
             nothing = np.full(len(self.classes), math.nan)
@@ -227,8 +193,8 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
         return self._result(revealed.areas, revealed.half_ranges)
 
     def _result(self, areas: Floats, half_ranges: Floats) -> ServerResult:
-        unperturbed = () if self.perturbed else (UNPERTURBED_WARNING,)
-        return result_by_class(self.classes, areas, half_ranges, (UNWEIGHTED_NOTE, *unperturbed))
+        warnings = (UNWEIGHTED_NOTE, *self.standing_warnings)
+        return result_by_class(self.classes, areas, half_ranges, warnings)
 
     def exact(self, clients: Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
@@ -241,3 +207,77 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol
             auc(scores[:, number], (classes == number).astype(np.int8))
             for number in range(len(self.classes))
         ]
+
+
+ROUNDS = 4
+"""Introductions, the secret, masked counts, and the figures."""
+FIGURES_BYTES, FIGURE_BYTES = 25, 16
+"""Of a client's last reply: its fields, and an AUC with its half-range."""
+
+
+def classes_forecast(
+    protocol: EncryptedClassAUC, scenario: Scenario, shape: Shape
+) -> forecast.Forecast:
+    """No noise: straight lines between thresholds, and unknown positions of records between them.
+
+    Positions of records in the scores of different classes are taken to be independent, so that the
+    error of a mean of C AUCs is that of one over ``sqrt(C)``; the bias is the same in all. The
+    interval of a result assumes neither and is the mean of the certain ranges.
+
+    A class has no AUC where ``P (M - P)`` is too small beside the bound of records squared.
+    """
+    if not protocol.masked_scheme.accepts(scenario.positives * scenario.negatives):
+        return forecast.Forecast(math.inf)
+    cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
+    error = math.sqrt(forecast.placement(cells) / scenario.classes)
+    return forecast.Forecast(error, float(curves.cell_area(*cells)) - shape.auc)
+
+
+def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
+    """One: an aggregator that follows the protocol."""
+    if metric != forecast.Metric.of_figure(EncryptedClassAUC.figure):
+        return []
+    sized = partial(EncryptedClassAUC, classes=scenario.class_names, most_records=scenario.records)
+    return [
+        forecast.Family(
+            forecast.accepted([sized]),
+            (Trust.ENCRYPTED,),
+            "there is no differential privacy: the AUCs of all classes are released as they are, "
+            "epsilon is not kept, and an aggregator that colludes with a client learns everything",
+            metric,
+            rough=lambda protocol, scenario: replace(protocol, most_records=scenario.records),
+        )
+    ]
+
+
+def classes_traffic(protocol: EncryptedClassAUC, scenario: Scenario) -> traffic.Traffic:
+    """Masked values of all classes, by their sizes.
+
+    Examples
+    --------
+    >>> protocol = EncryptedClassAUC(("a", "b", "c"), 100, most_records=1000)
+    >>> classes_traffic(protocol, Scenario(1000, 300, 10, 1.0, 3)).rounds
+    4
+    """
+    classes = len(protocol.classes)
+    # the first party's boxes for all others
+    boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
+    sent = (
+        fields.message_size(introduction=PACKED_BYTES)
+        + fields.message_size(boxes=boxes)
+        + fields.message_size(counts=classes * protocol.masked_scheme.upload_bytes)
+        + FIGURES_BYTES
+        + FIGURE_BYTES * classes
+    )
+    return traffic.Traffic(round(sent), ROUNDS, traffic.round_seconds(ROUNDS, scenario))
+
+
+PLANNING = forecast.Planning(
+    classes_families,
+    lambda protocol, scenario, shape, metric: (
+        classes_forecast(protocol, scenario, shape)
+        if metric == forecast.Metric.of_figure(protocol.figure)
+        else None
+    ),
+    classes_traffic,
+)

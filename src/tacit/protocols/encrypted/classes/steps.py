@@ -1,34 +1,118 @@
-"""The parties' steps of an evaluation by class, after those in which they meet."""
+"""An evaluation by class, after the parties met: their steps, keys, and the aggregator's side.
+
+The figures of an evaluation by class: C certain ranges, and that of their mean.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tacit.arrays import Floats
+from tacit.crypto import masking
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.revealed import REVEALED
-from tacit.protocols.encrypted.classes.keys import class_party, pieces
-from tacit.protocols.encrypted.classes.result import ClassesRevealed
+from tacit.protocol.revealed import REVEALED, Revealed
+from tacit.protocols.encrypted import sessions
+from tacit.protocols.encrypted.confirming import Exchange
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
-from tacit.protocols.encrypted.masked.party import MaskedParty
-from tacit.protocols.encrypted.masked.steps import counting_seat, meet, party_of, seal_secret
-from tacit.protocols.encrypted.sessions import (
-    DIGITS,
-    NOTE,
-    PARTIES,
-    RANGE_DIGITS,
-    as_field,
-    bytes_of,
-    seat_of,
-)
+from tacit.protocols.encrypted.hidden import certain_result
+from tacit.protocols.encrypted.masked import steps
+from tacit.protocols.encrypted.masked.sides import MaskedParty
 from tacit.protocols.shared.class_scores import one_against_rest
+from tacit.results.estimate import Estimate
+from tacit.results.parts.breakdown import Breakdown, Part
+from tacit.results.server_result import ServerResult
 
+ABSENT = (
+    "it has too few records, or all but too few, for the agreed bound of records; agree on a bound "
+    "nearer to their number"
+)
+UNWEIGHTED_NOTE = (
+    "there is no average weighted by the classes' sizes: nobody learns them, and the macro AUC "
+    "weighs all classes alike"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassesRevealed(Revealed):
+    """The figures as a client computed them: those of all classes, and of their mean.
+
+    Parameters
+    ----------
+    value, half_range : of the macro AUC.
+    areas, half_ranges : of every class, shape (C,) each; NaN for a class without an AUC.
+    """
+
+    areas: Floats
+    half_ranges: Floats
+
+    @classmethod
+    def of(cls, areas: Floats, half_ranges: Floats) -> ClassesRevealed:
+        """The figures of all classes, with their mean."""
+        return cls(*macro(areas, half_ranges), areas, half_ranges)
+
+
+def macro(areas: Floats, half_ranges: Floats) -> tuple[float, float]:
+    """The mean of the AUCs, and how far the exact mean is from it at most.
+
+    ``|sum (A_c - a_c)| / C <= sum h_c / C``, and a sum of C numbers in [0, 1] is off by at most
+    ``C^2 2^-53``, so each of both means by ``C 2^-53``.
+
+    Parameters
+    ----------
+    areas, half_ranges : of every class, shape (C,) each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, reach = macro(np.array([0.7, 0.9]), np.array([0.01, 0.03]))
+    >>> round(value, 12), round(reach, 12)
+    (0.8, 0.02)
+    """
+    rounding = areas.size * 2.0**-52
+    return float(areas.mean()), float(half_ranges.mean()) + rounding
+
+
+def result_by_class(
+    classes: Sequence[str], areas: Floats, half_ranges: Floats, warnings: tuple[str, ...]
+) -> ServerResult:
+    """The macro AUC and every class's AUC, with their certain ranges.
+
+    Parameters
+    ----------
+    classes : their names.
+    areas, half_ranges : of every class, shape (C,) each; NaN for a class without an AUC.
+    warnings : what a reader must know of the settings.
+    """
+    parts = tuple(map(_part, classes, areas.tolist(), half_ranges.tolist()))
+    absent = [part.name for part in parts if part.reason]
+    if absent:
+        warnings = (*warnings, f"no figure: class {absent[0]} has no AUC, {ABSENT}")
+    value, half_range = macro(areas, half_ranges)
+    return replace(certain_result(value, half_range, warnings), breakdown=Breakdown("class", parts))
+
+
+def _part(name: str, area: float, half_range: float) -> Part:
+    """One class's AUC against the rest, or why there is none."""
+    if math.isnan(area):
+        return Part(name, math.nan, math.nan, {}, ABSENT)
+    figure = Estimate(area, 0.0, math.nan, half_range / math.sqrt(3), half_range=half_range)
+    return Part(name, math.nan, math.nan, {"AUC": figure.within((0.0, 1.0))})
+
+
+CLASS = b"tacit masked evaluation 1 class "
+"""The label of a class's keys, before its number."""
 UNKNOWN = Certain(np.nan, np.nan)
 """Of a class without an AUC."""
 
@@ -56,14 +140,14 @@ def send_masked_classes(
     """
     settings = query.protocol
     scores, classes = settings.classified(clients)
-    seat = counting_seat(clients, query, state)
-    party = party_of(settings, seat)
+    seat = steps.counting_seat(clients, query, state)
+    party = steps.party_of(settings, seat)
     uploads = [b""] * clients.count
     for number, each in enumerate(one_against_rest(clients, scores, classes)):
         counts = cumulative_counts(each, settings.threshold_scores)
         sent = class_party(party, number).uploads(counts, seat.indices)
         uploads = [before + message for before, (message,) in zip(uploads, sent, strict=True)]
-    return {"counts": as_field(uploads)}
+    return {"counts": sessions.as_field(uploads)}
 
 
 @step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
@@ -85,19 +169,19 @@ def open_masked_classes(
     MaskedValueError : for bytes or numbers that no honest aggregator answers.
     HomomorphicError : where this party is in no session.
     """
-    settings, seat = query.protocol, seat_of(state)
-    state.take(NOTE)
+    settings, seat = query.protocol, sessions.seat_of(state)
+    state.take(sessions.NOTE)
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
-    party = party_of(settings, seat)
-    answers = pieces(bytes_of(query, "answer"), len(settings.classes))
+    party = steps.party_of(settings, seat)
+    answers = pieces(sessions.bytes_of(query, "answer"), len(settings.classes))
     figures = [
         _opened(class_party(party, number), answer, settings.perturbed)
         for number, answer in enumerate(answers)
     ]
     areas = np.array([each.value for each in figures])
     half_ranges = np.array([each.half_range for each in figures])
-    if settings.reveal == PARTIES:
+    if settings.reveal == sessions.PARTIES:
         state.keep(REVEALED, ClassesRevealed.of(areas, half_ranges))
         return {"opened": np.ones(clients.count, dtype=np.int8)}
     shape = (clients.count, len(figures))
@@ -113,7 +197,68 @@ def _opened(party: MaskedParty, answer: bytes, perturbed: Any) -> Certain:
         estimate = party.decrypted([answer])
     except DataError:
         return UNKNOWN
-    return estimate.rounded(DIGITS, RANGE_DIGITS) if perturbed else estimate
+    return estimate.rounded(sessions.DIGITS, sessions.RANGE_DIGITS) if perturbed else estimate
 
 
-STEPS = (meet, seal_secret, send_masked_classes, open_masked_classes)
+def class_key(key: bytes, session: bytes, number: int) -> bytes:
+    """The key of a class from one of the session, of 32 bytes.
+
+    Labels of classes differ, so their keys are independent (HKDF-SHA256, RFC 5869).
+
+    Examples
+    --------
+    >>> keys = {class_key(bytes(16), bytes(16), number) for number in range(200)}
+    >>> len(keys)
+    200
+    """
+    return keys.derived(key, session, CLASS + number.to_bytes(4, "little"), 32)
+
+
+def class_party(party: MaskedParty, number: int) -> MaskedParty:
+    """What the parties know of one class: as of the session, under keys of the class.
+
+    Parameters
+    ----------
+    party : of the session.
+    number : of the class.
+    """
+
+    @cache
+    def pairing(first: int, second: int) -> bytes:
+        return class_key(party.pairing(first, second), party.session, number)
+
+    secret = class_key(party.secret, party.session, number)
+    return MaskedParty(party.scheme, secret, party.session, party.parties, pairing)
+
+
+def pieces(message: bytes, count: int) -> list[bytes]:
+    """The equal parts of a message, one a class.
+
+    Raises
+    ------
+    MaskedValueError : for no bytes, or such as cannot be divided so.
+    """
+    if not isinstance(message, bytes):
+        raise masking.MaskedValueError(f"masked values travel as bytes, got {message!r:.40}")
+    size, rest = divmod(len(message), count)
+    if rest or not size:
+        raise masking.MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
+    return [message[start : start + size] for start in range(0, len(message), size)]
+
+
+def on_masked_classes(protocol: Any) -> Exchange:
+    """The same for every class in one session: a message has the masked counts of all classes.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    MaskedValueError : for bytes that are no masked values of this session.
+    """
+    uploads, aggregator = yield from steps.masked_uploads(protocol, send_masked_classes)
+    count = len(protocol.classes)
+    by_class = zip(*(pieces(message, count) for message in uploads), strict=True)
+    answers = [aggregator.answers([[each] for each in sent])[0] for sent in by_class]
+    return (yield Query(open_masked_classes, protocol, broadcast={"answer": b"".join(answers)}))
+
+
+STEPS = (steps.meet, steps.seal_secret, send_masked_classes, open_masked_classes)

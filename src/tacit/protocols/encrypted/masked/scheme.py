@@ -1,4 +1,4 @@
-"""The settings of an evaluation on masked values, and what parties make of an answer's numbers."""
+"""The settings of an evaluation on masked values, its words, and what an answer's numbers say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from math import floor, inf, log2, nextafter
 from typing import NamedTuple
 
-from tacit.crypto.masking.field import Field, MaskedValueError
+import numpy as np
+
+from tacit.crypto.masking import Elements, Field, MaskedValueError
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import Certain
 
@@ -271,3 +273,61 @@ def certain(numbers: Products, scheme: MaskedScheme) -> Certain:
     slack = SLACK if scheme.perturbed else 0.0
     value, reach = numerator / (2 * denominator), tied / (2 * denominator)
     return Certain(value, nextafter(nextafter(reach, inf) + slack, inf))
+
+
+class Words(NamedTuple):
+    """The words of one party, of their sum, or what belongs to each of them.
+
+    Parameters
+    ----------
+    positives, negatives : of every cell, from the highest down, shape (N,) each.
+    crossed : of each form, what a party's counts make with the masks of all, shape (FORMS,).
+    blinded : of each form, the pad times a party's own number, shape (FORMS,).
+    blinding : a party's own number, shape (1,).
+    """
+
+    positives: Elements
+    negatives: Elements
+    crossed: Elements
+    blinded: Elements
+    blinding: Elements
+
+    @classmethod
+    def of(cls, words: Elements, thresholds: int) -> Words:
+        """The parts of an upload's words, shape (2 N + 2 FORMS + 1,)."""
+        ends = np.cumsum([thresholds, thresholds, FORMS, FORMS])
+        return cls(*np.split(words, ends))
+
+    @property
+    def joined(self) -> Elements:
+        """The words in the order of an upload."""
+        return np.concatenate(self)
+
+
+def forms(positives: Elements, negatives: Elements, field: Field) -> Products:
+    """X, Y and Z of positives and negatives in every cell, from the highest down, shape (N,).
+
+    Examples
+    --------
+    >>> field = Field(64)
+    >>> forms(field.elements([1, 2]), field.elements([0, 3]), field)
+    Products(numerator=12, denominator=9, tied=6)
+    """
+    rising = 2 * np.cumsum(positives) - positives
+    return Products(
+        int(rising.dot(negatives) % field.prime),
+        int(positives.sum() * negatives.sum() % field.prime),
+        int(positives[1:].dot(negatives[1:]) % field.prime),
+    )
+
+
+def untagged(message: bytes, session: bytes) -> bytes:
+    """The masked values of a message of this session.
+
+    Raises
+    ------
+    MaskedValueError : for a message of another one.
+    """
+    if message[:TAG_BYTES] != session[:TAG_BYTES]:
+        raise MaskedValueError("masked values of another session, or none")
+    return message[TAG_BYTES:]

@@ -1,36 +1,23 @@
-"""The parties' steps of an evaluation on masked values, and what they remember of sessions."""
+"""An evaluation on masked values: the parties' steps, and the aggregator's side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from tacit.crypto import masking
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting
-from tacit.crypto.masking.field import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, step
-from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer
-from tacit.protocols.encrypted.counts import Certain, cumulative_counts
-from tacit.protocols.encrypted.masked.party import MaskedParty
-from tacit.protocols.encrypted.sessions import (
-    MALICIOUS,
-    NOTE,
-    Seat,
-    as_field,
-    as_parts,
-    bytes_of,
-    check_records,
-    met,
-    new_members,
-    seat_of,
-    single_refusal,
-    tell,
-)
+from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
+from tacit.protocols.encrypted import sessions
+from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
+from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
 
 SECRET_BYTES = 16
 """The session's secret, of 128 bits."""
@@ -65,9 +52,9 @@ def meet(clients: Clients, query: Query, noise: NoiseSource, state: ClientState)
     The session is a hash of the terms and of what all parties send here: where one party of it is
     honest, it is a new one, and so are all keys, also after an older state was restored.
     """
-    members = new_members(clients, query, state)
-    state.keep(NOTE, Seat(members))
-    return {"introduction": as_field([member.introduction.packed for member in members])}
+    members = sessions.new_members(clients, query, state)
+    state.keep(sessions.NOTE, sessions.Seat(members))
+    return {"introduction": sessions.as_field([member.introduction.packed for member in members])}
 
 
 @step()
@@ -82,17 +69,17 @@ def seal_secret(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     HomomorphicError : for introductions that are not signed by the parties agreed on, and for a
         second meeting of one session.
     """
-    introductions = [Introduction.unpacked(each) for each in query.broadcast["introductions"]]
-    seat = met(introductions, query, state)
+    introductions = [keys.Introduction.unpacked(each) for each in query.broadcast["introductions"]]
+    seat = sessions.met(introductions, query, state)
     boxes = [b""] * clients.count
-    if FIRST in seat.indices:
-        index = seat.indices.index(FIRST)
+    if keys.FIRST in seat.indices:
+        index = seat.indices.index(keys.FIRST)
         first, meeting = seat.members[index], seat.known_meeting
         secret = first.party_key(meeting, b"secret")[:SECRET_BYTES]
         seat = replace(seat, secret=secret)
         boxes[index] = b"".join(first.sealed(meeting, secret))
-    state.keep(NOTE, seat)
-    return {"boxes": as_field(boxes)}
+    state.keep(sessions.NOTE, seat)
+    return {"boxes": sessions.as_field(boxes)}
 
 
 @step(once=True)
@@ -118,7 +105,7 @@ def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     seat = counting_seat(clients, query, state)
     counts = cumulative_counts(clients, query.protocol.threshold_scores)
     uploads = party_of(query.protocol, seat).uploads(counts, seat.indices)
-    return {"counts": as_field([message for (message,) in uploads])}
+    return {"counts": sessions.as_field([message for (message,) in uploads])}
 
 
 @step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
@@ -139,19 +126,15 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     HomomorphicError : where this party is in no session, or not all parties confirmed this answer.
     DataError : where a class is absent, or there are too few records for the agreed bound.
     """
-    seat = seat_of(state)
-    state.take(NOTE)
-    if not seat.counted:
-        raise HomomorphicError("the counts of this session were not sent yet")
-    with single_refusal(query, state, seat):
-        answer = bytes_of(query, "answer")
-        if query.protocol.adversary == MALICIOUS:
-            check_confirmed(seat, answer, bytes_of(query, "tags"))
-        estimate: Certain = party_of(query.protocol, seat).decrypted([answer])
-    return tell(estimate, clients, query, state)
+    return tell_opened(
+        clients,
+        query,
+        state,
+        lambda seat, answer: party_of(query.protocol, seat).decrypted([answer]),
+    )
 
 
-def counting_seat(clients: Clients, query: Query, state: ClientState) -> Seat:
+def counting_seat(clients: Clients, query: Query, state: ClientState) -> sessions.Seat:
     """The seat of a batch that is about to send masked values, with the session's secret.
 
     It is noted before anything is sent, and so is the session's name.
@@ -162,47 +145,30 @@ def counting_seat(clients: Clients, query: Query, state: ClientState) -> Seat:
     HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
         time in one session.
     """
-    check_records(clients, query.protocol.most_records)
-    seat = seat_of(state)
+    sessions.check_records(clients, query.protocol.most_records)
+    seat = sessions.seat_of(state)
     seen = SeenSession(seat.known_meeting.session)
-    if seat.counted or state.recall(seen.key) is not None:
+    if state.recall(seen.key) is not None:
         raise HomomorphicError("the counts of this session were sent already")
-    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
-    state.keep(NOTE, seat)
+    seat = sessions.with_secret(seat, query.per_client["box"], keys.Member.unsealed)
+    state.keep(sessions.NOTE, seat)
     state.keep(seen.key, seen)
     return seat
 
 
-def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
-    """Every party decrypts its box; the first has the secret already."""
-    secrets = {
-        member.unsealed(seat.known_meeting, box)
-        for member, box, index in zip(seat.members, boxes, seat.indices, strict=True)
-        if index != FIRST
-    }
-    secrets |= set() if seat.secret is None else {seat.secret}
-    if len(secrets) != 1:
-        raise HomomorphicError("the boxes of this batch's parties hold different secrets")
-    return replace(seat, secret=secrets.pop())
-
-
-def party_of(settings: Any, seat: Seat) -> MaskedParty:
+def party_of(settings: Any, seat: sessions.Seat) -> MaskedParty:
     """The scheme with which the batch's parties compute.
 
     Raises
     ------
     HomomorphicError : before they have the session's secret.
     """
-    if seat.secret is None:
-        raise HomomorphicError("this party does not have the session's secret")
-    meeting = seat.known_meeting
-    party: MaskedParty = settings.scheme_party(
-        seat.secret, meeting.session, len(meeting.introductions), pairing_of(seat, meeting)
-    )
-    return party
+    secret, meeting = seat.known_secret, seat.known_meeting
+    parties, pairing = len(meeting.introductions), pairing_of(seat, meeting)
+    return MaskedParty(settings.masked_scheme, secret, meeting.session, parties, pairing)
 
 
-def pairing_of(seat: Seat, meeting: Meeting) -> Any:
+def pairing_of(seat: sessions.Seat, meeting: keys.Meeting) -> Any:
     """The keys that the batch's parties share with others, and each one's own, derived once."""
     members = dict(zip(seat.indices, seat.members, strict=True))
 
@@ -225,10 +191,41 @@ def boxes_of(message: bytes, parties: int) -> list[bytes]:
     """
     size = BOX_BYTES
     if len(message) != size * (parties - 1):
-        raise MaskedValueError(
+        raise masking.MaskedValueError(
             f"{parties - 1} boxes have {size * (parties - 1)} bytes, got {len(message)}"
         )
     return [b"", *(message[start : start + size] for start in range(0, len(message), size))]
+
+
+def masked_uploads(
+    protocol: Any, send: Step
+) -> Generator[Query, Reply, tuple[list[bytes], MaskedAggregator]]:
+    """Introductions, a secret, and what parties send masked by this step; the session's aggregator.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    """
+    introductions = sessions.as_parts((yield Query(meet, protocol))["introduction"])
+    known = [keys.Introduction.unpacked(each) for each in introductions]
+    session = keys.Meeting.of(known, protocol.terms).session
+    sent = yield Query(seal_secret, protocol, broadcast={"introductions": introductions})
+    boxes = boxes_of(sessions.as_parts(sent["boxes"])[keys.FIRST], len(known))
+    counted = yield Query(send, protocol, per_client={"box": sessions.as_field(boxes)})
+    return sessions.as_parts(counted["counts"]), MaskedAggregator(protocol.masked_scheme, session)
+
+
+def on_masked_values(protocol: Any) -> Exchange:
+    """Introductions, a secret, masked counts, the answer.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    MaskedValueError : for bytes that are no masked values of this session.
+    """
+    uploads, aggregator = yield from masked_uploads(protocol, send_masked)
+    (answer,) = aggregator.answers([[message] for message in uploads])
+    return (yield from opened(open_masked, protocol, answer))
 
 
 STEPS = (meet, seal_secret, send_masked, open_masked)

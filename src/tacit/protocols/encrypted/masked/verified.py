@@ -43,10 +43,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.crypto.masking.field import Elements, Field, MaskedValueError
-from tacit.crypto.masking.masks import summed_masks
-from tacit.protocols.encrypted.masked.scheme import FORMS, SEED_BYTES
-from tacit.protocols.encrypted.masked.words import Words, forms
+from tacit.crypto.masking import Elements, Field, MaskedValueError, summed_masks
+from tacit.protocols.encrypted.masked.scheme import FORMS, SEED_BYTES, Words, forms
 
 REFUSED = (
     "the answer is refused: its proof fails, so it is not computed as agreed from every party's "

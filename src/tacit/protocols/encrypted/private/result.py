@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.metrics.curves import cell_influences, lone_crowd_variance, noisy_sampling_variance
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.conversation import Conversation, Query, Reply, View
+from tacit.protocol.releases import answered_clients
 from tacit.protocols.encrypted.private.steps import (
     NEGATIVES,
     POSITIVES,
@@ -28,16 +27,14 @@ from tacit.protocols.encrypted.private.steps import (
     tied_variance,
 )
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
-from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
-from tacit.protocols.shared.sums.noise_shares import answered_clients
-from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.influence_sum import FIXED_POINT, units_for
 from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
 NOBODY_COLLUDES = (
-    "colluding={part:g} of {parties} parties is less than one: epsilon holds where no party "
-    "colludes with the aggregator; for one that does, agree on colluding={needed:.2g} or more"
+    "the part {part:g} of {parties} parties is less than one: epsilon holds where no party "
+    "colludes with the aggregator; for one that does, agree on a part of {needed:.2g} or more"
 )
 
 
@@ -70,7 +67,7 @@ def collusion_warnings(sums: PrivateSums, parties: int) -> tuple[str, ...]:
     >>> collusion_warnings(PrivateSums(1.0, 1000, 0.2), 5)
     ()
     >>> collusion_warnings(PrivateSums(1.0, 1000, 0.2), 4)[0][:44]
-    'colluding=0.2 of 4 parties is less than one:'
+    'the part 0.2 of 4 parties is less than one: '
     """
     if parties < 2 or not sums.colluding or sums.share(parties, parties) > 1:
         return ()
@@ -79,7 +76,7 @@ def collusion_warnings(sums: PrivateSums, parties: int) -> tuple[str, ...]:
     return (NOBODY_COLLUDES.format(part=sums.colluding, parties=parties, needed=needed),)
 
 
-def counts_of(reply: Reply, sums: PrivateSums, inflation: float) -> tuple[Floats, TreeNoise]:
+def counts_of(reply: Reply, sums: PrivateSums, inflation: float) -> tuple[Floats, trees.TreeNoise]:
     """Both classes' counts in every cell, made to fit their totals, shape (..., 2, B); their noise.
 
     Parameters
@@ -96,8 +93,8 @@ def counts_of(reply: Reply, sums: PrivateSums, inflation: float) -> tuple[Floats
     levels[1], levels[-1] = (
         np.asarray(reply[name], dtype=np.float64) for name in ("classes", "cells")
     )
-    leaves = consistent_leaves(levels, variances)
-    return leaves.reshape(*leaves.shape[:-1], 2, -1), TreeNoise(variances)
+    leaves = trees.consistent_leaves(levels, variances)
+    return leaves.reshape(*leaves.shape[:-1], 2, -1), trees.TreeNoise(variances)
 
 
 def published(cells: Floats) -> dict[str, Floats]:
@@ -117,7 +114,7 @@ def published(cells: Floats) -> dict[str, Floats]:
 
 def result_of(
     cells: Floats,
-    noise: TreeNoise,
+    noise: trees.TreeNoise,
     fields: dict[str, Floats],
     summed: Floats,
     sums: PrivateSums,
@@ -149,7 +146,7 @@ def result_of(
         totals = (sizes[..., 0], sizes[..., 1])
         warnings = signal_warnings(value, totals, math.sqrt(float(class_variance)))
         warnings += (COARSE_CELLS,) if float(of_cells) > float(variance) else ()
-    sampling = noisy_sampling_variance(cells[..., 0, :], cells[..., 1, :], value)
+    sampling = curves.noisy_sampling_variance(cells[..., 0, :], cells[..., 1, :], value)
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
@@ -164,11 +161,11 @@ def result_of(
     )
 
 
-def _first_round_variances(cells: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
+def _first_round_variances(cells: Floats, noise: trees.TreeNoise) -> tuple[Floats, Floats]:
     """The noise variance of a class's total, and that of the first round's AUC, shape (...)."""
     flat = (*cells.shape[:-2], 2 * cells.shape[-1])
     ones = np.broadcast_to(np.repeat([1.0, 0.0], cells.shape[-1]), flat)
-    weights = np.concatenate(cell_influences(cells[..., 0, :], cells[..., 1, :]), axis=-1)
+    weights = np.concatenate(curves.cell_influences(cells[..., 0, :], cells[..., 1, :]), axis=-1)
     leaves = cells.reshape(flat)
     return noise.variance_of(ones, leaves), noise.variance_of(np.nan_to_num(weights), leaves)
 
@@ -191,6 +188,6 @@ def hidden_variance(cells: Floats) -> Floats:
     together = np.sum(np.prod(held, axis=-2), axis=-1)
     # pairs that share a cell are as many as the records' part of the cells is narrow
     smooth = CELL_BIAS * (together / pairs) ** 2
-    crowds = lone_crowd_variance(held[..., 0, :], held[..., 1, :])
+    crowds = curves.lone_crowd_variance(held[..., 0, :], held[..., 1, :])
     tied = tied_variance(cells.shape[-1])
     return np.asarray(together / 12 / pairs**2 + crowds + tied + smooth**4)

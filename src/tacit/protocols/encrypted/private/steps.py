@@ -24,11 +24,9 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocols.shared.cell_counts import even_cell_counts
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.influence_sum import Influences
-from tacit.protocols.shared.sums.noise_shares import noise_fraction, planned_clients
-from tacit.protocols.shared.sums.whole_units import units_for, whole_units
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
+from tacit.protocols.shared.cells import even_cell_counts
+from tacit.protocols.shared.influence_sum import Influences, noise_fraction, units_for, whole_units
 from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
 
 POSITIVES, NEGATIVES, SIZES = "positives_below", "negatives_below", "class_sizes"

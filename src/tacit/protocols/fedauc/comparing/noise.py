@@ -3,19 +3,25 @@
 Everything is in doubled ranks, which are integers. A record has a *difference*, its rank by the
 first model less its rank by the second, and a *level*, the sum of both. Labels enter the
 difference of the AUCs through the sum of the differences of positive records.
+
+A client's checks of a comparison query: the server's numbers must not weaken the noise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
 from tacit.privacy.local.response import response_variance
-from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tacit.protocol.conversation import Query
+from tacit.protocols.fedauc.steps import MAX_RECORDS, check_sums
+from tacit.protocols.shared.rank_noise import STAIRCASE, RankNoise
 
 PLAUSIBLE_RATE = 0.25
 PLAUSIBLE_DIFFERENCE = 0.02
@@ -25,34 +31,32 @@ less good; every reported error is computed from the estimates."""
 
 @dataclass(frozen=True)
 class PartNoise:
-    """The noise of a client's three sums, each at its own part of epsilon.
+    """Staircase noise of a client's three sums, each at its own part of epsilon.
 
     Parameters
     ----------
-    mechanism : a mechanism of pure epsilon.
     epsilon : the budget of all three.
     emphasis : the difference's fraction of epsilon; the count has three tenths of the rest and the
         level seven, which is near the best division for the two AUCs.
     """
 
-    mechanism: str
     epsilon: float
     emphasis: float
 
     @property
     def count(self) -> RankNoise:
         """The noise of the number of positives."""
-        return RankNoise(self.mechanism, 0.3 * (1 - self.emphasis) * self.epsilon)
+        return RankNoise(STAIRCASE, 0.3 * (1 - self.emphasis) * self.epsilon)
 
     @property
     def difference(self) -> RankNoise:
         """The noise of the sum of differences."""
-        return RankNoise(self.mechanism, self.emphasis * self.epsilon)
+        return RankNoise(STAIRCASE, self.emphasis * self.epsilon)
 
     @property
     def level(self) -> RankNoise:
         """The noise of the sum of levels."""
-        return RankNoise(self.mechanism, 0.7 * (1 - self.emphasis) * self.epsilon)
+        return RankNoise(STAIRCASE, 0.7 * (1 - self.emphasis) * self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +139,7 @@ def records_that_respond(
     One record in a thousand moves from the lowest rank to the highest; only that record responds:
 
     >>> moved = Ragged(np.append(np.zeros(999, np.int64), 1998), np.array([0, 1000]))
-    >>> records_that_respond(moved, PartNoise("staircase", 1.0, 0.8)).nonzero()[0]
+    >>> records_that_respond(moved, PartNoise(1.0, 0.8)).nonzero()[0]
     array([999])
     """
     records, sizes = difference.values.size, difference.sizes
@@ -269,3 +273,70 @@ def predicted_variances(
         combined(ranks.second.values, 2, both, pivot / 4),
         combined(ranks.difference.values, 2, differences / 4, np.zeros(pivot.size)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceRequest:
+    """A query for sums of ranks of two models, checked.
+
+    Parameters
+    ----------
+    ranks : doubled ranks of the clients' records by both models.
+    pivot : of every client's levels, shape (K,).
+    responding : which records answer by randomised response, shape (M,).
+    """
+
+    ranks: RankPairs
+    pivot: Integers
+    responding: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, clients: Clients, query: Query) -> DifferenceRequest:
+        """The checked query.
+
+        Raises
+        ------
+        ValueError : for a value of another type, shape or range, or ranks whose sum would not be
+            exact; the message names it.
+        """
+        first, second = (_record_values(clients, query, name, np.int64) for name in RANKS)
+        for name, ranks in zip(RANKS, (first, second), strict=True):
+            if ranks.values.min() < 0 or ranks.values.max() > 2 * MAX_RECORDS:
+                raise ValueError(f"{name} ranks must be from 0 to {2 * MAX_RECORDS}, doubled")
+        pivot = np.asarray(query.per_client["pivot"])
+        if pivot.dtype != np.int64 or pivot.shape != (clients.count,):
+            raise ValueError(
+                f"pivot must hold one int64 a client, got {pivot.dtype} of shape {pivot.shape}"
+            )
+        if pivot.min() < 0 or pivot.max() > 4 * MAX_RECORDS:
+            raise ValueError(f"pivots must be from 0 to {4 * MAX_RECORDS}")
+        responding = _record_values(clients, query, "responding", np.bool_)
+        request = cls(RankPairs(first, second), pivot, responding.values)
+        every_record = np.ones(clients.records, dtype=np.bool_)
+        for weights in (request.ranks.difference, request.centred):
+            largest = largest_by_client(weights, every_record)
+            check_sums(clients.sizes, largest, query.protocol.part_noise.level.largest_sum)
+        return request
+
+    @property
+    def centred(self) -> Ragged[np.int64]:
+        """Every record's level less its client's pivot, shape (M,)."""
+        level = self.ranks.level
+        return Ragged(level.values - np.repeat(self.pivot, level.sizes), level.offsets)
+
+    @property
+    def any_summed(self) -> NDArray[np.bool_]:
+        """The clients with a record that enters noisy sums, shape (K,)."""
+        return np.logical_or.reduceat(~self.responding, self.ranks.first.offsets[:-1])
+
+
+RANKS = ("first", "second")
+
+
+def _record_values(clients: Clients, query: Query, name: str, dtype: Any) -> Ragged[Any]:
+    column = query.per_client[name]
+    if not isinstance(column, Ragged) or column.values.dtype != dtype or column.values.ndim != 1:
+        raise ValueError(f"{name} must be ragged values of type {np.dtype(dtype)}")
+    if not np.array_equal(column.offsets, clients.offsets):
+        raise ValueError(f"{name} must hold one value for every record")
+    return column

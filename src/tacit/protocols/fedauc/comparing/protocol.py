@@ -5,6 +5,8 @@ label enters the difference of two AUCs with the weight ``(difference of its ran
 where ``c = (difference of the AUCs) (N - P)`` is small; so the noise depends on how far the two
 models disagree about a record, and not on its rank. Labels that answer by randomised response are
 flipped once for both models.
+
+Estimates from noisy rank sums of two models: AUCs, their difference, errors, warnings.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.scaling.scales import clients_apart
-from tacit.metrics.paired_ranking import rank_correlation
+from tacit.data.scales import clients_apart
+from tacit.metrics.paired_ranking import paired_plug_in_variance, rank_correlation
 from tacit.metrics.ranking import auc, doubled_mid_ranks
 from tacit.privacy.cost import Adjacency, Cost, check_budget, worst_case
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.local.response import flip_probability
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
@@ -35,29 +38,154 @@ from tacit.protocol.conversation import (
     step,
 )
 from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Each, Local, trust_setting
 from tacit.protocol.settings.declaring import setting
-from tacit.protocols.fedauc.comparing.estimate import (
-    NoisySums,
-    result_from_sums,
-    totals_of_sums,
-)
+from tacit.protocols.fedauc.allocation import influence_centre
 from tacit.protocols.fedauc.comparing.noise import (
+    CentredVariance,
+    DifferenceRequest,
+    DifferenceVariances,
     PartNoise,
     RankPairs,
     largest_by_client,
     predicted_variances,
     records_that_respond,
 )
-from tacit.protocols.fedauc.comparing.requests import DifferenceRequest
-from tacit.protocols.fedauc.threats import TWO_MODELS
+from tacit.protocols.fedauc.declared import TWO_MODELS
+from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs
 from tacit.protocols.shared.reports.flipped_labels import Flipped, flipped_labels, flipping_cost
-from tacit.protocols.shared.sums.rank_noise import KINDS, PURE_MECHANISMS, RESPONSE
-from tacit.results.server_result import ComparisonResult
+from tacit.results.server_result import ComparisonResult, ServerResult
 
-COMPARING_MECHANISMS = (*PURE_MECHANISMS, RESPONSE)
 
-DIFFERENCE_FRACTION = 0.8
-"""Default fraction of the noisy sums' budget for the difference; the rest is for the two AUCs."""
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """Unbiased totals over all clients, in ranks, shape () or (R,).
+
+    Parameters
+    ----------
+    positives : the number of positive records.
+    first, second : the sums of ``(rank - (M-1)/2) * label``.
+    """
+
+    positives: Floats
+    first: Floats
+    second: Floats
+
+
+def totals_of_sums(
+    ranks: RankPairs,
+    pivot: NDArray[np.int64],
+    responding: NDArray[np.bool_],
+    epsilon: float,
+    reply: Reply,
+) -> NoisySums:
+    """Totals from the clients' six numbers: flipped labels debiased, pivots taken off.
+
+    Parameters
+    ----------
+    ranks : both models' ranks.
+    pivot : of every client's level, shape (K,).
+    responding : which records answered by randomised response, shape (M,).
+    epsilon : the epsilon of that response.
+    reply : the clients' sums.
+    """
+    flip = flip_probability(epsilon)
+    starts = ranks.first.offsets[:-1]
+    levels = ranks.level.values - np.repeat(pivot, ranks.level.sizes)
+    totals = []
+    for name, weights in (
+        ("positives", np.ones(ranks.records, dtype=np.int64)),
+        ("differences", ranks.difference.values),
+        ("levels", levels),
+    ):
+        answered = np.asarray(reply[f"answered_{name}"])
+        expected = flip * np.add.reduceat(weights * responding, starts)
+        totals.append(np.asarray(reply[name]) + (answered - expected) / (1 - 2 * flip))
+    count, difference, level = totals
+    centred = level + (pivot - 2 * (ranks.records - 1)) * count
+    return NoisySums(
+        count.sum(axis=-1, dtype=np.float64),
+        (centred + difference).sum(axis=-1, dtype=np.float64) / 4,
+        (centred - difference).sum(axis=-1, dtype=np.float64) / 4,
+    )
+
+
+def result_from_sums(
+    records: int, sums: NoisySums, variances: DifferenceVariances, correlation: float
+) -> ComparisonResult:
+    """Both AUCs and their difference, with their errors.
+
+    The variance of the difference is ``Var(sum (d - c) y) / (P N)^2`` with d a record's difference
+    of ranks and ``c = difference (N - P)``; the second order adds ``2 difference^2 Var(count)^2``
+    and ``Var(numerator) Var(count) ((N - P) / (P N))^2``, as for one AUC.
+
+    Parameters
+    ----------
+    records : M.
+    sums : the noisy totals.
+    variances : the variances that the noise causes.
+    correlation : Spearman's correlation of the two models' ranks.
+    """
+    count = np.full_like(sums.positives, variances.difference.quadratic)
+    first, second = (
+        _one_auc(records, sums.positives, rank_sum, variance, count)
+        for rank_sum, variance in ((sums.first, variances.first), (sums.second, variances.second))
+    )
+    inside = np.clip(sums.positives, 1.0, records - 1.0)
+    negatives = records - inside
+    value = first.value - second.value
+    difference = np.clip(np.nan_to_num(value, nan=0.0), -1.0, 1.0)
+    first_order = variances.difference.about(difference * (negatives - inside))
+    second_order = 2 * (difference * count) ** 2
+    second_order = (
+        second_order + first_order * count * ((negatives - inside) / (inside * negatives)) ** 2
+    )
+    areas = [np.nan_to_num(model.value, nan=0.5) for model in (first, second)]
+    sampling = np.sqrt(paired_plug_in_variance(areas[0], areas[1], correlation, inside, negatives))
+    return ComparisonResult(
+        value=value,
+        privacy_error=np.sqrt(first_order + second_order) / (inside * negatives),
+        sampling_error=np.where(np.isnan(value), np.nan, sampling),
+        positives=sums.positives,
+        negatives=records - sums.positives,
+        positives_error=np.sqrt(count),
+        warnings=first.warnings,
+        limits=(-1.0, 1.0),
+        first=first,
+        second=second,
+    )
+
+
+def _one_auc(
+    records: int, positives: Floats, centred: Floats, variance: CentredVariance, count: Floats
+) -> ServerResult:
+    """One model's AUC from its centred rank sum."""
+    _, value = area_of_sums(records, positives, centred)
+    inside = np.clip(positives, 1.0, records - 1.0)
+    known = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
+    centre = np.asarray(influence_centre(records, inside, known))
+    return result_from_pairs(records, positives, value, variance.about(centre), count)
+
+
+@dataclass(frozen=True)
+class NoisySumsOfEach(Each):
+    """Noisy sums, and flipped labels of records on which the models disagree most, where better.
+
+    Parameters
+    ----------
+    emphasis : the fraction of the noisy sums' budget that protects the sum of differences, from 0.1
+        to 0.99. The rest protects what only the two AUCs need.
+
+    Raises
+    ------
+    ValueError : for a fraction outside this range.
+    """
+
+    emphasis: float = 0.8
+
+    def __post_init__(self) -> None:
+        if not 0.1 <= self.emphasis <= 0.99:
+            raise ValueError(f"emphasis must be from 0.1 to 0.99, got {self.emphasis}")
 
 
 def pair_order(clients: Clients) -> NDArray[np.int64]:
@@ -136,11 +264,8 @@ class ComparedAUC(Protocol):
     Parameters
     ----------
     epsilon : the privacy budget of the comparison, for every label.
-    mechanism : ``"staircase"``, ``"discrete-laplace"`` or ``"laplace"``: noisy sums, and randomised
-        response for records on which the models disagree most where that is the better; or
-        ``"randomised-response"``, for all records.
-    emphasis : the fraction of the noisy sums' budget that protects the sum of differences. The rest
-        protects what only the two AUCs need.
+    trust : ``NoisySumsOfEach()``: every client adds noise to sums, or ``Local()``: every label is
+        flipped by itself; or their words, ``"each"`` and ``"local"``.
 
     Raises
     ------
@@ -153,18 +278,7 @@ class ComparedAUC(Protocol):
     """
 
     epsilon: float = setting(help="the privacy budget of the comparison")
-    mechanism: str = setting(
-        default="staircase",
-        choices=COMPARING_MECHANISMS,
-        help="noisy sums of this noise, with randomised response where it is better; or that "
-        "alone; staircase by default",
-    )
-    emphasis: float = setting(
-        default=DIFFERENCE_FRACTION,
-        help="the fraction of noisy sums' budget for the difference, 0.8 by default; the rest is "
-        "for the two AUCs",
-        used=lambda protocol: protocol.mechanism != RESPONSE,
-    )
+    trust: NoisySumsOfEach | Local | str = trust_setting(NoisySumsOfEach())
 
     name = "compared-auc"
     state_types = (Flipped,)
@@ -175,8 +289,6 @@ class ComparedAUC(Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_budget(self.epsilon)
-        if not 0.1 <= self.emphasis <= 0.99:
-            raise ValueError(f"emphasis must be from 0.1 to 0.99, got {self.emphasis}")
 
     @property
     def guarantee(self) -> Cost:
@@ -184,15 +296,10 @@ class ComparedAUC(Protocol):
         return Cost(self.epsilon, adjacency=Adjacency.LABEL)
 
     @property
-    def responds(self) -> bool:
-        """Whether every label answers by randomised response."""
-        return KINDS[self.mechanism] is RandomisedResponse
-
-    @property
     def part_noise(self) -> PartNoise:
-        """The noise of the three sums."""
-        mechanism = PURE_MECHANISMS[0] if self.responds else self.mechanism
-        return PartNoise(mechanism, self.epsilon, self.emphasis)
+        """The noise of the three sums, where there is any."""
+        sums = self.trust if isinstance(self.trust, NoisySumsOfEach) else NoisySumsOfEach()
+        return PartNoise(self.epsilon, sums.emphasis)
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
@@ -235,7 +342,7 @@ class ComparedAUC(Protocol):
         return replace(result, scales=clients_apart(sent[0]) or clients_apart(sent[1]))
 
     def _responding(self, ranks: RankPairs) -> NDArray[np.bool_]:
-        if self.responds:
+        if isinstance(self.trust, Local):
             return np.ones(ranks.records, dtype=np.bool_)
         return records_that_respond(ranks.difference, self.part_noise)
 

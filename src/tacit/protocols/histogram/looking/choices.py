@@ -15,21 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
-from tacit.metrics.curves import HIDDEN_TIES
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocols.histogram.looking.looks import (
-    FIRST_PARTS,
-    MAX_LOOKS,
-    PARTS,
-    look_epsilons,
-)
+from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.seen import Seen
 from tacit.protocols.histogram.second_round import influences_of
-from tacit.protocols.shared.fine_cells import best_scales
-from tacit.protocols.shared.zoomed_cells import zoomed
-from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
+from tacit.protocols.shared.zoomed_cells import best_scales, zoomed
+from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 
 MORE_PARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 """Parts of epsilon that another look may get; 0 for none."""
@@ -74,20 +68,20 @@ class Choices:
         """The inverse noise variances of a look of so many parts."""
         by_class, by_cell = (
             self.inflation * float(discrete_laplace_variance(self.protocol.distance / epsilon))
-            for epsilon in look_epsilons(self.protocol.epsilon, parts)
+            for epsilon in looks.look_epsilons(self.protocol.epsilon, parts)
         )
         return 1 / by_class, 1 / by_cell
 
     def decided(self, seen: Seen, parts: tuple[int, ...]) -> list[Next]:
         """What follows these looks, for every replicate."""
-        left = PARTS - sum(parts)
-        if len(parts) == MAX_LOOKS or left <= FIRST_PARTS:  # the number needs a part
+        left = looks.PARTS - sum(parts)
+        if len(parts) == looks.MAX_LOOKS or left <= looks.FIRST_PARTS:  # the number needs a part
             return [Next(left, look=False)] * seen.smaller.size
         again, least = self._best_parts(seen, left)
         crowded = seen.crowded(np.sqrt(least))
-        zoom_parts = np.full(again.shape, FIRST_PARTS)
+        zoom_parts = np.full(again.shape, looks.FIRST_PARTS)
         fine = self._fine(seen, left, least, crowded.any(axis=-1))
-        if len(parts) == MAX_LOOKS - 1 and crowded.any():
+        if len(parts) == looks.MAX_LOOKS - 1 and crowded.any():
             zoom_parts, _ = self._best_parts(seen, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):
@@ -121,13 +115,13 @@ class Choices:
         if seen.knots is not None or self.protocol.height is not None or left < 2:
             return none
         fine_parts, variance = self._best_parts(seen, left, alone=True)
-        pays = variance < WORTHWHILE**2 * (least + HIDDEN_TIES**2)
+        pays = variance < WORTHWHILE**2 * (least + curves.HIDDEN_TIES**2)
         pays |= crowded & (self.protocol.scale == PROBABILITY)
         if not pays.any():
             return none
         scales = best_scales(self.protocol.scale, seen.counts, seen.scale)
         return [
-            Next(FIRST_PARTS if crowd else int(part), look=True, scale=scale) if pay else None
+            Next(looks.FIRST_PARTS if crowd else int(part), look=True, scale=scale) if pay else None
             for pay, crowd, part, scale in zip(pays, crowded, fine_parts, scales, strict=True)
         ]
 
@@ -172,7 +166,7 @@ class Choices:
         added = self.precisions(more) if more else (0.0, 0.0)
         by_class, by_cell = (1 / (a + b) for a, b in zip(before, added, strict=True))
         smaller, pairs = seen.smaller, np.prod(seen.sizes, axis=-1)
-        rest = self.protocol.epsilon * (left - more) / PARTS
+        rest = self.protocol.epsilon * (left - more) / looks.PARTS
         by_number = 2 * (width / (rest * smaller)) ** 2
         by_functions = (by_cell * cells) ** 2 / 12 / pairs**2
         by_ties = 0.0 if alone else by_cell * seen.lone_mass

@@ -22,10 +22,8 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocols.shared.cell_counts import even_cell_counts
-from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.noise_shares import planned_clients
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
+from tacit.protocols.shared.cells import KNOTS, even_cell_counts, placed_on, published_scale
 
 PARTS = 40
 """Number of equal parts of epsilon; a query names how many of them it costs."""
@@ -121,11 +119,7 @@ def query_scale(query: Query) -> ScoreScale:
 
 
 def zoomed_scale(query: Query) -> ScoreScale | None:
-    """The scale of knots that the query publishes, or that were agreed; None for the protocol's."""
-    prior = query.protocol.prior
-    if prior is not None:
-        agreed: ScoreScale | None = prior.zoomed(query.protocol.score_scale)
-        return agreed
+    """The scale of knots that the query publishes; None for the protocol's."""
     return None if query.broadcast.get(KNOTS) is None else query_scale(query)
 
 
@@ -156,7 +150,7 @@ def _look_layout(query: Query) -> Layout:
 
 def _look_bounds(query: Query) -> dict[str, int]:
     settings, planned = query.protocol, planned_clients(query)
-    share = settings.noise_share(1, planned)
+    share = settings.trust.share(1, planned)
     epsilons = look_epsilons(settings.epsilon, listed_parts(query)[-1])
     by_class, by_cell = (
         clipped_sum_bound(query, PolyaShare(settings.distance, epsilon, share))
@@ -170,7 +164,7 @@ def _counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientSta
     pay(query, noise, state)
     settings, cells = query.protocol, 1 << look_height(query)
     counts = even_cell_counts(placed(clients, query), cells)
-    share = settings.noise_share(clients.count, planned_clients(query))
+    share = settings.trust.share(clients.count, planned_clients(query))
     by_class, by_cell = look_epsilons(settings.epsilon, listed_parts(query)[-1])
     sizes = counts.reshape(2, cells).sum(axis=-1)
     return {

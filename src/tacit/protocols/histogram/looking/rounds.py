@@ -5,10 +5,13 @@ averaged by their inverse variances; a zoomed look stands alone.
 
 Replicates of a simulation may decide differently. Then each query is sent for all of them, and the
 reply is used for those that decided on it: each replicate goes the way of a run on its own.
+
+The warning of a run with looks about its division of epsilon between the AUC and the rest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
@@ -16,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
-from tacit.protocols.histogram.estimate import result_from_tree
+from tacit.protocol.releases import answered_clients
+from tacit.protocols.histogram.estimate import SecondRound, influence_variance, result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
-from tacit.protocols.histogram.looking.division import division_warning
 from tacit.protocols.histogram.looking.looks import (
     CELLS,
     CLASSES,
@@ -32,22 +36,78 @@ from tacit.protocols.histogram.looking.looks import (
     first_look,
     look_epsilons,
 )
-from tacit.protocols.histogram.looking.seen import Rows, Seen
-from tacit.protocols.histogram.looking.variances import hidden_variance, product_variance
+from tacit.protocols.histogram.looking.seen import Rows, Seen, hidden_variance, product_variance
 from tacit.protocols.histogram.second_round import (
     both_rounds,
     summed_influences,
 )
-from tacit.protocols.shared.fine_cells import recounted
-from tacit.protocols.shared.published_knots import KNOTS
-from tacit.protocols.shared.sums.noise_shares import (
-    answered_clients,
+from tacit.protocols.histogram.steps import tree_fields
+from tacit.protocols.histogram.trees import tree_noise
+from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.shared.influence_sum import (
     check_the_same_number,
     supported_cost,
 )
-from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
+from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
+
+MIN_RATE_ERROR = 1e-3
+"""Standard error of a rate from which the division of epsilon is reported."""
+
+MIN_ERROR_RATIO = 1.5
+"""Least ratio of that error to the one with aim ``"all"`` at which the division is reported."""
+
+OFF_EDGE = 1 / 3
+"""Where the scale is cut for the error of a rate: no edge of a tree's upper levels is there."""
+
+
+def division_warning(
+    protocol: Any, counts: Floats, noise: trees.TreeNoise, looks: int, auc_error: float
+) -> tuple[str, ...]:
+    """The errors of rates and of the AUC beside those of aim ``"all"``; nothing where alike.
+
+    Parameters
+    ----------
+    counts : the consistent counts of positives and negatives, shape (2, B).
+    noise : the errors of these counts.
+    looks : the parts of epsilon of all looks.
+    auc_error : the standard error of the AUC.
+    """
+    even = replace(protocol, aim="all", height=None)
+    height = even.tree_height(0)
+    tree = tree_noise(tree_fields(even, height), height)
+    error, even_error = (rate_error(counts, each) for each in (noise, tree))
+    if error < max(MIN_RATE_ERROR, MIN_ERROR_RATIO * even_error):
+        return ()
+    leaves = _finer(counts, tree)
+    area = math.sqrt(float(influence_variance(leaves, leaves, tree)))
+    return (
+        f"rates, curves and calibration get {looks / PARTS:.3g} of epsilon, because the aim is the "
+        f"AUC: a rate errs by {error:.2g} or less; with aim {even.aim!r} a rate would err by "
+        f"{even_error:.2g}, and the AUC by {area:.2g} instead of {auc_error:.2g}",
+    )
+
+
+def rate_error(counts: Floats, noise: trees.TreeNoise) -> float:
+    """About the largest standard error of the smaller class's part above a threshold.
+
+    A part of one half errs most. Its variance is that of ``(above - 1/2) / size`` summed over the
+    cells' noise.
+    """
+    leaves = _finer(counts, noise)
+    sizes = np.maximum(leaves.sum(axis=-1), 1.0)
+    smaller, cells = int(np.argmin(sizes)), leaves.shape[-1]
+    weights = np.zeros(leaves.shape)
+    weights[smaller] = np.where(np.arange(cells) < OFF_EDGE * cells, -0.5, 0.5) / sizes[smaller]
+    return math.sqrt(float(noise.variance_of(weights.ravel(), leaves.ravel())))
+
+
+def _finer(counts: Floats, noise: trees.TreeNoise) -> Floats:
+    """The counts spread evenly over the cells of a tree that has as many or more."""
+    times = (1 << noise.variances.size - 2) // counts.shape[-1]
+    return np.repeat(counts, times, axis=-1) / times
 
 
 def looked(protocol: Any, clients: int) -> Conversation:
@@ -103,7 +163,7 @@ class _Run:
     @property
     def inflation(self) -> float:
         """The noise that arrived, as a multiple of what the guarantee needs."""
-        return float(self.protocol.noise_share(self.answered, self.clients))
+        return float(self.protocol.trust.share(self.answered, self.clients))
 
     @property
     def choices(self) -> Choices:
@@ -164,17 +224,17 @@ class _Run:
         protocol, leaves = self.protocol, seen.leaves
         epsilon, adjacency = protocol.epsilon * parts[-1] / PARTS, Adjacency(protocol.adjacency)
         inflation, straight = self.inflation, seen.straight
-        second = both_rounds(seen.published, sums, epsilon, adjacency, inflation, straight)
+        area, variance = both_rounds(seen.published, sums, epsilon, adjacency, inflation, straight)
         by_functions = product_variance(seen)
-        hidden = hidden_variance(seen, np.sqrt(second.variance + by_functions))
-        second = replace(second, depth=seen.height, by_functions=by_functions, by_cells=hidden)
+        hidden = hidden_variance(seen, np.sqrt(variance + by_functions))
+        second = SecondRound(area, variance, seen.height, by_functions, hidden)
         if self.single:
             leaves = leaves[0]
             alone = {name: value[0] for name, value in vars(second).items() if name != "depth"}
             second = replace(second, **alone)
         protection = self.protection(parts)
         axis = ScoreAxis(seen.scale, protocol.unit)
-        result = result_from_tree(leaves, seen.noise, protocol.buckets, protection, second, axis)
+        result = result_from_tree(leaves, seen.noise, None, protection, second, axis)
         return replace(result, warnings=(*result.warnings, *self.remarks(seen, result, parts)))
 
     def remarks(self, seen: Seen, result: ServerResult, parts: tuple[int, ...]) -> tuple[str, ...]:

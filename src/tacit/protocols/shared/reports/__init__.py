@@ -1,1 +1,1 @@
-"""Reports of single records: symbols, packed bits, turns, flipped labels."""
+"""Reports of single records: symbols, turns, flipped labels."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.batches.ranked import Listed, Ranking
+from tacit.data.batches import ranked
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.record_order import order_of
@@ -84,13 +84,13 @@ def flipped_labels(
 
 
 def flipped_in_order(
-    ranking: Ranking,
+    ranking: ranked.Ranking,
     clients: Clients,
     epsilon: float,
     noise: NoiseSource,
     state: ClientState,
     answering: NDArray[np.bool_],
-) -> Iterator[tuple[Listed, NDArray[np.int8]]]:
+) -> Iterator[tuple[ranked.Listed, NDArray[np.int8]]]:
     """Records that stay where they are stored, with their flipped labels, shape (..., m).
 
     As ``flipped_labels``, by a pass in order of the scores. It keeps a bit of each record, in that

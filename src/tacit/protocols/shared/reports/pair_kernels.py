@@ -1,30 +1,197 @@
-"""The kernels of statistics of pairs, and their values for every pair of symbols."""
+"""The kernels of statistics of pairs, and their values for every pair of symbols.
+
+Which symbol a record reports for a statistic of pairs.
+
+A symbol is a cell of a public space: one axis for Gini's mean difference, two for Kendall's tau,
+class and score for the AUC. An axis is a finite grid of values, or a range cut into equal bins.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.pairwise import (
-    auc_table,
-    class_table,
-    collision_probability,
-    gini_mean_difference,
-    gini_table,
-    kendall_table,
-    kendall_tau,
-    max_gini_mean_difference,
-    merged_table,
-    pair_mean,
-)
+from tacit.data.errors import DataError
+from tacit.metrics import pairwise
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.metrics.ranking import auc
-from tacit.protocols.shared.reports.symbols import Column, SymbolSpace, second_values
 from tacit.results.curves.curve import UNIT
+from tacit.results.figure import AUC_FIGURE
+
+Column = Literal["labels", "values", "second values"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One coordinate of a symbol: a finite grid of values, or a range cut into equal bins.
+
+    Parameters
+    ----------
+    column : which of a record's values it is for.
+    grid : ascending values, shape (cells,); empty for a range.
+    low, high : the ends of a range, both included.
+    bins : the number of equal bins of a range.
+    scale : the map of values to positions that bins cut (``metrics.score_scale``); even bins cut
+        the values themselves.
+
+    Examples
+    --------
+    >>> Axis("values", low=0.0, high=1.0, bins=4).cells, Axis("values", grid=(1.0, 2.0)).cells
+    (4, 2)
+    """
+
+    column: Column
+    grid: tuple[float, ...] = ()
+    low: float = 0.0
+    high: float = 1.0
+    bins: int = 0
+    scale: str = EVEN
+
+    @property
+    def bounded(self) -> bool:
+        """Whether values have a least and a largest one."""
+        return self.scale in (EVEN, PROBABILITY)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells on the axis."""
+        return len(self.grid) or self.bins
+
+    @property
+    def width(self) -> float:
+        """The width of a bin; 0 on a grid."""
+        return 0.0 if self.grid else (self.high - self.low) / self.bins
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value."""
+        return (self.grid[0], self.grid[-1]) if self.grid else (self.low, self.high)
+
+    def nearest(self, values: Floats) -> Floats:
+        """The values of the domain that are nearest to these, shape (M,)."""
+        if not self.bounded:
+            return values
+        inside = np.clip(values, *self.ends)
+        if not self.grid:
+            return inside
+        grid = np.array(self.grid, dtype=np.float64)
+        return grid[np.searchsorted((grid[1:] + grid[:-1]) / 2, inside)]
+
+    @property
+    def middles(self) -> Floats:
+        """The values of a grid, or the middles of bins, shape (cells,)."""
+        if self.grid:
+            return np.array(self.grid)
+        return self.low + self.width * (np.arange(self.bins, dtype=np.float64) + 0.5)
+
+    def cells_of(self, clients: Clients) -> Integers:
+        """The cell of every record, shape (M,).
+
+        Raises
+        ------
+        DataError : naming client, row and value, for a value outside the public domain; or where
+            records have no second value.
+        """
+        values = self._data(clients)
+        if self.grid:
+            grid = np.array(self.grid)
+            cells = np.minimum(np.searchsorted(grid, values), grid.size - 1)
+            self._check(clients, values, grid[cells] == values)
+            return cells.astype(np.int64)
+        if self.bounded:
+            self._check(clients, values, (values >= self.low) & (values <= self.high))
+        if self.scale == EVEN:
+            positions = (values - self.low) / (self.high - self.low)
+        else:
+            positions = named_scale(self.scale).positions(values)
+        return np.minimum((positions * self.bins).astype(np.int64), self.bins - 1)
+
+    def _data(self, clients: Clients) -> NDArray[Any]:
+        if self.column == "labels":
+            return clients.labels
+        return clients.scores if self.column == "values" else second_values(clients)
+
+    def _check(self, clients: Clients, values: NDArray[Any], inside: NDArray[np.bool_]) -> None:
+        outside = np.flatnonzero(~inside)
+        if outside.size:
+            domain = f"in [{self.low:g}, {self.high:g}]"
+            if self.grid:
+                domain = f"one of the {len(self.grid)} public values {_listed(self.grid)}"
+            raise DataError(
+                f"{self.column} must be {domain}, got {values[outside[0]]} in "
+                f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by "
+                "the data's own minimum and maximum"
+            )
+
+
+@dataclass(frozen=True)
+class SymbolSpace:
+    """All symbols, numbered along the axes; the last axis runs fastest.
+
+    Examples
+    --------
+    >>> space = SymbolSpace((Axis("values", grid=(1.0, 2.0)), Axis("second values", bins=4)))
+    >>> space.symbols
+    8
+    >>> clients = Clients.from_values([1, 2], second=[0.9, 0.1])
+    >>> space.of_records(clients)
+    array([3, 4])
+    """
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells along each axis."""
+        return tuple(axis.cells for axis in self.axes)
+
+    @property
+    def symbols(self) -> int:
+        """k, the number of symbols."""
+        return math.prod(self.sizes)
+
+    @property
+    def cut(self) -> tuple[bool, ...]:
+        """Which axes are ranges cut into bins."""
+        return tuple(not axis.grid for axis in self.axes)
+
+    def of_records(self, clients: Clients) -> Integers:
+        """The symbol of every record, shape (M,).
+
+        Raises
+        ------
+        DataError : naming client, row and value, for a value outside the public domain.
+        """
+        cells = tuple(axis.cells_of(clients) for axis in self.axes)
+        return np.ravel_multi_index(cells, self.sizes).astype(np.int64)
+
+
+def second_values(clients: Clients) -> Floats:
+    """The second value of every record, shape (M,).
+
+    Raises
+    ------
+    DataError : where records have one value only.
+    """
+    if clients.second is None:
+        raise DataError(
+            "Kendall's tau needs a second value of each record, got records with one: give the "
+            "clients second values"
+        )
+    return clients.second
+
+
+def _listed(grid: tuple[float, ...]) -> str:
+    texts = [f"{value:g}" for value in grid]
+    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", texts[-1]])
+
 
 MAX_ASYMMETRY = 1e-9
 """Largest difference of f(a, b) and f(b, a), relative to the largest value of the kernel."""
@@ -85,7 +252,7 @@ class PairTables:
         plain = kernel.plain(space)
         if kernel.variation is None or not any(space.cut):
             return cls(plain)
-        change = plain - merged_table(plain, space.sizes, space.cut)
+        change = plain - pairwise.merged_table(plain, space.sizes, space.cut)
         return cls(plain + change / 3, change, kernel.variation(space))
 
 
@@ -110,7 +277,9 @@ def user_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
     table = _symmetric(np.array(values, dtype=np.float64), grid)
 
     def exact(clients: Clients, space: SymbolSpace) -> float:
-        return pair_mean(table, np.bincount(space.of_records(clients), minlength=space.symbols))
+        return pairwise.pair_mean(
+            table, np.bincount(space.of_records(clients), minlength=space.symbols)
+        )
 
     def limits(space: SymbolSpace, records: int) -> tuple[float, float]:
         return float(table.min()), float(table.max())
@@ -142,17 +311,17 @@ def _symmetric(table: Floats, grid: tuple[float, ...]) -> Floats:
 
 def opposite_classes(space: SymbolSpace) -> Floats:
     """1 for pairs of symbols of both classes, shape (k, k); the first axis is the class."""
-    return class_table(space.sizes[1])
+    return pairwise.class_table(space.sizes[1])
 
 
 def _gini(space: SymbolSpace) -> Floats:
     (axis,) = space.axes
-    return gini_table(axis.middles, axis.width)
+    return pairwise.gini_table(axis.middles, axis.width)
 
 
 def _gini_limits(space: SymbolSpace, records: int) -> tuple[float, float]:
     (axis,) = space.axes
-    return 0.0, max_gini_mean_difference(*axis.ends, records)
+    return 0.0, pairwise.max_gini_mean_difference(*axis.ends, records)
 
 
 def _gini_variation(space: SymbolSpace) -> Floats:
@@ -186,7 +355,7 @@ KERNELS = {
         "Gini mean difference",
         ("values",),
         _gini,
-        lambda clients, space: gini_mean_difference(clients.scores),
+        lambda clients, space: pairwise.gini_mean_difference(clients.scores),
         _gini_limits,
         _gini_variation,
     ),
@@ -195,24 +364,24 @@ KERNELS = {
         "collision probability",
         ("values",),
         lambda space: np.eye(space.symbols),
-        lambda clients, space: collision_probability(clients.scores),
+        lambda clients, space: pairwise.collision_probability(clients.scores),
         lambda space, records: UNIT,
     ),
     "kendall": PairKernel(
         "kendall",
         "Kendall's tau",
         ("values", "second values"),
-        lambda space: kendall_table(*space.sizes),
-        lambda clients, space: kendall_tau(clients.scores, second_values(clients)),
+        lambda space: pairwise.kendall_table(*space.sizes),
+        lambda clients, space: pairwise.kendall_tau(clients.scores, second_values(clients)),
         lambda space, records: (-1.0, 1.0),
         _kendall_variation,
         ordinal=True,
     ),
     "auc": PairKernel(
         "auc",
-        "AUC",
+        AUC_FIGURE,
         ("labels", "values"),
-        lambda space: auc_table(space.sizes[1]),
+        lambda space: pairwise.auc_table(space.sizes[1]),
         lambda clients, space: auc(clients.scores, clients.labels),
         lambda space, records: UNIT,
         _auc_variation,

@@ -4,12 +4,15 @@ A turn is uniform on ``0 .. SLOTS - 1`` and depends on nothing private. Records 
 a number that the server names report in the first round, all others in the second. Each client
 stores the turns of its records, so that a server cannot choose which records report first, nor
 make one report twice.
+
+How many records will report: a first round where the number of cells is to suit it.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,10 +25,10 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.record_order import order_of
 from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.mechanisms.choices import Choices
+from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Field, Query, Reply
-from tacit.protocol.devices import counts_in
+from tacit.protocol import devices
+from tacit.protocol.conversation import ClientState, Field, Protocol, Query, Reply, step
 
 Bits = NDArray[np.bool_]
 
@@ -123,18 +126,18 @@ def ragged_of(value: Field) -> Ragged[Any]:
 
 def records_of(turns: Reply) -> int:
     """How many records drew their turns, from the reply about these or from their counts."""
-    counts = counts_in(turns)
+    counts = devices.counts_in(turns)
     return ragged_of(turns["turns"]).values.size if counts is None else int(counts.sum())
 
 
 def each_turn(turns: Reply) -> dict[str, Field]:
     """What each client receives about turns: its records' own, where the server has them."""
-    return {} if counts_in(turns) is not None else {"turns": ragged_of(turns["turns"])}
+    return {} if devices.counts_in(turns) is not None else {"turns": ragged_of(turns["turns"])}
 
 
 def has_replicates(reply: Reply) -> bool:
     """Whether reports have a replicate axis; counts in place of reports have none."""
-    return counts_in(reply) is None and ragged_of(reply["reports"]).values.ndim > 1
+    return devices.counts_in(reply) is None and ragged_of(reply["reports"]).values.ndim > 1
 
 
 def turns_of(query: Query) -> NDArray[np.uint8]:
@@ -167,3 +170,29 @@ def take_turn(clients: Clients, query: Query, state: ClientState, rounds: int) -
             "report in both rounds"
         )
     state.keep(TURNS_NOTE, note._replace(rounds=rounds + 1, first=first))
+
+
+@step()
+def count_records(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send the number of records.
+
+    It costs nothing: a client sends one report a record afterwards, so that number is public at the
+    adjacencies of such reports, which replace a record or its score. The server learns it.
+    """
+    return {"records": clients.sizes}
+
+
+def reporting_records(protocol: Protocol, clients: int) -> Generator[Query, Reply, int]:
+    """How many records all clients say that they have; of devices, how many are expected.
+
+    Raises
+    ------
+    ValueError : for numbers below 0.
+    """
+    reply = yield Query(count_records, protocol)
+    if devices.counts_in(reply) is not None:
+        return clients
+    records = np.asarray(reply["records"])
+    if records.min() < 0:
+        raise ValueError(f"numbers of records must be at least 0, got {records.min()}")
+    return int(records.sum())

@@ -1,26 +1,36 @@
-"""What protocols share whose records count in a forest: settings, guarantee, and the round."""
+"""What protocols share whose records count in a forest: settings, guarantee, and the round.
+
+What every protocol of forests declares alike: its laws, its errors and who sees what.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
-from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol import releases
+from tacit.protocol.conversation import Conversation, Protocol, Query, Step
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings.score_range import check_scores_in_unit_interval
+from tacit.protocol.settings.scaled import (
+    ScaledScores,
+    check_scores_in_unit_interval,
+    scale_setting,
+)
+from tacit.protocols.shared.declared import forest_model
 from tacit.protocols.shared.site_figures import has_sites
-from tacit.protocols.shared.sums.noise_shares import answered_clients, noise_fraction
 from tacit.protocols.shared.trees.forest_reports import (
     forest_reports,
     forests_from_reports,
@@ -30,21 +40,15 @@ from tacit.protocols.shared.trees.forests import (
     Block,
     Forest,
     Votes,
-    check_shared_scales,
+    count_forest,
     exact_leaves,
+    forest_fields,
     forest_of,
-    own_forest,
-    summed_forest,
-    supported_epsilon,
+    noise_of,
 )
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 from tacit.results.parts.sites import Sites
 from tacit.results.server_result import ServerResult
-
-EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
-EACH = Trust.EACH.value
-LOCAL = Trust.LOCAL.value
-TRUSTS = (EXACT_SUM, SECURE_SUM, EACH)
 
 ONE_REPLICATE = 2**26
 """Stated size of a replicate, where replicates have to run one at a time."""
@@ -55,48 +59,30 @@ HEIGHT, REPORT_HEIGHT, MAX_HEIGHT = 8, 5, 12
 Forests = Mapping[str, Forest]
 
 
-def _is_private(protocol: ForestProtocol) -> bool:
-    return protocol.epsilon is not None
-
-
-def _is_distributed(protocol: ForestProtocol) -> bool:
-    return protocol.trust == SECURE_SUM
-
-
 @dataclass(frozen=True)
 class ForestProtocol(ScaledScores, Protocol):
     """A protocol whose records count in a forest, in one round.
 
     Parameters
     ----------
-    trust : ``"exact-sum"`` (the server sees exact sums; no differential privacy), ``"secure-sum"``
-        (sums with noise, of which every client draws a share) or ``"each"`` (every client's own
-        counts, with the whole noise in each). A subclass may also offer ``"local"`` (every record
-        sends one report that is private by itself).
+    trust : ``SecureSum()`` (sums with noise, of which every client draws a share), ``Each()``
+        (every client's own counts, with the whole noise in each), ``ExactSum()`` (exact sums; no
+        differential privacy), or their words. A subclass may also offer ``Local()`` (every record
+        sends one report that is private separately).
     epsilon : the privacy budget of one record; none for ``"exact-sum"``.
     height : every tree has ``2**height`` cells, at most 12; None takes 8. With ``"local"`` at most
         5, which None takes.
     adjacency : ``"record"`` (added or removed; not with ``"local"``, where every record is seen to
         report) or ``"replace"``; None takes the first that applies.
-    dropouts : the fraction of clients that may vanish without weakening the guarantee.
     scale : the public map of scores to the positions that equal cells cut.
     """
 
-    trust: str = setting(
-        default=SECURE_SUM, choices=TRUSTS, help="who may see what; secure-sum by default"
-    )
+    trust: SecureSum | ExactSum | Each | Local | str = trust_setting()
     epsilon: float | None = setting(default=None, help=EPSILON)
     height: int | None = setting(default=None, help="2**height cells of scores")
     adjacency: Literal["record", "replace"] | None = setting(
         default=None,
         help="what epsilon hides; record by default where it applies",
-        used=_is_private,
-    )
-    dropouts: float = setting(
-        default=0.0,
-        help="the fraction of clients that may vanish, 0 by default",
-        when=SECURE_SUM,
-        used=_is_distributed,
     )
     scale: str = scale_setting()
 
@@ -106,34 +92,34 @@ class ForestProtocol(ScaledScores, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.trust == EXACT_SUM:
+        if isinstance(self.trust, ExactSum):
             if self.epsilon is not None:
                 raise ValueError(f"{self.trust} takes no epsilon, got {self.epsilon}")
         elif self.epsilon is None:
             raise ValueError(f"{self.trust} needs an epsilon")
         else:
             check_budget(self.epsilon)
+        is_local = isinstance(self.trust, Local)
         if self.height is None:
-            height = REPORT_HEIGHT if self.trust == LOCAL else HEIGHT
-            object.__setattr__(self, "height", height)
+            object.__setattr__(self, "height", REPORT_HEIGHT if is_local else HEIGHT)
         # records' reports leave deeper trees so few on each level that their cells bias the figures
-        highest = REPORT_HEIGHT if self.trust == LOCAL else MAX_HEIGHT
+        highest = REPORT_HEIGHT if is_local else MAX_HEIGHT
         if not 1 <= self.tree_height <= highest:
             raise ValueError(f"height must be from 1 to {highest}, got {self.height}")
-        if not 0 <= self.dropouts < 1:
-            raise ValueError(f"dropouts must be from 0 to below 1, got {self.dropouts}")
-        if self.dropouts and self.trust != SECURE_SUM:
-            raise ValueError(f"dropouts belongs to {SECURE_SUM}, got {self.dropouts}")
         self._settle_adjacency()
-        if self.trust == SECURE_SUM:
-            check_shared_scales(self)
+        if isinstance(self.trust, SecureSum):
+            releases.check_shares(self, forest_fields(Query(count_forest, self)))
 
     def _settle_adjacency(self) -> None:
         """Take the first adjacency that applies where none was chosen, and refuse another."""
-        allowed = ("replace",) if self.trust == LOCAL else ("record", "replace")
-        if self.adjacency is None:
+        allowed: tuple[str, ...] = ("record", "replace")
+        if isinstance(self.trust, ExactSum):
+            allowed = ()
+        elif isinstance(self.trust, Local):
+            allowed = ("replace",)
+        if self.adjacency is None and allowed:
             object.__setattr__(self, "adjacency", allowed[0])
-        elif self.adjacency not in allowed:
+        elif self.adjacency not in (*allowed, None):
             raise ValueError(
                 f"adjacency must be one of {allowed} for {self.trust}, got {self.adjacency!r}"
             )
@@ -141,7 +127,7 @@ class ForestProtocol(ScaledScores, Protocol):
     @classmethod
     def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
         """Whether noise is added."""
-        return settings.get("trust") != EXACT_SUM
+        return settings.get("trust") != ExactSum.word
 
     @abstractmethod
     def blocks(self) -> tuple[Block, ...]:
@@ -158,7 +144,7 @@ class ForestProtocol(ScaledScores, Protocol):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The step of this trust model."""
-        return ({EACH: own_forest, LOCAL: forest_reports}.get(self.trust, summed_forest),)
+        return (forest_reports if isinstance(self.trust, Local) else count_forest,)
 
     @property
     def guarantee(self) -> Cost:
@@ -168,32 +154,19 @@ class ForestProtocol(ScaledScores, Protocol):
         return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
 
     @property
-    def forest_cost(self) -> Cost:
-        """What the counts cost every record: everything, where nothing else is asked."""
-        return self.guarantee
-
-    @property
     def distance(self) -> int:
         """How many records of a neighbour are others."""
         return 2 if self.adjacency == "replace" else 1
-
-    def min_clients(self, clients: int) -> int:
-        """With fewer than the clients that are planned to stay, the noise would not suffice."""
-        return noise_fraction(1, clients, self.dropouts).denominator
-
-    def noise_share(self, batch: int, queried: int) -> Fraction:
-        """The part of the noise that a batch of clients draws."""
-        return noise_fraction(batch, queried, self.dropouts)
 
     def replicate_size(self, clients: Clients) -> int:
         """The counts and their noise, of every client where it sends its own.
 
         Records draw what they report, and all replicates would have the same draw.
         """
-        if self.trust == LOCAL:
+        if isinstance(self.trust, Local):
             return ONE_REPLICATE
         counts = sum(4 * block.trees << block.height for block in self.blocks())
-        return 8 * counts * (clients.count if self.trust == EACH else 1)
+        return 8 * counts * (clients.count if isinstance(self.trust, Each) else 1)
 
     def tree_parts(self, fraction: float, votes: int) -> tuple[float, ...]:
         """The levels' epsilons of a block that has this fraction of the budget, shape (h + 1,).
@@ -209,7 +182,7 @@ class ForestProtocol(ScaledScores, Protocol):
         if self.epsilon is None:
             return (*[0.0] * self.tree_height, float("inf"))
         budget = fraction * self.epsilon
-        if self.trust == LOCAL:
+        if isinstance(self.trust, Local):
             return report_parts(self.tree_height, budget)
         parts = epsilon_by_level(self.tree_height, budget, votes * self.distance, "auc", False)
         return parts[1:]  # a tree of two classes has its classes on level 1
@@ -246,58 +219,71 @@ class ForestProtocol(ScaledScores, Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """One round: the forest up."""
-        if self.trust == EACH:
-            reply = yield Query(own_forest, self)
-            first = self.blocks()[0]
-            level = next(iter(first.levels))
-            answered = np.asarray(reply[first.field(level)]).shape[-1]
-            result = self.conclusion(self.forests_of(reply, answered, by_client=True))
-            single = np.asarray(reply[first.field(level)]).ndim == 2
-            return self._with_sites(result, reply) if single and has_sites(answered) else result
-        if self.trust == LOCAL and self.epsilon is not None:
+        if isinstance(self.trust, Local) and self.epsilon is not None:
             reply = yield Query(forest_reports, self)
             return self.conclusion(forests_from_reports(self.blocks(), self.epsilon, reply))
-        reply = yield Query(summed_forest, self, broadcast={"clients": clients}, view=View.SUM)
-        share = self.noise_share(answered_clients(reply, clients), clients)
-        return self.with_protection(self.conclusion(self.forests_of(reply, float(share))), share)
-
-    def with_protection(self, result: ServerResult, share: Fraction) -> ServerResult:
-        """The result with what this share of the noise protects, where clients vanished."""
-        if self.epsilon is None or share >= 1:
-            return result
-        protection = Cost(self.supported(share), adjacency=Adjacency(self.adjacency))
-        return replace(result, protection=protection)
-
-    def supported(self, share: Fraction) -> float:
-        """The epsilon that this share of the noise supports."""
-        return supported_epsilon(self, share)
-
-    def _with_sites(self, result: ServerResult, reply: Reply) -> ServerResult:
-        """The result with the figures of every client, from its own counts."""
-        by_client = {name: np.moveaxis(np.asarray(sent), -1, 0) for name, sent in reply.items()}
-        sites = self.client_figures(self.forests_of(by_client, 1.0))
-        return replace(result, sites=sites)
+        sums = yield from releases.ask(count_forest, self, clients)
+        result = self.conclusion(self.forests_of(sums))
+        has_clients = isinstance(self.trust, Each) and has_sites(sums.answered)
+        single = np.ndim(next(iter(sums.sums.values()))) == 1
+        if has_clients and single:
+            return replace(result, sites=self.client_figures(self.forests_of(sums.by_client())))
+        return result
 
     def client_figures(self, forests: Forests) -> Sites | None:
         """The figures of every client, from forests whose first axis is the clients'."""
         return None
 
-    def forests_of(self, reply: Reply, noises: float, by_client: bool = False) -> Forests:
-        """The forest of a reply, whose noise is this multiple of what the guarantee needs."""
-        return {
-            block.name: forest_of(self, block, reply, noises, by_client) for block in self.blocks()
-        }
+    def forests_of(self, sums: releases.Sums) -> Forests:
+        """The forest of the sums."""
+        return {block.name: forest_of(block, sums) for block in self.blocks()}
+
+    def expected_noise(self, clients: int) -> dict[str, trees.TreeNoise]:
+        """The errors of a tree of every block, where so many clients answer."""
+        fields = forest_fields(Query(count_forest, self))
+        noises = float(clients if isinstance(self.trust, Each) else 1)
+        return {block.name: noise_of(block, fields, noises) for block in self.blocks()}
 
     def exact_forests(self, clients: Clients) -> Forests:
-        """The forest of exact counts, with the noise of one that all clients sum."""
-        votes, made = self.votes(clients), {}
-        noises = clients.count if self.trust == EACH else 1.0
-        for block in self.blocks():
-            counts = exact_leaves(block, votes[block.name])
-            empty = {block.field(level): np.zeros(block.trees << level) for level in block.levels}
-            made[block.name] = Forest(counts, forest_of(self, block, empty, noises).noise)
-        return made
+        """The forest of exact counts, with the noise that a run would have."""
+        votes, noise = self.votes(clients), self.expected_noise(clients.count)
+        return {
+            block.name: Forest(exact_leaves(block, votes[block.name]), noise[block.name])
+            for block in self.blocks()
+        }
 
     def noiseless_value(self, clients: Clients) -> float:
         """The figure of the exact cells, at the depth that suits the noise."""
         return float(self.conclusion(self.exact_forests(clients)).value)
+
+
+class ForestDeclarations(Declarations):
+    """Laws and threats of a ``ForestProtocol``; a subclass names its cases, and what is summed."""
+
+    case_name: ClassVar[str]
+    summed: ClassVar[str]
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Every trust model."""
+        kind: Any = cls
+        return {
+            f"{cls.case_name}-exact": kind(Trust.EXACT_SUM.value),
+            cls.case_name: kind(Trust.SECURE_SUM.value, 1.0),
+            f"{cls.case_name}-replace": kind(Trust.SECURE_SUM.value, 1.0, adjacency="replace"),
+            f"{cls.case_name}-each": kind(Trust.EACH.value, 1.0),
+        }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """The forms with noise."""
+        kind: Any = cls
+        return {
+            cls.case_name: audits.ErrorCase(kind(Trust.SECURE_SUM.value, 1.0), noticed=True),
+            f"{cls.case_name}-each": audits.ErrorCase(kind(Trust.EACH.value, 4.0), repeats=1200),
+        }
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what."""
+        return forest_model(settings, cls.summed)

@@ -11,6 +11,8 @@ one cell each. What is summed, and how far a record moves it:
   sensitivity, costs ``part`` by the Laplace mechanism on the integers.
 - A record is in every level of every block, so the parts add up (basic composition): to epsilon, or
   to what a second round leaves of it.
+
+AUCs of pairs of noisy trees, whose two classes may carry noise of different scales.
 """
 
 from __future__ import annotations
@@ -18,23 +20,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import consistent_leaves
-from tacit.privacy.cost import Cost
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
-from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
-from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.noise_shares import planned_clients
+from tacit.metrics import curves
+from tacit.metrics.trees import TreeNoise, consistent_leaves, node_variances
+from tacit.protocol import releases
+from tacit.protocol.conversation import Query, View
 
 
 @dataclass(frozen=True)
@@ -111,10 +106,6 @@ class CountsForest(Protocol):
         """The budget of one record."""
 
     @property
-    def forest_cost(self) -> Cost:
-        """What the counts cost every record."""
-
-    @property
     def distance(self) -> int:
         """1 where a neighbour has one record more or less, 2 where one is replaced."""
 
@@ -124,122 +115,67 @@ class CountsForest(Protocol):
     def votes(self, clients: Clients) -> Mapping[str, Votes]:
         """Where the records count, by block."""
 
-    def noise_share(self, batch: int, queried: int) -> Fraction:
-        """The part of the noise that a batch of clients draws."""
 
-
-def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.forest_cost
-    return cost
-
-
-def _layout(query: Query) -> Layout:
-    made: dict[str, tuple[int, ...]] = {
-        block.field(level): (block.trees << level,)
-        for block in query.protocol.blocks()
-        for level in block.levels
+def forest_fields(query: Query) -> dict[str, releases.Released]:
+    """The counts of all blocks' levels."""
+    settings: CountsForest = query.protocol
+    return {
+        block.field(level): releases.Released(
+            (block.trees << level,), block.votes * settings.distance, part
+        )
+        for block in settings.blocks()
+        for level, part in block.levels.items()
     }
-    return made | {"clients": ()}
 
 
-def _bounds(query: Query) -> dict[str, int]:
-    settings, planned = query.protocol, planned_clients(query)
-    share, bounds = settings.noise_share(1, planned), {"clients": planned}
-    for block in settings.blocks():
-        for level, part in block.levels.items():
-            drawn = level_noise(settings, block, part, share)
-            bounds[block.field(level)] = clipped_sum_bound(query, drawn)
-    return bounds
+@releases.release(forest_fields)
+def count_forest(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send the counts of all blocks' levels.
 
+    The module's docstring derives how far a record moves each level; a level costs its part, and
+    all parts add up to the forest's cost (``tacit.protocol.releases``). With exact sums there is no
+    noise and no guarantee.
 
-def level_noise(
-    settings: CountsForest, block: Block, part: float, share: Fraction
-) -> PolyaShare | None:
-    """A share of the noise on the counts of a level that costs this part; None for exact counts."""
-    if math.isinf(part):
-        return None
-    return PolyaShare(block.votes * settings.distance, part, share)
-
-
-@step(cost=_cost, sums=_layout, shares=planned_clients, bounds=_bounds)
-def summed_forest(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send the counts of all blocks' levels, with this batch's share of the noise.
-
-    The module's docstring derives the cost: all clients' shares add up to discrete Laplace noise of
-    scale ``reach / part`` on every count of a level, which costs the level's part, and all parts
-    add up to the forest's cost. It is about the sum over all clients, and holds against a server
-    that sees the sum only and colludes with no client. With exact sums there is no noise and no
-    guarantee.
-
-    The server learns the noisy sums of all counts, and how many clients answered.
+    The server learns the noisy sums of all counts and how many clients answered, or each client's
+    noisy counts.
     """
     settings: CountsForest = query.protocol
-    share, votes = (
-        settings.noise_share(clients.count, planned_clients(query)),
-        settings.votes(clients),
-    )
-    reply: dict[str, Any] = {}
-    for block in settings.blocks():
-        cast = votes[block.name].leaves
-        for level, part in block.levels.items():
-            nodes = cast >> (block.height - level)
-            counts = clipped(np.bincount(nodes, minlength=block.trees << level), query)
-            drawn = level_noise(settings, block, part, share)
-            if drawn is not None:
-                counts = counts + noise.draw(drawn, counts.shape)
-            reply[block.field(level)] = counts
-    return reply | {"clients": np.asarray(clients.count, dtype=np.int64)}
-
-
-@step(cost=_cost)
-def own_forest(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send each client's counts of all blocks' levels, each with the whole noise.
-
-    The counts are those of ``summed_forest``; every client adds discrete Laplace noise of scale
-    ``reach / part`` to each of its own counts. A record is at one client, whose reply costs the
-    parts' sum whoever sees it.
-
-    The server learns the noisy counts of each client.
-    """
-    settings: CountsForest = query.protocol
-    votes, reply = settings.votes(clients), dict[str, Any]()
+    votes, by_client = settings.votes(clients), query.view is View.EACH
+    counts: dict[str, Integers] = {}
     for block in settings.blocks():
         cast = votes[block.name]
-        owners = clients.client_of_record[cast.records]
-        for level, part in block.levels.items():
-            width = block.trees << level
-            nodes = (cast.leaves >> (block.height - level)) * clients.count + owners
-            counts = np.bincount(nodes, minlength=width * clients.count)
-            counts = counts.reshape(width, clients.count)
-            reach = block.votes * settings.distance
-            reply[block.field(level)] = counts + noise.draw(
-                DiscreteLaplace(reach, part), counts.shape
-            )
-    return reply
+        for level in block.levels:
+            nodes, width = cast.leaves >> (block.height - level), block.trees << level
+            if by_client:
+                nodes = nodes * clients.count + clients.client_of_record[cast.records]
+            size = width * clients.count if by_client else width
+            made = np.bincount(nodes, minlength=size)
+            counts[block.field(level)] = made.reshape(width, -1) if by_client else made
+    return counts
 
 
-def forest_of(
-    settings: CountsForest, block: Block, reply: Reply, noises: float, by_client: bool = False
-) -> Forest:
+def forest_of(block: Block, sums: releases.Sums) -> Forest:
     """The consistent trees of a block.
 
     Parameters
     ----------
-    settings : the protocol.
-    block : one of its blocks.
-    reply : the sums, or every client's counts.
-    noises : the noise in a count, as a multiple of what the guarantee needs of one.
-    by_client : whether the reply has a last axis of clients, over which it is summed here.
+    block : of the forest.
+    sums : what ``count_forest`` gave.
     """
-    variances = np.full(block.height + 1, np.inf)
+    noise = noise_of(block, sums.fields, float(sums.noises))
     levels: list[Floats | None] = [None] * (block.height + 1)
-    for level, part in block.levels.items():
-        scale = block.votes * settings.distance / part
-        variances[level] = noises * discrete_laplace_variance(scale) if scale else 0.0
-        counts = np.asarray(reply[block.field(level)], dtype=np.float64)
-        counts = counts.sum(axis=-1) if by_client else counts
+    for level in block.levels:
+        counts = sums[block.field(level)]
         levels[level] = counts.reshape(*counts.shape[:-1], block.trees, 1 << level)
-    return Forest(consistent_leaves(levels, variances), TreeNoise(variances))
+    return Forest(consistent_leaves(levels, noise.variances), noise)
+
+
+def noise_of(block: Block, fields: releases.Fields, noises: float) -> TreeNoise:
+    """The errors of a tree of a block, with this multiple of the noise that the guarantee needs."""
+    variances = np.full(block.height + 1, np.inf)
+    for level in block.levels:
+        variances[level] = fields[block.field(level)].variance(noises)
+    return TreeNoise(variances)
 
 
 def exact_leaves(block: Block, votes: Votes) -> Floats:
@@ -248,29 +184,147 @@ def exact_leaves(block: Block, votes: Votes) -> Floats:
     return counts.reshape(block.trees, -1).astype(np.float64)
 
 
-def check_shared_scales(settings: CountsForest) -> None:
-    """Refuse parts of epsilon of whose noise no shares are drawn, before anybody pays them.
+CELL_BIAS = 0.3
+"""Assumed cell bias of an AUC, in units of ``4**-depth``: about the bias of the uncorrected area of
+linear densities. The depth is chosen with it; no error is stated by it."""
 
-    Raises
-    ------
-    ValueError : naming the largest scale.
+CROWDING_DEPTH = 6
+"""Largest depth of the cells in which crowding is measured: noise hardly shows in so few."""
+
+
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """An AUC for every pair of trees, with its errors; all arrays of shape (..., T).
+
+    Parameters
+    ----------
+    value : the areas.
+    by_products : the variance by products of both classes' noises.
+    cell_variance : of what cells hide.
+    sampling_variance : DeLong's, or what Hanley and McNeil's is where noise hides that.
+    positive_weights, negative_weights : the derivative of an area by the count of each cell, shape
+        (..., T, 2**height).
+    one_draw : the part of ``by_products`` that is one draw of Laplace noise.
     """
-    reach = settings.distance
-    scales = [b.votes * reach / part for b in settings.blocks() for part in b.levels.values()]
-    if max(scales) > MAX_SHARED_SCALE:
-        raise ValueError(
-            f"shared noise has a scale of at most {MAX_SHARED_SCALE:g}, got {max(scales):.6g}: "
-            f"take a larger epsilon than {settings.epsilon}"
+
+    value: Floats
+    by_products: Floats
+    cell_variance: Floats
+    sampling_variance: Floats
+    positive_weights: Floats
+    negative_weights: Floats
+    one_draw: Floats | float = 0.0
+
+
+def areas(positives: Forest, negatives: Forest, even: bool) -> Areas:
+    """The AUC of every pair of trees, at the depth that suits the noise.
+
+    Deeper cells have less bias and more noise. With v and w the variances of a node's consistent
+    count in either tree, products of both noises add ``n/2 v w`` for a level of n nodes and
+    ``n/4 v w`` for the cells (the area is a sum over nodes of the right child's positives times the
+    left child's negatives, and over cells of half their pairs). The depth with the least sum of
+    that and the squared assumed bias of cells is taken.
+
+    Parameters
+    ----------
+    positives, negatives : as many trees of one height.
+    even : whether scores are their own positions, so that crowds are judged beside the mean cell.
+    """
+    depth, products = area_depth(positives, negatives, even)
+    coarse = [_at_depth(forest.leaves, depth) for forest in (positives, negatives)]
+    value = curves.cell_area(*coarse) + _correction(coarse, positives.noise)
+    pairs = np.maximum(np.abs(coarse[0].sum(axis=-1) * coarse[1].sum(axis=-1)), 1.0)
+    weights = [
+        np.repeat(np.nan_to_num(plain + bent), positives.leaves.shape[-1] >> depth, axis=-1)
+        for plain, bent in zip(
+            curves.cell_influences(*coarse), curves.density_influences(*coarse), strict=True
         )
-
-
-def supported_epsilon(settings: CountsForest, share: Fraction) -> float:
-    """What this share of the noise supports: the losses of all counts that a record changes."""
-    losses = [
-        block.votes
-        * settings.distance
-        * shared_laplace_epsilon(block.votes * settings.distance / part, float(share))
-        for block in settings.blocks()
-        for part in block.levels.values()
     ]
-    return math.fsum(losses)
+    crowds = curves.crowding_variance if even else curves.lone_crowd_variance
+    sampling = curves.cell_sampling_variance(*coarse)
+    if not positives.noise.exact:
+        sampling = curves.noisy_sampling_variance(coarse[0], coarse[1], value)
+    return Areas(
+        value,
+        products / pairs**2,
+        curves.placement_variance(*coarse) + crowds(*coarse) + curves.curvature_error(*coarse) ** 2,
+        sampling,
+        weights[0],
+        weights[1],
+    )
+
+
+def _correction(coarse: list[Floats], noise: TreeNoise) -> Floats:
+    """The density correction; of exact counts, no more than all pairs inside cells could make."""
+    correction = curves.density_correction(coarse[0], coarse[1])
+    if not noise.exact:
+        return correction
+    inside = np.sum(coarse[0] * coarse[1], axis=-1) / 2
+    reach = inside / np.maximum(coarse[0].sum(axis=-1) * coarse[1].sum(axis=-1), 1.0)
+    return np.clip(correction, -reach, reach)
+
+
+def area_depth(
+    positives: Forest, negatives: Forest, even: bool, bias: tuple[float, int] = (CELL_BIAS, 2)
+) -> tuple[int, float]:
+    """The depth of the areas, and the variance of the pairs won by products of noises there.
+
+    Parameters
+    ----------
+    positives, negatives, even : as ``areas`` takes them.
+    bias : what cells of the width w hide of an AUC is taken as the first, times w to the power of
+        the second; w is in units of the scores' spread.
+    """
+    height = positives.noise.variances.size - 1
+    if positives.noise.exact and negatives.noise.exact:
+        return height, 0.0
+    squares = node_variances(positives.noise.weighting) * node_variances(negatives.noise.weighting)
+    by_level = squares * 2.0 ** np.arange(height + 1)
+    products = np.cumsum(by_level / 2) - by_level[0] / 2 + by_level / 4
+    pairs = float(np.mean(positives.leaves.sum(axis=-1) * negatives.leaves.sum(axis=-1)))
+    crowded = 1.0 if even else _crowding(positives, negatives, height)
+    hidden = (bias[0] * (crowded / 2.0 ** np.arange(height + 1)) ** bias[1]) ** 2
+    depth = int(np.argmin(products / max(pairs, 1.0) ** 2 + hidden))
+    return depth, float(products[depth])
+
+
+def _crowding(positives: Forest, negatives: Forest, height: int) -> float:
+    """How many times as crowded the records are as if they filled all cells evenly, at least 1.
+
+    Both classes' share of pairs in one cell, ``sum p n / (P N)`` over ``2**CROWDING_DEPTH`` cells
+    at most, times the number of cells; of several trees and replicates the mean counts.
+    """
+    depth = min(CROWDING_DEPTH, height)
+    coarse = [_at_depth(forest.leaves, depth) for forest in (positives, negatives)]
+    inside = float(np.mean(np.sum(coarse[0] * coarse[1], axis=-1)))
+    pairs = max(float(np.mean(coarse[0].sum(axis=-1) * coarse[1].sum(axis=-1))), 1.0)
+    return float(np.clip(inside / pairs, 2.0**-depth, 1.0)) * 2.0**depth
+
+
+def _at_depth(leaves: Floats, depth: int) -> Floats:
+    """The counts in ``2**depth`` cells."""
+    return leaves.reshape(*leaves.shape[:-1], 1 << depth, -1).sum(axis=-1)
+
+
+def area_variance(forest_areas: Areas, positives: Forest, negatives: Forest) -> Floats:
+    """The variance of every area by privacy noise, shape (..., T)."""
+    first = positives.noise.variance_of(forest_areas.positive_weights, positives.leaves)
+    second = negatives.noise.variance_of(forest_areas.negative_weights, negatives.leaves)
+    return first + second + forest_areas.by_products
+
+
+def smallest_in_errors(forests: tuple[Forest, ...]) -> tuple[Floats, Floats]:
+    """The totals of the trees of both classes and their errors, the smaller class by its errors.
+
+    Returns
+    -------
+    size and standard error, shape (..., T).
+    """
+    sizes = [forest.totals() for forest in forests]
+    totals = np.stack([total for total, _ in sizes])
+    errors = np.sqrt(np.stack([variance for _, variance in sizes]))
+    ratio = totals / np.maximum(errors, math.ulp(1.0))
+    least = np.argmin(ratio, axis=0)[np.newaxis]
+    pick = (np.take_along_axis(each, least, axis=0)[0] for each in (totals, errors))
+    size, error = pick
+    return size, error

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.errors.laws import ErrorLaw, WholeLaplaceDraws
+from tacit.metrics import errors
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 
 GROUP_FRACTIONS = np.linspace(0.3, 0.9, 13)
@@ -61,7 +61,7 @@ class Levels:
 
     def law(
         self, weights: tuple[Floats, ...], clients: int, sensitivity: float, normal: Floats
-    ) -> ErrorLaw | None:
+    ) -> errors.ErrorLaw | None:
         """The law of a weighted sum of reconciled cells; None where it is as good as normal.
 
         Parameters
@@ -75,11 +75,13 @@ class Levels:
         noise = self.noise(clients, sensitivity)
         applied = [noise.weights_on_draws(each) for each in weights]
         cells = np.concatenate([each[0] for each in applied], axis=-1)
-        draws = [WholeLaplaceDraws(cells, sensitivity / self.cell_epsilon, clients)]
+        draws = [errors.WholeLaplaceDraws(cells, sensitivity / self.cell_epsilon, clients)]
         if self.groups:
             groups = np.concatenate([each[1] for each in applied], axis=-1)
-            draws.append(WholeLaplaceDraws(groups, sensitivity / self.group_epsilon, clients))
-        law = ErrorLaw(tuple(draws))
+            draws.append(
+                errors.WholeLaplaceDraws(groups, sensitivity / self.group_epsilon, clients)
+            )
+        law = errors.ErrorLaw(tuple(draws))
         fourth = sum(each.fourth_cumulant for each in draws)
         kurtosis = fourth / np.square(law.variance + np.square(normal))
         return law if np.mean(kurtosis) > LEAST_KURTOSIS else None

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import observation_fractions, subtree_variances
+from tacit.metrics import trees
 from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_variance
 
 Levels = NDArray[np.int64]
@@ -27,9 +26,6 @@ Fractions = list[float]
 Aim = Literal["auc", "curves", "all"]
 
 AIMS = ("auc", "curves", "all")
-
-EARLIER_AIMS = {"cdf": "curves", "even": "all"}
-"""Earlier words for aims, which are still understood."""
 
 MIN_LEVEL_FRACTION = 0.01
 """Least fraction of the budget of a level; a level below it is not queried."""
@@ -198,12 +194,12 @@ class _Division:
         """
         weight_from_parent, derivatives = 0.0, []
         for weight, fraction in zip(
-            self._weights, observation_fractions(variances).tolist(), strict=True
+            self._weights, trees.observation_fractions(variances).tolist(), strict=True
         ):
             variance = weight + weight_from_parent
             derivatives.append(variance * fraction**2)
             weight_from_parent = 2 * variance * (1 - fraction) ** 2
-        inner = subtree_variances(variances).tolist()
+        inner = trees.subtree_variances(variances).tolist()
         return math.fsum(w * v for w, v in zip(self._weights, inner, strict=True)), derivatives
 
     @cached_property
@@ -272,7 +268,7 @@ def _local_variance(height: int, reports: int, epsilon: float) -> float:
     variances[2:] = reports * unary_variance(epsilon) / fractions
     cells = np.exp2(np.arange(height + 2, dtype=np.float64))
     assumed = variances + factors * (1 + SET_BIT_VARIANCE) * reports / cells
-    noise = TreeNoise(variances, assumed, factors, SET_BIT_VARIANCE, centred=True)
+    noise = trees.TreeNoise(variances, assumed, factors, SET_BIT_VARIANCE, centred=True)
     middle = (np.arange(2**height) + 0.5) / 2**height
     weights = np.concatenate([middle - 0.75, 0.25 - middle]) / (reports / 2)
     leaves = np.full(weights.size, reports / weights.size)

@@ -8,7 +8,7 @@ A server executes only runs for which this machine's own ``tacit run`` wrote a t
 
 All of Flower's programs are started through it: so each ends with the process that started it, and
 servers admit the programs of their own machine only. They look for work more often than by
-themselves (``waits``), and start as forks of a process that has imported them (``template``).
+themselves (``holding``), and start as forks of a process that has imported them (``template``).
 
 The guard relies on how Flower's programs find each other, which is why the package pins Flower's
 version; where something is not as expected, nothing is run.
@@ -34,10 +34,9 @@ from tacit.running.deployment.door import NODES, Door, Token, token_path
 from tacit.running.deployment.files import private_folder, write_private, write_program
 from tacit.running.deployment.flower_programs import launcher
 from tacit.running.deployment.flower_programs.applications import CLIENT, SERVER
-from tacit.running.deployment.flower_programs.holding import Arrivals, Holding
+from tacit.running.deployment.flower_programs.holding import MIN_WAIT, Arrivals, Holding, Waits
 from tacit.running.deployment.flower_programs.lifetime import end_with_owner
 from tacit.running.deployment.flower_programs.programs import FOLDER
-from tacit.running.deployment.flower_programs.waits import MIN_WAIT, Waits
 
 TICKETS = "TACIT_TICKETS"
 """The environment variable that names the folder of tickets."""
@@ -211,7 +210,7 @@ def _behind_door(token: str, open_to: tuple[str, ...]) -> Wrapper:
 
 def _with_roster(private: Path) -> Wrapper:
     """A server's application that also hands the roster to invited sites."""
-    from tacit.running.joining.roster_door import RosterDoor  # noqa: PLC0415 -- only a server hands it out
+    from tacit.running.joining.invitations import RosterDoor  # noqa: PLC0415 -- only a server hands it out
 
     def wrapped(create: Callable[..., Any]) -> Callable[..., Any]:
         def created(*args: Any, **options: Any) -> Any:
@@ -257,7 +256,7 @@ def _answer_by_forks(folder: Path) -> None:
 
 def _by_pipe(_: Any) -> Any:
     """The client with which an answering process asks its node."""
-    from tacit.running.deployment.flower_programs.pipe import PipeClient  # noqa: PLC0415 -- as above
+    from tacit.running.deployment.flower_programs.answering import PipeClient  # noqa: PLC0415 -- as above
 
     return PipeClient
 

@@ -34,23 +34,13 @@ import numpy as np
 
 from tacit.protocol.registry import kind_of, names_registered_by
 from tacit.running.deployment.files import private_folder
-from tacit.running.deployment.flower_programs import guards
-from tacit.running.deployment.flower_programs.launcher import (
-    ENDED,
-    PASSED_FILES,
-    SIZE,
-    SOCKET,
-    STARTED,
-    has_same_owner,
-    socket_address,
-    unpacked,
-)
+from tacit.running.deployment.flower_programs import guards, launcher
 from tacit.running.deployment.flower_programs.programs import Flower, Program
 
 PREPARED = (
     "tacit.running.deployment.flower_programs.answering",
     "tacit.running.flower",
-    "tacit.running.session.coordinating.result",
+    "tacit.running.session.result",
     "flwr.cli.app",
     "flwr.supernode.cli",
     "flwr.supernode.main",
@@ -125,12 +115,12 @@ def start_template(flower: Flower, folder: Path) -> Template | None:
 
 def _listening(folder: Path) -> socket.socket:
     """A socket in a folder, at which launchers may wait before the process has imported all."""
-    (folder / SOCKET).unlink(missing_ok=True)
+    (folder / launcher.SOCKET).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        listener.bind(socket_address(descriptor))
-        (folder / SOCKET).chmod(0o600)
+        listener.bind(launcher.socket_address(descriptor))
+        (folder / launcher.SOCKET).chmod(0o600)
         listener.listen(BACKLOG)
     except OSError:
         listener.close()
@@ -163,11 +153,13 @@ class Request:
         ------
         OSError, ValueError : when that is not a whole request.
         """
-        head, files, _, _ = socket.recv_fds(connection, SIZE.size, PASSED_FILES)
+        head, files, _, _ = socket.recv_fds(connection, launcher.SIZE.size, launcher.PASSED_FILES)
         try:
-            if len(head) != SIZE.size or len(files) != PASSED_FILES:
+            if len(head) != launcher.SIZE.size or len(files) != launcher.PASSED_FILES:
                 raise ValueError("this is no request for a program")
-            arguments, environment = unpacked(_exactly(connection, *SIZE.unpack(head)))
+            arguments, environment = launcher.unpacked(
+                _exactly(connection, *launcher.SIZE.unpack(head))
+            )
         except (OSError, ValueError):
             _close(files)
             raise
@@ -234,7 +226,7 @@ class Forks:
         connection, _ = self._listener.accept()
         connection.settimeout(REQUEST_SECONDS)
         try:
-            if not has_same_owner(connection) or not is_single_threaded():
+            if not launcher.has_same_owner(connection) or not is_single_threaded():
                 raise PermissionError("no fork is made for this launcher")
             request = Request.read(connection)
         except (OSError, ValueError):
@@ -250,7 +242,7 @@ class Forks:
             os.setsid()
             self._leave()
             request.take_over()
-            connection.sendall(b"%s %d\n" % (STARTED, os.getpid()))
+            connection.sendall(b"%s %d\n" % (launcher.STARTED, os.getpid()))
             connection.close()
             return request
         request.close()
@@ -279,7 +271,7 @@ class Forks:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(connection)
             with contextlib.suppress(OSError):
-                connection.sendall(b"%s %d\n" % (ENDED, os.waitstatus_to_exitcode(status)))
+                connection.sendall(b"%s %d\n" % (launcher.ENDED, os.waitstatus_to_exitcode(status)))
             connection.close()
 
     def _forward(self, process: int) -> None:

@@ -11,28 +11,15 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, View
-from tacit.protocol.encoding.fields import encode, reply_of
-from tacit.protocol.encoding.queries import decode_query
-from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocol.revealed import Revealed, revealed_to
+from tacit.protocol.values import decode_query, decode_values, encode_values
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import persons_misfit
-from tacit.running.session.messages import (
-    COORDINATOR,
-    Agreement,
-    ForeignMessageError,
-    Kind,
-    MalformedMessageError,
-    SignedMessage,
-    SignedMessageError,
-    StaleMessageError,
-    verified,
-)
-from tacit.running.session.party.answers import UNANSWERABLE, Answers
-from tacit.running.session.party.checks import checked_query
-from tacit.running.session.party.client_mpc import ClientComputations
-from tacit.running.session.party.client_sums import ClientSums
+from tacit.running.session import messages
+from tacit.running.session.party.answers import UNANSWERABLE, Answers, checked_query
+from tacit.running.session.party.client_together import ClientComputations, ClientSums
 from tacit.running.session.party.debits import DeclinedError, Guard
 from tacit.running.session.party.state import cost_values, state_kinds
 from tacit.running.session.reasons import UNFIT
@@ -81,7 +68,7 @@ class Party:
         self,
         index: int,
         identity: Identity,
-        agreement: Agreement,
+        agreement: messages.Agreement,
         records: Clients | None,
         noise: NoiseSource,
         guard: Guard,
@@ -248,67 +235,75 @@ class Party:
         ------
         SignedMessageError : for a message that is not accepted. Nothing was spent or sent.
         """
-        received = verified(message, self._agreement, COORDINATOR, self.index)
+        received = messages.verified(message, self._agreement, messages.COORDINATOR, self.index)
         request = sha256(message).digest()
         if request == self._answered[0]:
             return self._answered[1]
         if self._session not in (NO_SESSION, received.session):
-            raise ForeignMessageError("this message is of another run")
+            raise messages.ForeignMessageError("this message is of another run")
         if received.round <= self._round:
-            raise StaleMessageError(f"round {received.round} was answered, with another message")
+            raise messages.StaleMessageError(
+                f"round {received.round} was answered, with another message"
+            )
         if self._declined:
-            raise StaleMessageError("this party has declined the run")
+            raise messages.StaleMessageError("this party has declined the run")
         try:
             kind, body = self._reply(received, request)
         except DeclinedError as reason:
             self._declined = True
             self.why_declined = _whole_reason(reason.__cause__ or reason)
-            kind, body = Kind.DECLINE, encode_values({"reason": reason.public})
-        reply = SignedMessage(kind, received.session, received.round, self.index, COORDINATOR, body)
+            kind, body = messages.Kind.DECLINE, encode_values({"reason": reason.public})
+        reply = messages.SignedMessage(
+            kind, received.session, received.round, self.index, messages.COORDINATOR, body
+        )
         signed = reply.signed(self._agreement, self._identity)
         self._session, self._round = received.session, received.round
         self._answered = (request, signed)
         return signed
 
-    def _reply(self, message: SignedMessage, request: bytes) -> tuple[Kind, bytes]:
+    def _reply(
+        self, message: messages.SignedMessage, request: bytes
+    ) -> tuple[messages.Kind, bytes]:
         answers = {
-            Kind.ASK: self._to_query,
-            Kind.SUM: self._sums.begin,
-            Kind.ROUND: self._sums.next_round,
-            Kind.RESTART: self._sums.give_up,
-            Kind.MPC: self._computations.announce,
-            Kind.COMPUTE: self._computations.compute,
+            messages.Kind.ASK: self._to_query,
+            messages.Kind.SUM: self._sums.begin,
+            messages.Kind.ROUND: self._sums.next_round,
+            messages.Kind.RESTART: self._sums.give_up,
+            messages.Kind.MPC: self._computations.announce,
+            messages.Kind.COMPUTE: self._computations.compute,
         }
         if message.kind not in answers:
-            raise MalformedMessageError(
+            raise messages.MalformedMessageError(
                 f"a coordinator does not send a {message.kind.name.lower()}"
             )
         if self._misfit:
             raise DeclinedError(self._misfit)
         try:
             content = answers[message.kind](message, request)
-        except SignedMessageError:
+        except messages.SignedMessageError:
             raise
         except DataError as error:
             raise DeclinedError(UNFIT) from error
         except UNANSWERABLE as error:
-            raise MalformedMessageError(f"this message cannot be answered: {error}") from error
+            raise messages.MalformedMessageError(
+                f"this message cannot be answered: {error}"
+            ) from error
         if self._answers.account.request != request:
             self._answers.debit(message, message.kind.name.lower(), request)
         spent = cost_values(self.spent)
-        return Kind.REPLY, encode_values({"content": content, "spent": spent})
+        return messages.Kind.REPLY, encode_values({"content": content, "spent": spent})
 
-    def _to_query(self, message: SignedMessage, request: bytes) -> bytes:
+    def _to_query(self, message: messages.SignedMessage, request: bytes) -> bytes:
         decoded = decode_query(message.body, self._agreement.protocol)
         query = checked_query(decoded, View.EACH, self._agreement)
         name = query.step.name
         if name in self._answers.closed:
-            raise MalformedMessageError(f"step {name} was answered in this run already")
+            raise messages.MalformedMessageError(f"step {name} was answered in this run already")
         self._answers.pay(query, message, request)
         reply = self._answers.computed(query)
         if query.step.once:
             self._answers.closed.append(name)
-        return encode(reply_of(reply, 0))
+        return fields.encode(fields.reply_of(reply, 0))
 
 
 def _whole_reason(error: BaseException) -> str:

@@ -29,38 +29,28 @@ from typing import Any
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.record_order import order_of
-from tacit.data.scaling.units import UNITS
+from tacit.data.units import UNITS
 from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.protocol import fields, values
 from tacit.protocol.conversation import ClientState, Lasting
-from tacit.protocol.encoding.fields import MessageError
-from tacit.protocol.encoding.values import Kind, decode_values, encode_values
 from tacit.protocol.revealed import Revealed, result_of_client
 from tacit.results.estimate import finite
 from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
-from tacit.running.session.messages import (
-    MARK_BYTES,
-    SESSION_POSITION,
-    MalformedMessageError,
-    SignedMessageError,
-)
-from tacit.running.session.party.accounts import declined_line, paid_line
+from tacit.running.session import messages
+from tacit.running.session.party import debits
 from tacit.running.session.party.client import Party
-from tacit.running.session.party.columns import columns_misfit, columns_remedy, read_records
-from tacit.running.session.party.debits import (
-    Debit,
-    Debited,
-    DeclinedError,
-    Guard,
-    LedgerGuard,
-    fingerprint,
-    unrecorded,
+from tacit.running.session.party.party_file import (
+    ONE_EACH,
+    PartyFile,
+    columns_misfit,
+    columns_remedy,
+    read_records,
 )
-from tacit.running.session.party.party_file import ONE_EACH, PartyFile
 from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.reasons import printable
@@ -203,7 +193,7 @@ class PartyDesk:
         SignedMessageError : for a message that is not accepted.
         BudgetError, OSError : where ledger or state cannot be written; nothing was sent.
         """
-        session = message[SESSION_POSITION].hex()
+        session = message[messages.SESSION_POSITION].hex()
         with self._alone(session), Ledger(self.party_file.ledger) as ledger:
             before = self._client_state()
             party = self._party(ledger, noise, before, session)
@@ -214,14 +204,14 @@ class PartyDesk:
             spent = party.spent
             try:
                 reply = party.answer(message)
-            except SignedMessageError:
+            except messages.SignedMessageError:
                 if party.has_begun:
                     _replace(state, party.state)
                 raise
             revealed = party.revealed()
             if revealed is not None:
                 self._write_revealed(session, revealed)
-            content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
+            content = values.encode_values({"notes": self._lasting(party, before)}, self._kinds)
             if content != before:
                 _replace(self.party_file.state / CLIENT_STATE_FILE, content)
             _replace(state, party.state)
@@ -234,10 +224,10 @@ class PartyDesk:
         """Tell the party's owner what a message cost, or why it was declined."""
         dataset = self.party_file.dataset
         if party.why_declined:
-            _tell(declined_line(party.why_declined, ledger, dataset))
+            _tell(debits.declined_line(party.why_declined, ledger, dataset))
         elif party.spent != before:
             spendings = ledger.spending(dataset)
-            _tell(paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
+            _tell(debits.paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
 
     def _write_revealed(self, session: str, revealed: Revealed) -> None:
         """Write the figure that the party learned into a file that only its owner may read."""
@@ -269,7 +259,7 @@ class PartyDesk:
         A class of another plan's protocol may have the same name as a class of this plan's
         protocol. The notes of the other protocol stay, whichever class they are read as.
         """
-        there = decode_values(before, opaque=True)["notes"]
+        there = values.decode_values(before, opaque=True)["notes"]
         return {
             key: note
             for key, note in party.notes.items()
@@ -277,7 +267,7 @@ class PartyDesk:
         }
 
     @property
-    def _kinds(self) -> tuple[Kind, ...]:
+    def _kinds(self) -> tuple[values.Kind, ...]:
         """The classes whose values the party's notes may hold."""
         return state_kinds(self.plan.protocol)
 
@@ -300,14 +290,14 @@ class PartyDesk:
         self, ledger: Ledger, noise: NoiseSource | None, notes: bytes, session: str
     ) -> Party:
         state = ClientState()
-        for key, note in decode_values(notes, self._kinds, opaque=True)["notes"].items():
+        for key, note in values.decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
         records = self.records if self.fits else None
         agreement = self.plan.agreement()
-        guard: Guard = unrecorded
+        guard: debits.Guard = debits.unrecorded
         if records is not None:
-            mark = fingerprint(ledger, records)
-            recorded = LedgerGuard(
+            mark = debits.fingerprint(ledger, records)
+            recorded = debits.LedgerGuard(
                 ledger,
                 self.party_file.dataset,
                 agreement.protocol,
@@ -330,7 +320,7 @@ class PartyDesk:
             self._columns_misfit,
         )
 
-    def _unchanged(self, session: str, mark: bytes, guard: Guard) -> Guard:
+    def _unchanged(self, session: str, mark: bytes, guard: debits.Guard) -> debits.Guard:
         """The guard, which declines where the records are not those that the run began with.
 
         Figures of two steps about different records would mean nothing, and what a run keeps by the
@@ -339,13 +329,13 @@ class PartyDesk:
         """
         path = self.party_file.state / f"{session}.{RECORDS_MARK}"
 
-        def checked(debit: Debit) -> Debited | None:
+        def checked(debit: debits.Debit) -> debits.Debited | None:
             if not path.exists():
                 if path.with_suffix(f".{RUN}").exists():
-                    raise DeclinedError(LOST_MARK)
+                    raise debits.DeclinedError(LOST_MARK)
                 _replace(path, mark)
             elif path.read_bytes() != mark:
-                raise DeclinedError(CHANGED_RECORDS)
+                raise debits.DeclinedError(CHANGED_RECORDS)
             return guard(debit)
 
         return checked
@@ -369,13 +359,13 @@ class PartyDesk:
 
     def _client_state(self) -> bytes:
         path = self.party_file.state / CLIENT_STATE_FILE
-        return path.read_bytes() if path.exists() else encode_values({"notes": {}})
+        return path.read_bytes() if path.exists() else values.encode_values({"notes": {}})
 
     def _resume(self, party: Party, state: Path) -> None:
         try:
             party.resume(state.read_bytes())
-        except (MessageError, KeyError, TypeError, ValueError) as error:
-            raise MalformedMessageError(f"{state} is damaged: {error}") from error
+        except (fields.MessageError, KeyError, TypeError, ValueError) as error:
+            raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
 
     @contextmanager
     def _alone(self, session: str) -> Iterator[None]:
@@ -400,7 +390,7 @@ def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
     if mark is None:
         return plans[0]
     for plan in plans:
-        if plan.agreement().digest[:MARK_BYTES] == mark:
+        if plan.agreement().digest[: messages.MARK_BYTES] == mark:
             return plan
     raise PlanError("this party agreed to no such plan")
 

@@ -8,9 +8,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol import fields
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.encoding.fields import MessageError
-from tacit.protocol.encoding.values import Kind
+from tacit.protocol.values import Kind
 from tacit.running.persons import CountedSeed
 from tacit.running.session.party.debits import Account
 from tacit.running.spending import Payment
@@ -39,7 +39,7 @@ def cost_of(values: dict[str, Any]) -> Cost:
         rho = None if values["rho"] is None else float(values["rho"])
         return Cost(float(values["epsilon"]), float(values["delta"]), adjacency, rho)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise MessageError(f"not a cost: {error}") from None
+        raise fields.MessageError(f"not a cost: {error}") from None
 
 
 def _identity_parts(identity: Any) -> dict[str, Any]:

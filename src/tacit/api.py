@@ -1,0 +1,299 @@
+"""The Python interface: ``tacit.evaluate``, records in any form, protocols by name, and a default.
+
+Clients from what people have at hand: frames, arrays, files, or clients already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tacit.data.categories import scored_classes
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.planning.choosing import Choice, choose
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.registry import protocol_of
+from tacit.results.evaluation import Evaluation
+from tacit.running.arguments import check_protocol
+from tacit.running.evaluating import evaluate as evaluate_clients
+from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
+from tacit.running.persons import unit_of
+
+ACCEPTED = (
+    "records must be Clients, a data frame, a pair (scores, labels) of arrays, a triple (scores, "
+    "labels, client ids), a dict of frames by client, a list of frames, or file names"
+)
+PAIR, TRIPLE = 2, 3
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Which columns of a frame are read.
+
+    Parameters
+    ----------
+    score, label : of the scores and labels.
+    client : of the clients' ids; None where all records of a frame are one client's.
+    unit : what the scores are; None where it is not said.
+    person : of whose record it is; None where nothing is said.
+    """
+
+    score: str = "score"
+    label: str = "label"
+    client: str | None = None
+    unit: str | None = None
+    person: str | None = None
+
+
+def clients_of(records: Any, columns: ColumnNames) -> Clients:
+    """The clients of records in any accepted form.
+
+    Parameters
+    ----------
+    records : ``Clients``; a table with an Arrow stream; a pair of arrays of shape (M,), or a triple
+        with client ids; a mapping of client names to tables, or of columns to arrays; a sequence of
+        tables, a client each; a file name, or several, a client each.
+    columns : which columns of tables and files are read.
+
+    Raises
+    ------
+    TypeError : for anything else; the message says what is accepted.
+    DataError : for records that cannot be evaluated.
+
+    Examples
+    --------
+    >>> clients_of(([0.1, 0.9, 0.4], [0, 1, 0]), ColumnNames()).records
+    3
+    """
+    if isinstance(records, Clients):
+        return records
+    if _is_table(records):
+        return _of_table(records, columns)
+    if isinstance(records, Mapping):
+        return _of_mapping(records, columns)
+    listed = [records] if isinstance(records, str | os.PathLike) else records
+    if isinstance(listed, Sequence) and listed:
+        if all(isinstance(each, str | os.PathLike) for each in listed):
+            return _of_files(listed, columns)
+        if all(map(_is_table, listed)):
+            return _clients_of_tables(
+                {str(number): each for number, each in enumerate(listed)}, columns
+            )
+    if isinstance(records, tuple) and len(records) in (PAIR, TRIPLE):
+        return _of_arrays(records, columns)
+    raise TypeError(f"{ACCEPTED}; got {_called(records)}")
+
+
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "__arrow_c_stream__")
+
+
+def _of_table(table: Any, columns: ColumnNames) -> Clients:
+    return Clients.from_frame(
+        table,
+        columns.score,
+        columns.label,
+        columns.client,
+        unit=columns.unit,
+        person=columns.person,
+    )
+
+
+def _of_files(paths: Sequence[str | os.PathLike[str]], columns: ColumnNames) -> Clients:
+    from tacit.data.tables.reading import read  # noqa: PLC0415 -- readers of files are slow to import
+
+    return read(
+        paths,
+        columns.score,
+        columns.label,
+        columns.client,
+        unit=columns.unit,
+        person=columns.person,
+    )
+
+
+def _of_mapping(records: Mapping[Any, Any], columns: ColumnNames) -> Clients:
+    """A table by client, or an array by column."""
+    if records and all(map(_is_table, records.values())):
+        return _clients_of_tables({str(name): table for name, table in records.items()}, columns)
+    return _of_table(pa.table({str(name): values for name, values in records.items()}), columns)
+
+
+def _clients_of_tables(tables: Mapping[str, Any], columns: ColumnNames) -> Clients:
+    """One client a table, with the mapping's names."""
+    if columns.client is not None:
+        raise DataError(f"each table is a client: leave client={columns.client!r} out")
+    parts = [replace(_of_table(each, columns), names=(name,)) for name, each in tables.items()]
+    return Clients.concatenate(parts)
+
+
+def _of_arrays(arrays: tuple[Any, ...], columns: ColumnNames) -> Clients:
+    scores, labels, *ids = arrays
+    _refuse_swapped(scores, labels)
+    return Clients.from_arrays(scores, labels, ids[0] if ids else None, unit=columns.unit)
+
+
+def _refuse_swapped(scores: Any, labels: Any) -> None:
+    """Refuse a pair whose first array is labels and whose second is not, as elsewhere in Python."""
+    first, second = np.asarray(scores), np.asarray(labels)
+    kinds = first.dtype.kind, second.dtype.kind
+    if set("".join(kinds)) - set("biuf") or not first.size:
+        return
+    if np.isin(first, (0, 1)).all() and not np.isin(second, (0, 1)).all():
+        raise DataError(
+            "the first array has only 0 and 1 and the second has other numbers: the order is "
+            "(scores, labels)"
+        )
+
+
+def _called(value: Any) -> str:
+    """What a value is, in an error."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"{type(value).__name__}"
+
+
+def evaluate(
+    records: Any,
+    protocol: Protocol | str | None = None,
+    seed: int | None = None,
+    *,
+    epsilon: float | None = None,
+    trust: str | None = None,
+    score: str = "score",
+    label: str = "label",
+    client: str | None = None,
+    unit: str | None = None,
+    person: str | None = None,
+    per_person: int | None = None,
+    missing_epsilon: float | None = None,
+    state: ClientState | None = None,
+    noise: NoiseSource | None = None,
+    exact: bool = False,
+    federation: str | None = None,
+    engine: Literal["ideal", "spu"] = "ideal",
+    ledgers: Ledgers = NO_LEDGERS,
+    **settings: Any,
+) -> Evaluation:
+    """Run one evaluation and return the estimate with its errors and its costs.
+
+    The server learns what the protocol's queries release, as its page says, and nothing else.
+
+    Parameters
+    ----------
+    records : ``Clients``; a data frame; a pair ``(scores, labels)`` of arrays of shape (M,), or a
+        triple with client ids; a dict of client names to frames, or of columns to arrays; a list of
+        frames, a client each; file names, a client each. The unit that clients name decides where a
+        protocol that counts scores in cells has them, unless a setting does.
+    protocol : the protocol to run, or its name in any case; its settings then follow as keywords.
+        Without one it is chosen from public numbers, as by the command (``Evaluation.choice``).
+    seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy
+        for clients that were split from one party's records, and comes exact from the operating
+        system for real clients.
+    epsilon, trust, settings : with a name, the protocol's settings; without a protocol, what
+        ``tacit.planning.choosing`` chooses by.
+    score, label, client, unit, person : the columns of frames and files, and the scores' unit.
+        Without ``client`` a frame or file is one client.
+    per_person : where records say whose they are, the most records of a person that count at a
+        client, 1 by default. They are drawn at random. Epsilon is then a person's, and the protocol
+        runs with a part of it for each of these records (``tacit.protocol.persons``). A person with
+        records at two clients is not covered.
+    missing_epsilon : the part of epsilon for a noisy number of the records that were left out as
+        incomplete (``tacit.read(missing="drop")``). Without it the result has that number only
+        with ``exact``, where it is not private.
+    state : the clients' state, stored by the caller between evaluations: labels flipped once are
+        then reused for the same records in the same order, at no further cost.
+    noise : a noise source to use instead.
+    exact : also compute the exact figure, which is not private.
+    federation : what the records are called; results under one name are taken to be about the same
+        records when they are compared.
+    engine : who computes what clients compute together: ``"ideal"``, a trusted party in this
+        process, or ``"spu"``, the clients by cryptography, each in a process of its own (the extra
+        ``two-party``; docs/two-party.md).
+    ledgers : with ``engine="spu"`` the file of every client's ledger, by the client's name. Clients
+        that exist do not compute together without: each debits its ledger before it answers.
+
+    Raises
+    ------
+    TypeError : for records of another form, and for what is no protocol, with what was meant.
+    DataError : when the records cannot be evaluated: fewer than two, where the guarantee does not
+        hide whether a record is there, a class absent where the protocol can tell, or scores in a
+        unit that it cannot take.
+    ValueError : for an unknown name or setting; where nothing is predicted to give an estimate, or
+        epsilon does not fit the trust; for a seed together with a noise source, settings that do
+        not go with the clients' unit, an unknown engine, or ledgers without the engine ``"spu"``;
+        with it, for simulated noise, a protocol without joint steps, or clients that exist and have
+        no ledgers.
+    MPCError : when a client's process fails or does not answer in time.
+
+    Examples
+    --------
+    >>> import numpy as np, tacit
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 20000)
+    >>> scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
+    >>> result = tacit.evaluate((scores, labels), "score-histogram", epsilon=1, seed=1, exact=True)
+    >>> low, high = result.auc.interval(0.95)
+    >>> low < result.exact < high, f"{result.auc:.2f}"
+    (True, '0.76')
+    >>> clients = tacit.Clients.split(scores, labels, clients=20, by="uniform", seed=0)
+    >>> tacit.evaluate(clients, epsilon=1.0).choice.partition(":")[0]
+    '--protocol score-histogram --epsilon 1'
+    """
+    budget = None if epsilon is None else float(epsilon)
+    beside = {"epsilon": budget, "trust": trust, **settings}
+    chosen = {name: value for name, value in beside.items() if value is not None}
+    named = None if protocol is None else _named(protocol, chosen)
+    _refuse_unnamed(protocol, settings)
+    clients = clients_of(records, ColumnNames(score, label, client, unit, person))
+    choice: Choice | None = None
+    if named is None:
+        most = unit_of(clients, per_person)
+        names = scored_classes(clients.categories)
+        choice = choose(clients.count, clients.records, budget, trust, most, names)
+        named = choice.protocol
+    result = evaluate_clients(
+        clients,
+        named,
+        seed,
+        state=state,
+        noise=noise,
+        exact=exact,
+        federation=federation,
+        engine=engine,
+        ledgers=ledgers,
+        per_person=per_person,
+        missing_epsilon=missing_epsilon,
+    )
+    return result if choice is None else replace(result, choice=choice.line)
+
+
+def _named(protocol: Any, settings: Mapping[str, Any]) -> Protocol:
+    """The protocol that was given, or that of a name with its settings."""
+    if isinstance(protocol, str):
+        return protocol_of(protocol, settings)
+    check_protocol(protocol)
+    if settings:
+        listed = ", ".join(settings)
+        raise TypeError(
+            f"{listed} cannot be given beside a protocol, which has its settings already: give "
+            f"{protocol.name!r} as a name, or leave {listed} out"
+        )
+    known: Protocol = protocol
+    return known
+
+
+def _refuse_unnamed(protocol: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse settings of no protocol, among them misspelled arguments."""
+    if protocol is None and settings:
+        listed = ", ".join(map(repr, settings))
+        raise TypeError(f"unknown arguments {listed}: settings need the name of a protocol")

@@ -1,0 +1,192 @@
+"""``tacit collect``, ``tokens``, ``stage`` and ``estimate``: campaigns of devices.
+
+``tacit collect``: signs a campaign, serves it, and takes the reports of devices. ``tacit tokens``:
+makes tokens that devices spend with their reports. ``tacit stage``: ends a campaign's stage and
+signs the next one. ``tacit estimate``: the result of what was collected so far.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import numpy as np
+
+from tacit.cli.record_options import json_option
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.collecting.campaign import Campaign, Terms
+from tacit.collecting.estimating import HONEST, evaluation_of, shuffled_of
+from tacit.collecting.folder import Folder
+from tacit.collecting.intake import SEAL_EVERY, Intake
+from tacit.output import OutputFile
+from tacit.privacy.sampling.exact import words
+from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.text import as_lines
+
+COLLECT_EXAMPLES = """\b
+Examples:
+  tacit collect campaign.toml
+  tacit collect campaign.toml --page examples/phone/page --port 8000
+  tacit collect campaign.toml --host 0.0.0.0 --certificate server.pem --key server.key
+"""
+
+MAX_RATE = 5000
+"""Reports that are taken a second, by default."""
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command(epilog=COLLECT_EXAMPLES)
+@click.argument("campaign", type=FILE)
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where documents, keys and reports are; CAMPAIGN without its ending by default.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8000, show_default=True, help="The port.")
+@click.option(
+    "--page",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of files to serve beside, such as a page for devices.",
+)
+@click.option("--certificate", type=FILE, help="TLS: the server's certificates, in PEM.")
+@click.option("--key", type=FILE, help="TLS: their private key.")
+@click.option(
+    "--seal-every",
+    default=SEAL_EVERY,
+    show_default=True,
+    type=click.IntRange(min=2),
+    help="How many reports a sealed batch has.",
+)
+@click.option(
+    "--rate",
+    default=MAX_RATE,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many reports are taken a second; more are asked to come again.",
+)
+def collect(
+    campaign: Path,
+    folder: Path | None,
+    host: str,
+    port: int,
+    page: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    seal_every: int,
+    rate: int,
+) -> None:
+    """Serve CAMPAIGN (a TOML file) to devices, and take their reports until interrupted.
+
+    The first start signs the campaign, with a key that it makes. A report is acknowledged once it
+    is on disk. No address and no other trace of a sender is kept.
+    """
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--certificate and --key belong together")
+    from tacit.collecting.service import application, serve  # noqa: PLC0415 -- an extra
+
+    place = Folder(folder or campaign.with_suffix(""))
+    signed = place.signed(Terms.from_toml(campaign))
+    scheme = "http" if certificate is None else "https"
+    rows = [*_rows(signed), ("folder", str(place.path)), ("address", f"{scheme}://{host}:{port}")]
+    with place.owned():
+        intake = Intake(place, seal_every)
+        app = application(place, intake, rate, page)
+        show(as_lines(rows, intake.warnings))
+        serve(app, host, port, certificate, key)
+
+
+def _rows(campaign: Campaign) -> list[tuple[str, str]]:
+    terms = campaign.terms
+    return [
+        ("campaign", terms.name),
+        ("digest", campaign.digest.hex()),
+        ("coordinator", campaign.signed.key.hex()),
+        ("epsilon", f"{terms.protocol.guarantee.epsilon:g} a report"),
+        ("open", f"{terms.opens:%Y-%m-%d %H:%M} to {terms.closes:%Y-%m-%d %H:%M}"),
+    ]
+
+
+TOKENS_EXAMPLES = """\b
+Examples:
+  tacit tokens campaign --count 1000 > tokens.txt
+  tacit tokens campaign --count 50 --page https://study.example.org/
+"""
+
+
+@click.command(epilog=TOKENS_EXAMPLES)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--count", required=True, type=click.IntRange(1, 10**7), help="How many.")
+@click.option("--page", help="Print links to this page instead, which hold the token.")
+def tokens(folder: Path, count: int, page: str | None) -> None:
+    """Make COUNT tokens of the campaign in FOLDER, which no earlier call made.
+
+    Each lets one device send one report. They come in an order that is drawn, so that their numbers
+    say nothing about when or to whom they are given. Whoever notes who got which token can tell,
+    together with the collector, who sent which report.
+    """
+    place = Folder(folder)
+    start = place.reserve_tokens(count)
+    made = list(place.tokens.tokens(start, count))
+    prefix = "" if page is None else f"{page}#"
+    order = np.argsort(words(count), kind="stable")
+    show("\n".join(prefix + made[index].hex() for index in order))
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def stage(folder: Path) -> None:
+    """End the open stage of the campaign in FOLDER, and sign what devices compute in the next one.
+
+    It follows from the reports of the stages before, as in a simulation. Reports of the stage that
+    ended are refused from then on. The collector may run meanwhile.
+    """
+    signed = Folder(folder).next_stage()
+    show(f"Stage {signed.content['stage']} is open.")
+
+
+ESTIMATE_EXAMPLES = """\b
+Examples:
+  tacit estimate campaign
+  tacit estimate campaign --json > result.json
+  tacit estimate campaign --report result.html
+  tacit estimate campaign --honest 0.5
+"""
+
+
+@click.command(epilog=ESTIMATE_EXAMPLES)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@json_option
+@click.option("--report", metavar="FILE", help="Also write a page that works offline.")
+@click.option(
+    "--honest",
+    metavar="FRACTION",
+    default=HONEST,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Part of every sealed batch's reports that is taken to be honest.",
+)
+def estimate(folder: Path, print_json: bool, report: str | None, honest: float) -> None:
+    """Estimate what the campaign in FOLDER asks for, from the reports collected so far.
+
+    The collector may run meanwhile. The estimator is the protocol's own, as in `tacit evaluate`.
+    Beside the guarantee of one report stands that of sealed batches, where a bound is known.
+    """
+    file = None if report is None else OutputFile(report)
+    place = Folder(folder)
+    result = replace(
+        evaluation_of(place.campaign, place.stages(), place.report_bytes),
+        shuffled=shuffled_of(place.campaign.terms, place.sealed_sizes(), honest),
+    )
+    if file is not None:
+        file.write(result.to_html().encode())
+    show(
+        as_json(with_fingerprint(result.to_dict()))
+        if print_json
+        else as_lines(result.to_rows(), result.warnings)
+    )
+    if not result.has_signal:
+        sys.exit(NO_SIGNAL)

@@ -1,1 +1,0 @@
-"""``tacit collect``, ``tokens``, ``stage`` and ``estimate``: campaigns of devices."""

@@ -1,0 +1,282 @@
+"""The forms of ``tacit evaluate``: no protocol named, public groups, classes, private groups.
+
+``tacit evaluate`` without ``--protocol``: a plan chooses protocol and settings. ``tacit evaluate
+--groups``: every public group of records by itself. ``tacit evaluate --scores`` and
+``--private-group``: several classes, and protected groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+import tacit
+from tacit.cli.evaluating.sources import files_in_memory
+from tacit.cli.setting_options import Spelled, Texts
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.data.categories import scored_classes
+from tacit.data.clients import Clients
+from tacit.data.file_units import Units
+from tacit.data.files.form import FileForm
+from tacit.data.groups import Groups
+from tacit.data.tables.reading_categories import read_classes, read_private_groups
+from tacit.output import PictureFile
+from tacit.planning.choosing import choose
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.trust import Trust, trust_words
+from tacit.protocol.registry import kind_of
+from tacit.results.drawing.displays import draw_groups
+from tacit.results.parts.grouped import GroupedEvaluation
+from tacit.results.text import as_lines
+from tacit.running.persons import unit_of
+from tacit.running.units import taken_by
+
+trust_option = click.option(
+    "--trust",
+    type=Spelled(trust_words()),
+    metavar=f"[{'|'.join(trust.value for trust in Trust)}]",
+    help="Who may see what (`tacit plan --help`). Without --protocol any of these words: by "
+    "default secure-sum for up to 1,000 clients, and local for more. With --protocol, one that it "
+    "has.",
+)
+
+
+def refuse_without_protocol(options: Mapping[str, object]) -> None:
+    """Refuse options that only make sense with a protocol that somebody chose.
+
+    Parameters
+    ----------
+    options : names with their values; None for those not given. Epsilon is free.
+    """
+    for name, value in options.items():
+        if value is not None and name != "epsilon":
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(
+                f"{flag} needs --protocol: without it, --epsilon and --trust choose all settings"
+            )
+
+
+def chosen_or_default(
+    protocol: Protocol | None,
+    clients: Clients,
+    split: int | None,
+    epsilon: float | None,
+    trust: str | None,
+    per_person: int | None,
+) -> tuple[Protocol, str | None]:
+    """The protocol that was named, or one that is chosen now, with the reason.
+
+    Parameters
+    ----------
+    protocol : None where nobody named one.
+    split : to how many clients all records will be dealt out; None for the clients as they are.
+    epsilon, trust, per_person : as the options have them.
+
+    Raises
+    ------
+    ValueError : where nothing is predicted to give an estimate, or epsilon does not fit the trust.
+    """
+    if protocol is not None:
+        return protocol, None
+    most = unit_of(clients, per_person)
+    names = scored_classes(clients.categories)
+    choice = choose(split or clients.count, clients.records, epsilon, trust, most, names)
+    return choice.protocol, choice.line
+
+
+def evaluate_by_group(
+    context: click.Context,
+    read: tuple[Clients, Groups],
+    protocol: tacit.Protocol,
+    seed: int | None,
+    *,
+    rescale: tuple[float, float] | None,
+    given: frozenset[str],
+    exact: bool,
+    federation: str | None,
+    engine: Any,
+    names: bool,
+    print_json: bool,
+    per_person: int | None = None,
+    picture: PictureFile | None = None,
+) -> None:
+    """Evaluate every group and print the result; the options are those of ``tacit evaluate``.
+
+    Parameters
+    ----------
+    given : the protocol's settings that were given, by name.
+    picture : where to save a picture; None for none.
+    """
+    clients, groups = read
+    if rescale is not None:
+        clients = tacit.rescale(clients, *rescale)
+    protocol, clients = taken_by(protocol, clients, given)
+    chosen_engine: Any = engine or "ideal"
+    result = tacit.evaluate_groups(
+        clients,
+        groups,
+        protocol,
+        seed,
+        exact=exact,
+        federation=federation,
+        engine=chosen_engine,
+        per_person=per_person,
+    )
+    if not names:
+        result = _without_names(result)
+    show(as_json(result.to_dict()) if print_json else _lines(result))
+    if picture is not None:
+        picture.save(draw_groups(result))
+    if not result.has_signal:
+        context.exit(NO_SIGNAL)
+
+
+def refuse_with_groups(options: Sequence[tuple[str, object]]) -> None:
+    """Refuse options that say nothing about groups.
+
+    Parameters
+    ----------
+    options : options with their values; None for those not given.
+
+    Raises
+    ------
+    click.UsageError : for the first that was given.
+    """
+    for option, value in options:
+        if value is not None:
+            raise click.UsageError(f"{option} cannot be used with --groups")
+
+
+def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
+    groups = tuple(
+        group
+        if group.evaluation is None
+        else replace(group, evaluation=replace(group.evaluation, participants=()))
+        for group in result.groups
+    )
+    return replace(result, groups=groups)
+
+
+def _lines(result: GroupedEvaluation) -> str:
+    return as_lines(result.to_rows(), result.warnings)
+
+
+_OPTIONS = (
+    click.option(
+        "--scores",
+        type=Texts(),
+        metavar="A,B,...",
+        help="With several classes: the column of scores of each class.",
+    ),
+    click.option(
+        "--private-group",
+        metavar="COL",
+        help="The column of private groups, which the protocol protects like labels.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class CategoryColumns:
+    """The columns of classes or private groups.
+
+    Parameters
+    ----------
+    scores : the columns of scores by class; None where records have one score.
+    group : the column of private groups; None where there is none.
+    names : the agreed classes or groups; empty where the columns' names are the classes.
+    """
+
+    scores: tuple[str, ...] | None
+    group: str | None
+    names: tuple[str, ...]
+
+    def read(
+        self,
+        files: Sequence[str],
+        *,
+        score: str,
+        label: str,
+        client: str | None,
+        unit: Units,
+        person: str | None,
+        form: FileForm,
+    ) -> Clients:
+        """The clients of these files; a database is refused."""
+        option = "--private-group" if self.scores is None else "--scores"
+        files = files_in_memory(files, option)
+        if self.scores is not None:
+            names = self.names or self.scores
+            return read_classes(files, self.scores, label, names, client, person, unit, form=form)
+        return read_private_groups(
+            files, str(self.group), self.names, score, label, client, unit, person, form=form
+        )
+
+
+def category_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that reads classes or private groups."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def class_columns(
+    scores: tuple[str, ...] | None, refused: Mapping[str, object]
+) -> CategoryColumns | None:
+    """The columns of classes that are called as their columns; None where records have one score.
+
+    Raises
+    ------
+    click.UsageError : for an option that does not go with them.
+    """
+    if scores is None:
+        return None
+    _refuse_beside("--scores", refused)
+    return CategoryColumns(scores, None, ())
+
+
+def _refuse_beside(used: str, refused: Mapping[str, object]) -> None:
+    for option, value in refused.items():
+        if value is not None:
+            raise click.UsageError(f"{option} cannot be used with {used}")
+
+
+def category_columns(
+    protocol: str,
+    settings: dict[str, Any],
+    scores: tuple[str, ...] | None,
+    group: str | None,
+    refused: Mapping[str, object],
+) -> CategoryColumns | None:
+    """The columns that a protocol needs; the names of classes are added to its settings.
+
+    Parameters
+    ----------
+    protocol : its name.
+    settings : those that were given; classes that were not are named by their columns.
+    scores, group : the options.
+    refused : options that do not go with these, with their values; None for those not given.
+
+    Raises
+    ------
+    click.UsageError : for a column that the protocol does not take, or one that it lacks.
+    """
+    kind = kind_of(protocol)
+    name, by_class = kind.categories_setting, kind.scores_by_class
+    if scores is not None and not by_class:
+        raise click.UsageError(f"--scores cannot be used with --protocol {protocol}")
+    if group is not None and (by_class or not name):
+        raise click.UsageError(f"--private-group cannot be used with --protocol {protocol}")
+    if scores is None and group is None:
+        if name and not by_class:
+            raise click.UsageError(f"--protocol {protocol} needs --private-group")
+        return None
+    _refuse_beside("--scores" if scores is not None else "--private-group", refused)
+    if scores is not None and settings.get(name) is None:
+        settings[name] = scores
+    if settings.get(name) is None:
+        raise click.UsageError(f"--private-group needs --{name.replace('_', '-')}")
+    return CategoryColumns(scores, group, tuple(settings[name]))

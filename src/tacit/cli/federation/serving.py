@@ -1,0 +1,277 @@
+"""A coordinator's commands for runs: ``tacit serve``, ``run`` and ``status``.
+
+``tacit serve``: the server that parties connect to. ``tacit run``: one run of a plan, and its
+result. ``tacit status``: what a coordinator's server knows. The picture of a result that is known
+as JSON.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
+from tacit.cli.shell import NO_SIGNAL, as_json, complain, show
+from tacit.output import OutputFile, PictureFile
+from tacit.results.curves.curve import Curve
+from tacit.results.drawing.picture import NONE, Pictured, draw_pictured, new_axes
+from tacit.results.drawing.style import cost_words
+from tacit.results.saved import reading
+from tacit.results.text import escaped
+from tacit.running.deployment import keys
+from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
+from tacit.running.deployment.local import run_locally
+from tacit.running.deployment.runs import Conducted, conduct_run, reason_of
+from tacit.running.deployment.server import (
+    PORT,
+    Coordinator,
+    alone,
+    nodes_online,
+    register_nodes,
+    runs_of,
+    start_server,
+)
+from tacit.running.joining.coordinator import publish_roster
+from tacit.running.session.plan_file import Plan
+
+LOOK_SECONDS = 2.0
+SERVE_EXAMPLES = """\b
+Examples:
+  tacit serve study/plan.toml
+  tacit serve study/plan.toml --listen 192.0.2.7 --port 443
+"""
+
+
+@click.command(epilog=SERVE_EXAMPLES)
+@click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--listen",
+    default="0.0.0.0",  # noqa: S104  # parties dial in from other machines
+    show_default=True,
+    help="The address to listen on.",
+)
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="The one port."
+)
+@verbose_option
+def serve(plan: Path, listen: str, port: int, verbose: bool) -> None:
+    """Start the server of PLAN, and keep it running until interrupted.
+
+    It is Flower's SuperLink, with TLS, authentication of nodes, and a database. Node keys in the
+    folder `nodes` beside the plan may connect, each as NAME.pub; a key that is put there or taken
+    away counts at once. Invited sites get the roster here, once the plan has all keys. Runs are
+    started with `tacit run` on the same machine, and no others are.
+    """
+    Plan.read(plan)
+    coordinator, tell = Coordinator.of(plan), teller(verbose)
+    with (
+        stoppable(),
+        alone(coordinator.private),
+        start_server(coordinator, listen, port, tell) as server,
+    ):
+        show(f"serving on {listen}:{port}; Ctrl-C ends")
+        refused = ""
+        while True:
+            server.check()
+            publish_roster(plan, coordinator)
+            refused = _registered(coordinator, refused, tell)
+            time.sleep(LOOK_SECONDS)
+
+
+def _registered(coordinator: Coordinator, before: str, tell: Tell | None) -> str:
+    """Let new nodes in; what is wrong with a key is said once."""
+    try:
+        for name in register_nodes(coordinator, tell):
+            show(f"{name} may connect")
+    except (keys.KeyFileError, DeploymentError) as error:
+        if str(error) != before:
+            complain(f"tacit: {error}")
+        return str(error)
+    return ""
+
+
+LATEST = 5
+OUTCOMES = {"completed": "gave a result", "failed": "no result", "stopped": "was stopped"}
+"""How Flower says that a run ended, and how a person reads it."""
+
+
+@click.command()
+@click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@verbose_option
+def status(plan: Path, verbose: bool) -> None:
+    """Show PLAN's server: who is connected, and how the latest runs ended."""
+    require_flower()
+    study_plan, coordinator, tell = Plan.read(plan), Coordinator.of(plan), teller(verbose)
+    with stoppable():
+        coordinator.check_running()
+        host, port = coordinator.address()
+        nodes = nodes_online(coordinator, tell)
+        rows = [("server", f"{host}:{port} is running")]
+        rows += [
+            (f"party {party.name}", nodes.pop(party.name, "no key")) for party in study_plan.parties
+        ]
+        rows += [(f"node {name}", state) for name, state in nodes.items()]
+        rows += [_run_row(run) for run in runs_of(coordinator, tell)[:LATEST]]
+    show_rows(rows)
+
+
+def _run_row(run: Mapping[str, Any]) -> tuple[str, str]:
+    """When a run was started, how it ended, and why."""
+    started = str(run.get("pending-at") or "an unknown time")
+    ended = str(run.get("finished-at") or "")
+    return f"run of {_moment(started)}", f"{_outcome(run)}{_took(started, ended)}"
+
+
+def _outcome(run: Mapping[str, Any]) -> str:
+    state, _, how = str(run["status"]).partition(":")
+    if not how:
+        return state
+    details = reason_of(run)
+    return OUTCOMES.get(how, how) + (f": {details}" if details else "")
+
+
+def _moment(text: str) -> str:
+    """A time as Flower writes it, in this machine's zone, to the second."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M:%S}"
+    except ValueError:
+        return text
+
+
+def _took(started: str, ended: str) -> str:
+    try:
+        seconds = (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds()
+    except ValueError:
+        return ""
+    return f", after {seconds:.0f} s"
+
+
+COLUMNS = (
+    "thresholds",
+    "false_positive_rate",
+    "true_positive_rate",
+    "false_positive_error",
+    "true_positive_error",
+)
+
+
+def draw_result(result: reading.Result) -> Any:
+    """Matplotlib axes with the ROC curve and its band, or the figure with its intervals.
+
+    Raises
+    ------
+    ImportError : when matplotlib is not installed.
+    """
+    estimate, spent = result.estimate, result.content["spent"]
+    pictured = Pictured(
+        result.content["protocol"]["name"],
+        result.figure,
+        estimate.value if estimate.has_signal else math.nan,
+        estimate.interval if estimate.has_interval else NONE,
+        estimate.population_interval,
+        cost_words(reading.number(spent["epsilon"]), spent["adjacency"]),
+    )
+    entry = result.content.get("roc")
+    return draw_pictured(pictured, None if entry is None else _curve(entry))
+
+
+def _curve(entry: Mapping[str, Sequence[float | None]]) -> Curve:
+    return Curve(*(_array(entry[name]) for name in COLUMNS))
+
+
+def _array(values: Sequence[float | None]) -> NDArray[np.float64]:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+RUN_EXAMPLES = """\b
+Examples:
+  tacit run study/plan.toml --json result.json --plot roc.png
+  tacit run --local 3 examples/three-hospitals/plan.toml
+
+\b
+Exit status:
+  0    there is an estimate, or the parties have it
+  2    there is no result; one sentence says why
+  3    the noise left no signal: the result is printed without an estimate
+  130  interrupted; the run was stopped
+"""
+
+
+@click.command(epilog=RUN_EXAMPLES)
+@click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--local",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Start a server and all N parties on this machine: those in folders beside the plan.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write the result to FILE as JSON.")
+@click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
+@verbose_option
+@click.pass_context
+def run(
+    context: click.Context,
+    /,
+    plan: Path,
+    local: int | None,
+    json_file: str | None,
+    plot: str | None,
+    verbose: bool,
+) -> None:
+    """Run PLAN once, with the parties that are connected, and print the result.
+
+    The server of the plan runs on this machine (`tacit serve`), and is waited for a minute, unless
+    --local starts everything. Each party decides itself whether it answers, and its ledger keeps
+    what it spent.
+    """
+    require_flower()
+    file = None if json_file is None else OutputFile(json_file, create_parents=True)
+    picture = _picture(plot)
+    tell = teller(verbose)
+    with stoppable():
+        if local is None:
+            study_plan, coordinator = Plan.read(plan), Coordinator.of(plan)
+            study_plan.agreement()
+            coordinator.wait_running(show)
+            done = conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)
+        else:
+            done = run_locally(plan, local, show, tell)
+    content = done.content
+    result = reading.Result.of(content, str(plan))
+    if file is not None:
+        file.write(f"{as_json(content)}\n".encode())
+    if picture is not None:
+        picture.save(draw_result(result).figure)
+    show_rows([("", ""), *_rows(done)])
+    for warning in content["warnings"]:
+        show(f"warning: {escaped(warning)}")
+    if not (result.estimate.has_signal or _is_revealed_to_parties(result)):
+        context.exit(NO_SIGNAL)
+
+
+def _picture(path: str | None) -> PictureFile | None:
+    if path is None:
+        return None
+    new_axes()
+    return PictureFile(path)
+
+
+def _is_revealed_to_parties(result: reading.Result) -> bool:
+    return bool(result.content["protocol"].get("reveal") == "parties")
+
+
+def _rows(done: Conducted) -> list[tuple[str, str]]:
+    """The summary that `tacit evaluate` prints too, with what each site sent."""
+    sent = [
+        (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")
+        for who in done.content.get("participants", ())
+    ]
+    return [*done.rows, *sent]

@@ -1,0 +1,321 @@
+"""A site's commands: ``tacit accept`` and ``tacit join``, with the roster that both rely on.
+
+``tacit accept``: an invitation becomes a site's folder, with keys and an answer. A site fetches the
+roster from the coordinator's server, and takes a new one by its code. ``tacit join``: a party takes
+part, on its own terms.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from tacit.cli.federation.shared import read_letter, show_rows, stoppable, teller, verbose_option
+from tacit.cli.federation.templates import party_text
+from tacit.cli.shell import complain, show
+from tacit.data import units
+from tacit.running.deployment.flower_programs.programs import require_flower
+from tacit.running.deployment.node import follow, start_node, wait_connected
+from tacit.running.deployment.preview import (
+    asked_line,
+    check_records,
+    cost_line,
+    doubts,
+    preview,
+    settings_line,
+)
+from tacit.running.joining import letters
+from tacit.running.joining.invitations import NOT_YET, OK
+from tacit.running.joining.site import (
+    ANSWER_FILE,
+    PLAN_FILE,
+    Reached,
+    checked_roster,
+    invitation_in,
+    is_agreed,
+    reach,
+    take_roster,
+)
+from tacit.running.joining.site import accept as accept_invitation
+from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.service import PartyDesk
+from tacit.running.session.plan_file import Plan
+
+ACCEPT_EXAMPLES = """\b
+Examples:
+  tacit accept north.json --records /srv/scores.csv
+  tacit accept north.json hospital-north --unit log-odds
+"""
+
+
+@click.command(epilog=ACCEPT_EXAMPLES)
+@click.argument("invitation", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--records",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file of the site's records; records.csv in FOLDER by default.",
+)
+@click.option("--unit", type=click.Choice(units.UNITS), help="The unit of the scores in it.")
+def accept(invitation: Path, folder: Path | None, records: Path | None, unit: str | None) -> None:
+    """Make a site's folder and keys from INVITATION, and the answer that goes back.
+
+    FOLDER is called as the site by default. Nothing is sent and no record is read. Look over
+    party.toml, which says what the site allows; send the answer; and read the code to the
+    coordinator by phone.
+    """
+    letter = read_letter(letters.Invitation, invitation)
+    home = folder or Path(letter.site)
+    with stoppable():
+        answer = accept_invitation(letter, home)
+    _write_party(letter, home, records, unit)
+    show_rows(_rows(letter, answer, home))
+
+
+def _write_party(
+    letter: letters.Invitation, home: Path, records: Path | None, unit: str | None
+) -> None:
+    """The site's own file; one that exists is left as it is."""
+    path = home / "party.toml"
+    file = "records.csv" if records is None else str(records.resolve())
+    if not path.exists():
+        text = party_text(letter.site, unit=unit, server=letter.server, file=file)
+        path.write_text(text, encoding="utf-8")
+    elif records is not None or unit is not None:
+        raise click.ClickException(f"{path} exists already: change file and unit in it")
+
+
+def _rows(letter: letters.Invitation, answer: letters.Answer, home: Path) -> list[tuple[str, str]]:
+    plan = Plan.parsed(letter.plan, "the invitation's plan")
+    protocol = {"name": plan.protocol.name, **plan.protocol.settings}
+    return [
+        ("site", f"{letter.site} of {plan.name}"),
+        ("server", letter.server),
+        ("protocol", settings_line(protocol)),
+        ("asks for", asked_line(plan.protocol)),
+        ("a run costs", cost_line(plan.guarantee)),
+        ("allows", f"what {home / 'party.toml'} says, under [limit]: look it over"),
+        ("answer", f"{home / ANSWER_FILE}  (send it to the coordinator)"),
+        ("code", f"{answer.code}  (read it to the coordinator by phone)"),
+    ]
+
+
+ROSTER_LOOK_SECONDS = 3.0
+
+
+def newest_roster(
+    home: Path, server: str, authority: Path, code: str | None, patience: float
+) -> None:
+    """Bring an invited site's plan up to date with the coordinator's roster.
+
+    Parameters
+    ----------
+    home : the site's folder, with its invitation.
+    server, authority : where the roster is, and how its server is recognised.
+    code : what the other sites read to this one; None asks on the terminal where it is needed.
+    patience : seconds to wait for the server, and for the coordinator to admit all sites.
+
+    Raises
+    ------
+    LetterError : for a roster that must not be taken, or whose code is not the one that was given.
+    """
+    invitation = invitation_in(home)
+    if invitation is None:
+        raise letters.LetterError(f"{home} holds no invitation")
+    answer = _waited_for(invitation, server, authority, patience)
+    local_plan = (home / PLAN_FILE).read_text(encoding="utf-8")
+    if answer.status != OK:
+        if any(party.key is None for party in Plan.parsed(local_plan, PLAN_FILE).parties):
+            raise letters.LetterError(
+                "the server does not know this invitation: it was replaced, or is another "
+                "coordinator's"
+            )
+        show("the server hands out no roster for this invitation: the site's own copy is used")
+        return
+    text = checked_roster(answer.content, invitation, home)
+    if not is_agreed(text, local_plan):
+        _confirm(text, local_plan, code)
+    take_roster(answer.content, text, home)
+
+
+def _waited_for(
+    invitation: letters.Invitation, server: str, authority: Path, patience: float
+) -> Reached:
+    """The server's answer, once all sites are admitted."""
+    ends, announced = time.monotonic() + patience, False
+    while True:
+        answer = reach(
+            server, authority, show if not announced else _silent, patience, invitation.token
+        )
+        if answer.status != NOT_YET or time.monotonic() >= ends:
+            return answer
+        if not announced:
+            show("the server answers; waiting until the coordinator has admitted all sites")
+            announced = True
+        time.sleep(ROSTER_LOOK_SECONDS)
+
+
+def _silent(line: str) -> None:
+    """The first lines are enough."""
+
+
+def _confirm(text: str, local_plan: str, code: str | None) -> None:
+    """Show a roster that is new, and have its code compared.
+
+    Raises
+    ------
+    LetterError : where the code is another one.
+    """
+    plan = Plan.parsed(text, "the roster")
+    before = {party.name: party.key for party in Plan.parsed(local_plan, PLAN_FILE).parties}
+    rows = [("roster of", f"{plan.name}; a result needs {plan.min_clients} sites")]
+    rows += [
+        (f"site {party.name}", _change(party.key, before.get(party.name))) for party in plan.parties
+    ]
+    shown = letters.roster_code(plan)
+    show_rows([*rows, ("code", shown)])
+    if code is None and not sys.stdin.isatty():
+        raise letters.LetterError(
+            "the roster is new here: call the other sites, and if all read the same code, give it "
+            "as --code CODE"
+        )
+    heard = code or str(click.prompt("call another site; the code that it reads", type=str))
+    if not letters.is_code(heard, shown):
+        raise letters.LetterError(
+            "the sites were shown different rosters, or a code was misread: nothing was taken, and "
+            "this site does not join"
+        )
+
+
+def _change(key: bytes | None, before: bytes | None) -> str:
+    short = "" if key is None else key.hex()[:16]
+    if before is None:
+        return f"key {short}..."
+    return f"key {short}...{', another than before' * (before != key)}"
+
+
+PATIENCE = 600.0
+LOOK_SECONDS = 0.5
+JOIN_EXAMPLES = """\b
+Examples:
+  tacit join hospital-a/party.toml --check
+  tacit join hospital-a/party.toml
+  tacit join hospital-a/party.toml --server study.example.org:8443
+"""
+
+
+@click.command(epilog=JOIN_EXAMPLES)
+@click.argument("party", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--server", metavar="HOST:PORT", help="The coordinator's server; PARTY's own by default."
+)
+@click.option(
+    "--code",
+    metavar="CODE",
+    envvar="TACIT_ROSTER_CODE",
+    show_envvar=True,
+    help="For a roster that is new: the code that the other sites read to you by phone.",
+)
+@click.option(
+    "--ca",
+    type=click.Path(path_type=Path),
+    help="The certificate of the server's authority; ca.crt beside PARTY by default.",
+)
+@click.option(
+    "--node-key",
+    type=click.Path(path_type=Path),
+    help="The private node key; node.key beside PARTY by default.",
+)
+@click.option("--check", is_flag=True, help="Show what joining means, and end.")
+@verbose_option
+def join(
+    party: Path,
+    server: str | None,
+    code: str | None,
+    ca: Path | None,
+    node_key: Path | None,
+    check: bool,
+    verbose: bool,
+) -> None:
+    """Take part with the records that PARTY names, until interrupted.
+
+    A site that was invited first fetches the roster of all sites, and takes one that is new by its
+    code only. Then the data, the plan and the keys are checked, and what the plan asks is shown
+    beside what the ledger allows. A SuperNode dials out to the server; nothing listens on the
+    network here.
+    """
+    home = party.resolve().parent
+    authority, key = ca or home / "ca.crt", node_key or home / "node.key"
+    address = _address(party, server)
+    if check:
+        _show_terms(party)
+        return
+    if address is None:
+        raise click.UsageError(f"joining needs --server HOST:PORT, got {server!r}")
+    with stoppable():
+        if invitation_in(home) is None:
+            desk = _show_terms(party)
+            _check_files(authority, key)
+            reach(address, authority, show, PATIENCE)
+        else:
+            _check_files(authority, key)
+            newest_roster(home, address, authority, code, PATIENCE)
+            desk = _show_terms(party)
+        files = (party.resolve(), address, authority.resolve(), key.resolve())
+        folder = desk.party_file.state / "node"
+        with start_node(*files, folder, teller(verbose)) as node:
+            desk.set_limit()
+            wait_connected(node, PATIENCE, lambda left: _still_waiting(address, left))
+            show(f"connected to {address}; Ctrl-C leaves")
+            seen = 0
+            while True:
+                node.check()
+                seen, lines = follow(node, seen, verbose)
+                for line in lines:
+                    show(line)
+                time.sleep(LOOK_SECONDS)
+
+
+def _address(party: Path, server: str | None) -> str | None:
+    """The server's address: the option's, or the one in the party's file."""
+    if server is not None:
+        return server if letters.ADDRESS.fullmatch(server) else None
+    named = PartyFile.read(party).server
+    if named is None:
+        return None
+    host, port = named
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _show_terms(party: Path) -> PartyDesk:
+    """Check records, plan and keys; show what a run asks and costs, and what the ledger allows."""
+    if invitation_in(party.resolve().parent) is not None and not _has_roster(party):
+        raise letters.LetterError(
+            "this site has no roster yet: tacit join fetches it when the coordinator has admitted "
+            "all sites"
+        )
+    desk = PartyDesk.open(party)
+    desk.plan.agreement()
+    check_records(desk)
+    show_rows(preview(desk))
+    for sentence in doubts(desk):
+        complain(f"tacit: warning: {sentence}")
+    return desk
+
+
+def _check_files(*files: Path) -> None:
+    """Refuse to wait for a server without Flower, or without a file that connecting needs."""
+    require_flower()
+    for file in files:
+        file.stat()
+
+
+def _has_roster(party: Path) -> bool:
+    return all(each.key is not None for each in PartyFile.read(party).first_plan.parties)
+
+
+def _still_waiting(address: str, left: float) -> None:
+    show(f"{address} answers; waiting for it to let this node in, {left:.0f} s left")

@@ -1,1 +1,0 @@
-"""Options that commands share, and those made of what protocols declare."""

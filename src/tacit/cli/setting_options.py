@@ -1,0 +1,308 @@
+"""The options of protocols' settings, made of what the protocols declare.
+
+Types of options whose words are taken in any case, with or without dashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+import click
+
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.registry import (
+    SettingError,
+    comparison_kind_of,
+    comparison_names,
+    comparison_of,
+    has_it,
+    kind_of,
+    protocol_names,
+    protocol_of,
+)
+from tacit.protocol.settings.declaring import Setting, known_settings
+from tacit.protocol.settings.types import spelled, suggestion
+
+CHOSEN = "tacit.cli.setting_options.chosen"
+"""Key under which a command's context names the protocols whose options it shows."""
+
+CHOICE = "--protocol"
+COMMON = (
+    "--protocol",
+    "--epsilon",
+    "--trust",
+    "--score",
+    "--label",
+    "--client",
+    "--unit",
+    "--json",
+    "--plot",
+    "--help",
+)
+"""Options that the help lists first: those that most calls use."""
+
+Labelled = tuple[str, Setting]
+"""A setting with the name of its protocol."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The origin of a command's protocols.
+
+    Parameters
+    ----------
+    names : of the protocols.
+    kind_of : the class of a name.
+    protocol_of : the protocol of a name with settings.
+    """
+
+    names: Callable[[], Sequence[str]]
+    kind_of: Callable[[str], Any]
+    protocol_of: Callable[[str, Mapping[str, Any]], Protocol]
+
+
+PROTOCOLS = Source(protocol_names, kind_of, protocol_of)
+COMPARISONS = Source(comparison_names, comparison_kind_of, comparison_of)
+
+
+class SettingsCommand(click.Command):
+    """A command that takes the settings of the protocol that ``--protocol`` names.
+
+    Only that protocol is imported. All protocols are imported for the help, and where an option
+    is not that protocol's, so that the error can name it.
+
+    Parameters
+    ----------
+    settings_after : the parameter that the settings follow in the help.
+    source : where the protocols are from.
+    """
+
+    def __init__(
+        self, *args: Any, settings_after: str, source: Source = PROTOCOLS, **extra: Any
+    ) -> None:
+        super().__init__(*args, **extra)
+        self._after, self._source = settings_after, source
+        self._made: dict[tuple[str, ...], list[click.Option]] = {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments, with the options of the protocol among them."""
+        ctx.meta[CHOSEN] = self._wanted(args)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, with the settings among them."""
+        parameters = super().get_params(ctx)
+        taken = {name for parameter in parameters for name in (*parameter.opts, parameter.name)}
+        names = ctx.meta.get(CHOSEN) or tuple(self._source.names())
+        options = self._options(names)
+        added = [each for each in options if taken.isdisjoint((*each.opts, each.name))]
+        position = 1 + next(i for i, each in enumerate(parameters) if each.name == self._after)
+        return [*parameters[:position], *added, *parameters[position:]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options in groups: common ones, the settings of protocols, and all others."""
+        parameters = self.get_params(ctx)
+        of_command = {id(each) for each in super().get_params(ctx)}
+        groups: dict[str, list[tuple[str, str]]] = {
+            "Common options": [],
+            "Settings of protocols": [],
+            "Other options": [],
+        }
+        common, settings, others = groups.values()
+        order = {name: position for position, name in enumerate(COMMON)}
+        first = {id(each): min(order.get(o, len(order)) for o in each.opts) for each in parameters}
+        options = [each for each in parameters if isinstance(each, click.Option)]
+        for each in sorted(options, key=lambda each: first[id(each)]):
+            record = each.get_help_record(ctx)
+            if record is not None:
+                chosen = settings if id(each) not in of_command else others
+                (common if first[id(each)] < len(order) else chosen).append(record)
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def _options(self, names: tuple[str, ...]) -> list[click.Option]:
+        """The options of these protocols' settings, made once: click distinguishes them as objects.
+
+        A setting that has the name of a parameter of the command itself has no option.
+        """
+        if names not in self._made:
+            self._made[names] = self._new_options(names)
+        return self._made[names]
+
+    def _new_options(self, names: tuple[str, ...]) -> list[click.Option]:
+        kinds = {name: known_settings(self._source.kind_of(name)) for name in names}
+        labelled: dict[str, list[Labelled]] = {}
+        for name, known in kinds.items():
+            for key, setting in known.items():
+                if setting.declared.help is not None and option_type(setting) is not None:
+                    labelled.setdefault(key, []).append((name, setting))
+        return [option_of(settings, len(kinds)) for settings in labelled.values()]
+
+    def _wanted(self, args: Sequence[str]) -> tuple[str, ...] | None:
+        """The protocol whose options suffice for these arguments; None where none does."""
+        word = self._chosen(args)
+        name = None if word is None else spelled(word, self._source.names())
+        if name is None:
+            return None
+        used = {arg.partition("=")[0] for arg in args if arg.startswith("--")}
+        used |= {"-h"} & set(args)
+        parameters = [*self.params, *self._options((name,))]
+        known = {each for option in parameters for each in (*option.opts, *option.secondary_opts)}
+        return (name,) if used <= known else None
+
+    def _chosen(self, args: Sequence[str]) -> str | None:
+        """The protocol that the arguments name, or the option's default."""
+        option = next(each for each in self.params if CHOICE in each.opts)
+        chosen = option.default if isinstance(option.default, str) else None
+        for position, arg in enumerate(args):
+            if arg == CHOICE and position + 1 < len(args):
+                chosen = args[position + 1]
+            elif arg.startswith(f"{CHOICE}="):
+                chosen = arg.partition("=")[2]
+        return chosen
+
+
+def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
+    """One option for a setting of several protocols.
+
+    Parameters
+    ----------
+    settings : with their protocols' names; the first decides the type.
+    protocols : how many there are in all.
+    """
+    first = settings[0][1]
+    kind, flag = option_type(first), first.name.replace("_", "-")
+    flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
+    choices = [choice for _, setting in settings for choice in setting.choices]
+    if isinstance(kind, Choice):
+        kind = Choice(tuple(dict.fromkeys(choices)))
+    return click.Option(
+        [flags, first.name],
+        type=kind,
+        default=None,
+        metavar=_metavar(kind),
+        help=help_of(settings, protocols),
+    )
+
+
+def option_type(setting: Setting) -> Any:
+    """The type of a setting's option; None where a command line cannot express its value."""
+    if setting.declared.type is not None:
+        return setting.declared.type
+    if setting.choices:
+        return Choice(setting.choices)
+    listed = any(get_origin(form) is tuple for form in setting.forms)
+    for form in setting.forms:
+        if form in (bool, int, float, str):
+            return NumberOrNumbers() if form is int and listed else form
+        if get_origin(form) is tuple and get_args(form)[-1] is not Ellipsis:
+            return click.Tuple(get_args(form))
+        if get_origin(form) in (tuple, Sequence):
+            return Texts() if get_args(form)[0] is str else Numbers()
+    return None
+
+
+class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """One of some texts; a choice with parameters of its own may have them in brackets."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The choice of a text; the protocol reads one with parameters in brackets."""
+        if isinstance(value, str) and "(" in value:
+            return value
+        return super().convert(value, param, ctx)
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """Numbers separated by commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers of a text."""
+        try:
+            return tuple(float(part) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not numbers separated by commas", param, ctx)
+
+
+class NumberOrNumbers(Numbers):
+    """A whole number, or numbers separated by commas."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers of a text; of one without a comma the number."""
+        if isinstance(value, str) and "," not in value:
+            return click.types.convert_type(int).convert(value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Texts(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """Names separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The names of a text."""
+        if not isinstance(value, str):
+            return value
+        names = tuple(part.strip() for part in value.split(","))
+        if not all(names):
+            self.fail(f"{value!r} is not names separated by commas", param, ctx)
+        return names
+
+
+def _metavar(kind: Any) -> str | None:
+    if isinstance(kind, NumberOrNumbers):
+        return "N|A,B,..."
+    if isinstance(kind, Numbers | Texts):
+        return "A,B,..."
+    is_range = isinstance(kind, click.Tuple) and len(kind.types) == 2
+    return "LOW HIGH" if is_range else None
+
+
+def help_of(settings: Sequence[Labelled], protocols: int) -> str:
+    """What protocols say of a setting: each text once, after the protocols that say it.
+
+    A text that most of the protocols share is shown without their names.
+    """
+    labels: dict[str, list[str]] = {}
+    for name, setting in settings:
+        labels.setdefault(setting.declared.help or "", []).append(name)
+    return " ".join(_sentence(text, each, protocols) for text, each in labels.items())
+
+
+def _sentence(text: str, labels: list[str], protocols: int) -> str:
+    if 2 * len(labels) > protocols:
+        return f"{text[:1].upper()}{text[1:]}."
+    names = ", ".join(labels)
+    return f"{names}: {text}." if text else f"{names}."
+
+
+def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PROTOCOLS) -> Protocol:
+    """The protocol with the settings that were given, all of which it must use."""
+    chosen = {key: value for key, value in settings.items() if value is not None}
+    try:
+        return source.protocol_of(name, chosen)
+    except SettingError as error:
+        flag, choice = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
+        if error.missing:
+            raise click.UsageError(f"{choice} needs {flag}") from None
+        elsewhere = f"; {has_it(error.holders)}" if error.holders else ""
+        raise click.UsageError(f"{flag} cannot be used with {choice}{elsewhere}") from None
+
+
+class Spelled(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """One of some words; an unknown one is refused with the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The word of a spelling of it, with what follows in brackets."""
+        names = tuple(map(str, self.choices))
+        word, bracket, parameters = value.partition("(")
+        name = spelled(word, names)
+        if name is None:
+            listed = ", ".join(names)
+            self.fail(f"{value!r} is not one of {listed}{suggestion(value, names)}", param, ctx)
+        return f"{name}{bracket}{parameters}"

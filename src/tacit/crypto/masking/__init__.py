@@ -1,1 +1,0 @@
-"""Sums and products of sums on masked values: a prime field, masks, and a blinding number."""

@@ -1,1 +1,0 @@
-"""Units and scales of scores, and maps between them."""

@@ -1,1 +1,0 @@
-"""How well scores are calibrated, and maps that recalibrate them."""

@@ -1,1 +1,0 @@
-"""Laws and quantiles of errors by noise."""

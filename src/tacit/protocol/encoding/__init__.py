@@ -1,1 +1,0 @@
-"""Messages as bytes: fields, queries, values, and the widths of summed numbers."""

@@ -1,0 +1,400 @@
+"""What a step releases, declared once; and every conversation as runners run it.
+
+A step that answers with whole numbers and discrete Laplace noise declares its fields: their shape,
+how far a neighbour moves them, and the epsilon that this may cost. Its cost, the layout and the
+bounds of a secure sum, the noise that a client draws, the variances at the server and what is left
+of the guarantee where clients vanish all follow from this declaration.
+
+**Guarantee.** A neighbour moves the numbers of a field by at most ``sensitivity`` in all (L1), so
+discrete Laplace noise of scale ``sensitivity / epsilon`` on each costs ``epsilon`` (Laplace
+mechanism on the integers, Ghosh et al. 2012), and the fields of a reply add up (basic composition).
+Under ``View.EACH`` a client adds this noise to its own numbers, and a record is at one client.
+Under ``View.SUM`` every client adds a share of it (``PolyaShare``, Cormode and Markov 2023, section
+2.2); the shares of the clients that are planned to stay add up to the whole, so the guarantee is
+about the sum over all clients, and holds against a server that sees the sum only, as long as those
+that vanish or collude with it are no more than ``SecureSum.dropouts`` covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
+from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.declarations.trust import Each, SecureSum, trust_of
+from tacit.protocol.steps import ClientState, Layout, Participation, Query, Reply, Step, View, step
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
+from tacit.results.figure import Figure
+from tacit.results.server_result import ServerResult
+
+ANSWERED = "clients"
+"""The field of a sum that says over how many clients it is."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """A field of whole numbers that a step releases.
+
+    Parameters
+    ----------
+    shape : of the numbers, without axes of clients or replicates.
+    sensitivity : how far a neighbour moves them, the sum of all changes (L1), from 1; or 0 for
+        numbers that neighbours share, which are exact and cost nothing.
+    epsilon : what this move costs; infinity releases exact numbers.
+    per_record : the most that one record adds to one number, and that a neighbour changes one.
+    """
+
+    shape: tuple[int, ...] = ()
+    sensitivity: int = 1
+    epsilon: float = math.inf
+    per_record: int = 1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether there is no noise."""
+        return math.isinf(self.epsilon) or not self.sensitivity
+
+    @property
+    def cost(self) -> float:
+        """The epsilon that the move costs."""
+        return self.epsilon if self.sensitivity else 0.0
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise; 0 without any."""
+        return self.sensitivity / self.epsilon
+
+    def share(self, share: Fraction) -> PolyaShare | None:
+        """This share of the noise of a sum; None for exact numbers."""
+        return None if self.is_exact else PolyaShare(self.sensitivity, self.epsilon, share)
+
+    def variance(self, noises: float = 1.0) -> float:
+        """The variance of a number with this multiple of the noise that the guarantee needs."""
+        return 0.0 if self.is_exact else noises * float(discrete_laplace_variance(self.scale))
+
+    def supported(self, share: float) -> float:
+        """The epsilon that this share of the noise supports, below 1.
+
+        Of ``sensitivity / per_record`` numbers each moves by at most ``per_record``, and their
+        losses add up.
+        """
+        if self.is_exact:
+            return self.cost
+        loss = shared_laplace_epsilon(self.scale, share, self.per_record)
+        return self.sensitivity / self.per_record * loss
+
+
+Fields = Mapping[str, Released]
+Declared = Callable[[Query], Fields]
+Counting = Callable[[Clients, Query], Mapping[str, Any]]
+"""The exact numbers of a batch: under ``View.SUM`` the sums over its clients, shape (..., *shape);
+under ``View.EACH`` those of each client, shape (..., *shape, K); int64."""
+
+
+def release(
+    fields: Declared, *, participates: Participation | None = None
+) -> Callable[[Counting], Step]:
+    """Declare a function that counts to be a client step, which adds the noise.
+
+    Parameters
+    ----------
+    fields : what the step releases, from the query alone. It also checks the query: what it raises
+        declines it.
+    participates : which records the numbers depend on; all by default.
+
+    Examples
+    --------
+    >>> @release(lambda query: {"records": Released(epsilon=query.protocol.epsilon)})
+    ... def count_records(clients, query):
+    ...     return {"records": by_view(query, clients.sizes)}
+    >>> count_records.name
+    'count_records'
+    """
+
+    def agreed(query: Query) -> Fields:
+        expected = View.EACH if isinstance(trust_of(query.protocol), Each) else View.SUM
+        if query.view is not expected:
+            raise ValueError(f"the view must be {expected.value!r}, as agreed, got {query.view}")
+        return fields(query)
+
+    def declare(counting: Counting) -> Step:
+        def answer(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+            declared, exact = agreed(query), counting(clients, query)
+            if query.view is View.EACH:
+                return {
+                    name: _whole(name, each, exact[name], noise) for name, each in declared.items()
+                }
+            return noisy_sums(declared, exact, query, clients.count, noise)
+
+        answer.__name__, answer.__doc__ = counting.__name__, counting.__doc__
+        answer.__module__ = counting.__module__
+        return step(
+            cost=lambda clients, query, state: cost_of(query.protocol, agreed(query)),
+            participates=participates,
+            sums=lambda query: layout_of(agreed(query)),
+            shares=planned_clients,
+            bounds=lambda query: bounds_of(agreed(query), query),
+            releases=agreed,
+        )(answer)
+
+    return declare
+
+
+def noisy_sums(
+    fields: Fields, exact: Mapping[str, Any], query: Query, batch: int, noise: NoiseSource
+) -> Reply:
+    """The sums over a batch of clients with its share of the noise, and how many these are."""
+    share, sums = _share(query, batch), dict[str, Any]()
+    for name, each in fields.items():
+        _check_shape(name, exact[name], each.shape, noise)
+        sums[name] = clipped(exact[name], query, each.per_record)
+        drawn = each.share(share)
+        if drawn is not None:
+            sums[name] = sums[name] + noise.draw(drawn, each.shape)
+    return sums | {ANSWERED: np.asarray(batch, dtype=np.int64)}
+
+
+def by_view(query: Query, by_client: Integers) -> Integers:
+    """Numbers by client, shape (..., K), as the query's view has them: these, or their sum."""
+    return by_client if query.view is View.EACH else np.asarray(by_client.sum(axis=-1))
+
+
+def cost_of(protocol: Any, fields: Fields) -> Cost:
+    """What a release costs: the sum of its fields' epsilons, at the protocol's adjacency."""
+    if any(math.isinf(each.cost) for each in fields.values()):
+        return UNPROTECTED
+    whole: Cost = protocol.guarantee
+    epsilon = math.fsum(each.cost for each in fields.values())
+    # parts of a budget may add up to a little more than the budget by rounding
+    is_whole = math.isclose(epsilon, whole.epsilon, rel_tol=1e-12)
+    return Cost(whole.epsilon if is_whole else epsilon, adjacency=whole.adjacency)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The numbers that the server received, summed over clients, with their noise.
+
+    Parameters
+    ----------
+    reply : as it came.
+    fields : what was asked for.
+    sums : by field, shape (..., *shape).
+    answered : the number of clients.
+    noises : the noise in each number, as a multiple of what the guarantee needs.
+    adjacency : of the guarantee.
+    """
+
+    reply: Reply
+    fields: Fields
+    sums: Mapping[str, Floats]
+    answered: int
+    noises: Fraction
+    adjacency: Adjacency | None
+
+    def __getitem__(self, name: str) -> Floats:
+        """The sums of a field, float64."""
+        return self.sums[name]
+
+    def variance(self, name: str) -> float:
+        """The variance of a number of a field by noise."""
+        return self.fields[name].variance(float(self.noises))
+
+    def result(
+        self, value: Floats, gradient: Mapping[str, Any], sampling_error: Any = np.nan, **more: Any
+    ) -> ServerResult:
+        """The server's result for a function of the sums, with its error to first order.
+
+        Parameters
+        ----------
+        value : of the function, shape (...).
+        gradient : by field, the derivative of the function, shape (..., *shape) or a number.
+        sampling_error : about the population, shape (...); NaN where it is not known.
+        more : further fields of ``ServerResult``.
+        """
+        unknown = np.full_like(value, np.nan)
+        return ServerResult(
+            value,
+            np.sqrt(self._variance_of(gradient, np.ndim(value))),
+            np.broadcast_to(sampling_error, np.shape(value)),
+            **{"positives": unknown, "negatives": unknown, **more},
+        )
+
+    def _variance_of(self, gradient: Mapping[str, Any], axes: int) -> Floats:
+        """``sum of (df/dx)^2 Var x`` over all released numbers x."""
+        total: Floats = np.zeros(())
+        for name, derivative in gradient.items():
+            squares = np.square(np.asarray(derivative, dtype=np.float64))
+            summed = squares.sum(axis=tuple(range(axes, squares.ndim)))
+            missing = math.prod(self.fields[name].shape) if squares.ndim <= axes else 1
+            total = total + missing * summed * self.variance(name)
+        return total
+
+    def by_client(self) -> Sums:
+        """The numbers of each client under ``Each``, the clients as the first axis."""
+        sums = {
+            name: np.moveaxis(np.asarray(self.reply[name], np.float64), -1, 0) for name in self.sums
+        }
+        return replace(self, sums=sums, answered=1, noises=Fraction(1))
+
+
+def total_protection(rounds: Sequence[Sums]) -> Cost | None:
+    """What the noise of all rounds supports together; None where it suffices for the guarantee."""
+    released = [(each, float(part.noises)) for part in rounds for each in part.fields.values()]
+    if all(share >= 1 for _, share in released) or any(
+        math.isinf(each.cost) for each, _ in released
+    ):
+        return None
+    supported = math.fsum(each.supported(share) for each, share in released)
+    return Cost(supported, adjacency=rounds[0].adjacency)
+
+
+def ask(
+    step: Step, protocol: Any, clients: int, broadcast: Mapping[str, Any] | None = None
+) -> Generator[Query, Reply, Sums]:
+    """Ask for a release under the protocol's trust: ``sums = yield from ask(...)``.
+
+    Parameters
+    ----------
+    step : made by ``release``.
+    protocol : the protocol.
+    clients : how many are asked.
+    broadcast : further values of the query.
+
+    Raises
+    ------
+    ValueError : for noise of a larger scale than that of which shares are drawn; nothing was asked.
+    DataError : for a sum that cannot be over so many clients as it says.
+    """
+    trust = trust_of(protocol)
+    view = View.EACH if isinstance(trust, Each) else View.SUM
+    query = Query(step, protocol, {**(broadcast or {}), ANSWERED: clients}, view=view)
+    fields: Fields = step.fields(query)
+    if isinstance(trust, SecureSum):
+        check_shares(protocol, fields)
+    return _received(query, (yield query))
+
+
+def conducted(protocol: Any, clients: int) -> Generator[Query, Reply, ServerResult]:
+    """A protocol's conversation, whose result says what follows from what the protocol declares.
+
+    Its figure has the declared limits, and its protection is what the noise of all releases
+    supports, where the result says neither.
+
+    Parameters
+    ----------
+    protocol, clients : as in ``Protocol.conversation``.
+    """
+    conversation, rounds = protocol.conversation(clients), list[Sums]()
+    query = next(conversation)
+    while True:
+        reply = yield query
+        if query.step.releases is not None:
+            rounds.append(_received(query, reply))
+        try:
+            query = conversation.send(reply)
+        except StopIteration as ended:
+            result: ServerResult = ended.value.within(Figure.of(protocol.figure).limits)
+            if rounds and result.protection is None:
+                return replace(result, protection=total_protection(rounds))
+            return result
+
+
+def _received(query: Query, reply: Reply) -> Sums:
+    """What the reply to a query for a release tells the server."""
+    protocol, fields = query.protocol, query.step.fields(query)
+    trust = trust_of(protocol)
+    if query.view is View.EACH:
+        received = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
+        answered = next(iter(received.values())).shape[-1]
+        sums, noises = (
+            {name: each.sum(axis=-1) for name, each in received.items()},
+            Fraction(answered),
+        )
+    else:
+        sums = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
+        clients = planned_clients(query)
+        answered = answered_clients(reply, clients)
+        noises = trust.share(answered, clients) if isinstance(trust, SecureSum) else Fraction(1)
+    return Sums(reply, fields, sums, answered, noises, protocol.guarantee.adjacency)
+
+
+def check_shares(protocol: Any, fields: Fields) -> None:
+    """Refuse noise of which no shares are drawn, before any client pays for it.
+
+    Raises
+    ------
+    ValueError : naming the largest scale.
+    """
+    largest = max(each.scale for each in fields.values())
+    if largest > MAX_SHARED_SCALE:
+        raise ValueError(
+            f"shared noise has a scale of at most {MAX_SHARED_SCALE:g}, got {largest:.6g}: take a "
+            f"larger epsilon than {protocol.epsilon}"
+        )
+
+
+def answered_clients(reply: Reply, planned: int) -> int:
+    """How many clients a sum says that it is over; each adds one to this field.
+
+    A client may add another number. So this is refused where it cannot be true.
+
+    Raises
+    ------
+    DataError : for a number that is not from 1 to ``planned``.
+    """
+    answered = int(np.asarray(reply[ANSWERED]))
+    if not 1 <= answered <= planned:
+        raise DataError(f"a sum must be over 1 to {planned} clients, got {answered}")
+    return answered
+
+
+def _share(query: Query, batch: int) -> Fraction:
+    """The noise that a batch draws, as a multiple of what the guarantee needs."""
+    trust = trust_of(query.protocol)
+    return (
+        trust.share(batch, planned_clients(query)) if isinstance(trust, SecureSum) else Fraction(1)
+    )
+
+
+def _check_shape(name: str, exact: Any, shape: tuple[int, ...], noise: NoiseSource) -> None:
+    """Refuse numbers of another shape: a second axis would release one number several times."""
+    if np.shape(exact) not in (shape, noise.full_shape(shape)):
+        raise ValueError(f"{name} must have the shape {shape}, got {np.shape(exact)}")
+
+
+def _whole(name: str, field: Released, exact: Any, noise: NoiseSource) -> Integers:
+    """A client's numbers with the whole noise in each."""
+    by_client = np.asarray(exact)
+    shape = (*field.shape, by_client.shape[-1])
+    _check_shape(name, by_client, shape, noise)
+    if field.is_exact:
+        return by_client
+    drawn = DiscreteLaplace(field.sensitivity, field.epsilon)
+    return np.asarray(by_client + noise.draw(drawn, shape))
+
+
+def layout_of(fields: Fields) -> Layout:
+    """The layout of a sum of these fields."""
+    return {name: each.shape for name, each in fields.items()} | {ANSWERED: ()}
+
+
+def bounds_of(fields: Fields, query: Query) -> dict[str, int]:
+    """The bounds of a sum of these fields."""
+    share = _share(query, 1)
+    bounds = {
+        name: clipped_sum_bound(query, each.share(share), each.per_record)
+        for name, each in fields.items()
+    }
+    return bounds | {ANSWERED: planned_clients(query)}

@@ -1,0 +1,246 @@
+"""Both sides of an evaluation on masked values: what parties send and open, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tacit.crypto.homomorphic import keys
+from tacit.crypto.masking import (
+    Elements,
+    Field,
+    MaskedValueError,
+    Pairing,
+    log_uniform,
+    pair_masks,
+    total_mask,
+)
+from tacit.protocols.encrypted.counts import Certain, Counts
+from tacit.protocols.encrypted.masked.scheme import (
+    FORMS,
+    SEED_BYTES,
+    TAG_BYTES,
+    WIDTHS,
+    MaskedScheme,
+    Products,
+    Words,
+    certain,
+    forms,
+    untagged,
+)
+from tacit.protocols.encrypted.masked.verified import (
+    VerifierKeys,
+    authentication,
+    check,
+    coefficients,
+    later_masks,
+)
+
+TOTALS = b"tacit masked evaluation 1 totals"
+VERIFIER = b"tacit masked evaluation 1 verifier"
+LATER = b"tacit masked evaluation 1 later masks"
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedParty:
+    """What all parties of a session know, and the aggregator does not.
+
+    Parameters
+    ----------
+    scheme : the agreed settings.
+    secret, session : the session's secret and name.
+    parties : K.
+    pairing : the keys that parties share two by two, of the batch's parties, and of each its own.
+    """
+
+    scheme: MaskedScheme
+    secret: bytes
+    session: bytes
+    parties: int
+    pairing: Pairing
+
+    def uploads(self, counts: Counts, parties: Sequence[int]) -> list[list[bytes]]:
+        """The masked values of every party of a batch: one message each."""
+        return [[self._upload(counts.of(place), party)] for place, party in enumerate(parties)]
+
+    def decrypted(self, answers: Sequence[bytes]) -> Certain:
+        """The AUC, and how far the exact one may be from it.
+
+        Raises
+        ------
+        MaskedValueError : for bytes that no honest aggregator answers.
+        DataError : where a class is absent, or there are too few records for the agreed bound.
+        """
+        return certain(self.opened(answers), self.scheme)
+
+    def opened(self, answers: Sequence[bytes]) -> Products:
+        """The numbers ``c X + u``, ``c Y + v`` and ``c Z + w``.
+
+        Raises
+        ------
+        MaskedValueError : as for ``decrypted``.
+        """
+        if len(answers) != 1:
+            raise MaskedValueError(f"there is one answer, got {len(answers)}")
+        received = untagged(answers[0], self.session)
+        shift, *rest = self._field.from_bytes(received, self.scheme.answer_words)
+        values = rest[:FORMS]
+        if self.scheme.checked:
+            proof = np.array(rest[FORMS:], dtype=object)
+            check(self._verifier, self.scheme.thresholds, shift, values, proof, self._field)
+        # (c (B + pad) + u - R - h) - (c - r) pad + h = c B + u
+        opened = (
+            int((value - shift * pad + hidden) % self._field.prime)
+            for value, pad, hidden in zip(values, self._pads, self._masks.blinded, strict=True)
+        )
+        return Products(*opened)
+
+    def _upload(self, counts: Counts, party: int) -> bytes:
+        scheme, field = self.scheme, self._field
+        # a restored party sends the same numbers: two r_i with their R_i would betray the pads
+        alone = self.pairing(party, party)
+        blinding, *extras = total_mask(alone, 1 + FORMS, field)
+        pairs = pair_masks(party, self.parties, scheme.sent_words, field, self.pairing)
+        words = self._words(counts, blinding, self._extras(extras)).joined
+        words = words + pairs[: scheme.words]
+        if party == 0:
+            words = words + self._masks.joined
+        sent, seed = [field.elements(words)], b""
+        if scheme.checked:
+            seed = keys.derived(alone, self.session, LATER, SEED_BYTES)
+            later = later_masks([seed], field)
+            codes = authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
+            sent.append(codes + self._verifier.joined if party == 0 else codes)
+        message = field.to_bytes(field.elements(np.concatenate(sent)))
+        return self.session[:TAG_BYTES] + message + seed
+
+    def _words(self, counts: Counts, blinding: int, extras: Sequence[int]) -> Words:
+        """One party's words, without masks; it subtracts its perturbations from the R_i."""
+        positives, negatives = cells_of(counts)
+        blinded = [blinding * pad - extra for pad, extra in zip(self._pads, extras, strict=True)]
+        return Words(
+            positives,
+            negatives,
+            self._crossed(positives, negatives),
+            self._field.elements(blinded),
+            self._field.elements([blinding]),
+        )
+
+    def _extras(self, drawn: Sequence[int]) -> list[int]:
+        """One party's parts of the three perturbations, where parties perturb the answer.
+
+        Of uniform elements the rest by the part's width is taken, whose bias is below 2^-20.
+        """
+        part = self.scheme.widest // self.parties if self.scheme.checked else 0
+        return [each % (times * part + 1) for each, times in zip(drawn, WIDTHS, strict=True)]
+
+    def _crossed(self, positives: Elements, negatives: Elements) -> Elements:
+        """``B(p_i, b) + B(a, n_i)`` for each of the three forms, shape (FORMS,)."""
+        first, second = self._masks.positives, self._masks.negatives
+        falling, rising = self._factors
+        return self._field.elements(
+            (
+                positives.dot(falling) + rising.dot(negatives),
+                positives.sum() * second.sum() + first.sum() * negatives.sum(),
+                positives[1:].dot(second[1:]) + first[1:].dot(negatives[1:]),
+            )
+        )
+
+    @property
+    def _field(self) -> Field:
+        return self.scheme.field
+
+    @cached_property
+    def _factors(self) -> tuple[Elements, Elements]:
+        """What p and n are multiplied by in X, where the other is its mask, shape (N,) each."""
+        first, second = self._masks.positives, self._masks.negatives
+        # X = sum_m p_m (2 sum_{j >= m} n_j - n_m) = sum_j (2 sum_{m <= j} p_m - p_j) n_j
+        falling = 2 * np.cumsum(second[::-1])[::-1] - second
+        return self._field.elements(falling), self._field.elements(2 * np.cumsum(first) - first)
+
+    @cached_property
+    def _masks(self) -> Words:
+        """The masks of all sums: a and b, g and h; the sum of the r_i has none."""
+        key, count = keys.derived(self.secret, self.session, TOTALS, 32), self.scheme.thresholds
+        drawn = total_mask(key, 2 * count + 2 * FORMS, self._field)
+        return Words.of(np.append(drawn, 0), count)
+
+    @cached_property
+    def _verifier(self) -> VerifierKeys:
+        key, count = keys.derived(self.secret, self.session, VERIFIER, 32), self.scheme.words
+        return VerifierKeys.of(total_mask(key, 1 + count + FORMS, self._field))
+
+    @cached_property
+    def _pads(self) -> list[int]:
+        masks = self._masks
+        products = forms(masks.positives, masks.negatives, self._field)
+        return [
+            int((product - mask) % self._field.prime)
+            for product, mask in zip(products, masks.crossed, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedAggregator:
+    """The aggregator: it has no key, adds up, multiplies sums, and picks c.
+
+    Parameters
+    ----------
+    scheme : the agreed settings.
+    session : the session's name.
+    """
+
+    scheme: MaskedScheme
+    session: bytes
+
+    def answers(self, uploads: Sequence[Sequence[bytes]]) -> list[bytes]:
+        """The answer: one message, of ``ANSWER_WORDS`` words.
+
+        Parameters
+        ----------
+        uploads : every party's message, of all parties: masks cancel in no other sum.
+
+        Raises
+        ------
+        MaskedValueError : for bytes that are no masked values of this session.
+        """
+        if any(len(upload) != 1 for upload in uploads):
+            raise MaskedValueError("every party sends one message of masked values")
+        messages = [untagged(upload[0], self.session) for upload in uploads]
+        count, field = self.scheme.thresholds, self.scheme.field
+        later = field.elements(())
+        if self.scheme.checked:
+            seeds = [message[-SEED_BYTES:] for message in messages]
+            later = later_masks(seeds, field)
+            messages = [message[:-SEED_BYTES] for message in messages]
+        summed = field.summed(messages, self.scheme.sent_words)
+        words = Words.of(summed[: self.scheme.words], count)
+        multiplier = log_uniform(self.scheme.least_bits, self.scheme.octaves)
+        values = (
+            multiplier * (product - cross) + perturbation - blind
+            for product, cross, perturbation, blind in zip(
+                forms(words.positives, words.negatives, field),
+                words.crossed,
+                self.scheme.perturbations(multiplier),
+                words.blinded,
+                strict=True,
+            )
+        )
+        answer = field.elements((multiplier - words.blinding[0], *values))
+        if self.scheme.checked:
+            codes, first = np.split(summed[self.scheme.words :], [self.scheme.words])
+            masks = np.concatenate([first, later])
+            proof = coefficients(words, Words.of(codes, count), multiplier, masks, field)
+            answer = np.concatenate([answer, proof])
+        return [self.session[:TAG_BYTES] + field.to_bytes(answer)]
+
+
+def cells_of(counts: Counts) -> tuple[Elements, Elements]:
+    """One client's positives and negatives in every cell, from the highest down, shape (N,)."""
+    positives = counts.inside.astype(object)
+    # the highest cell is a single score: it counts, and hides nothing
+    positives[0] = int(counts.rising[0])
+    return positives, counts.falling.astype(object)

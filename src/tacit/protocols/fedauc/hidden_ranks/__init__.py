@@ -1,1 +1,0 @@
-"""Ranks that clients compute together, on secret shares."""

@@ -1,0 +1,423 @@
+"""FedAUC by secure sums: the server sees every score, and sums of ranks over all clients only.
+
+A small first round of two numbers, the count of positives and their rank sum about the middle
+rank, locates the rank c where a label's influence on the AUC changes sign. The second round is one
+number, ``sum over positives of (rank - c)``. At c an error of the count changes the AUC in second
+order only, so the AUC's error is nearly that of the one number. Every client draws a share of the
+noise.
+
+The two rounds of FedAUC by secure sums: the division of epsilon, and the AUC of the sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Layout, Query, Reply, View, step
+from tacit.protocol.sum_bounds import planned_clients, sum_bound
+from tacit.protocols.fedauc import steps
+from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
+from tacit.protocols.fedauc.estimate import result_from_pairs
+from tacit.protocols.shared.influence_sum import noise_fraction, units_for, whole_units
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
+
+RANKS = ("fedauc", "ranks for sums")
+"""Key under which a client state keeps the ranks."""
+
+
+@step()
+def keep_ranks(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Keep the ranks of the client's scores among all, for the sums that follow.
+
+    It costs nothing: no label takes part. A query for a secure sum is the same for every client, so
+    what differs between clients comes before it. The server learns nothing.
+
+    Raises
+    ------
+    ValueError : for ranks that are not one whole number a record, or reach beyond the announced
+        number of records, and for so many records that a sum could wrap (``summed_records``).
+    """
+    records, ranks = summed_records(clients, query), steps.checked_ranks(clients, query)
+    if int(ranks.maximum().max()) > 2 * (records - 1):
+        raise ValueError(f"doubled ranks of {records} records must be at most {2 * (records - 1)}")
+    state.keep(RANKS, ranks)
+    return {"records": clients.sizes}
+
+
+def summed_records(clients: Clients, query: Query) -> int:
+    """The announced number of records, for which every sum of their ranks is exact.
+
+    No pivot is further from a rank than the announced number allows. So this check, which every
+    query of a sum repeats, covers whatever pivot it names: a sum that wraps would move by far more
+    than its sensitivity when one label flips. The numbers are public.
+
+    Raises
+    ------
+    ValueError : for no number of records, or so many that a sum of their ranks could wrap.
+    """
+    records = steps.public_records(query)
+    # all records are in one sum, so it must be exact for them all
+    steps.check_sums(np.array([max(records, clients.records)]), np.array([2 * records]))
+    return records
+
+
+def agreed_epsilon(query: Query) -> float:
+    """Epsilon of a reply.
+
+    Raises
+    ------
+    ValueError : for an epsilon above the agreed one.
+    """
+    epsilon, agreed = query.broadcast["epsilon"], query.protocol.epsilon
+    if not (isinstance(epsilon, float | int) and 0 < epsilon <= agreed * steps.SLACK):
+        raise ValueError(f"epsilon must be above 0 and at most {agreed}, got {epsilon!r:.40}")
+    return float(epsilon)
+
+
+def sensitivity(records: int, pivot: Integers) -> Integers:
+    """How far one label moves the doubled rank sum about a doubled pivot, at least 1.
+
+    The larger of the pivot's distances to the ends of the doubled ranks, 0 and ``2 (M - 1)``.
+    """
+    return np.maximum(np.maximum(pivot, 2 * (records - 1) - pivot), 1)
+
+
+def residual_noise(epsilon: float, share: Fraction) -> PolyaShare:
+    """A share of the noise on a residual rank sum, in units of a part of its sensitivity."""
+    return PolyaShare(units_for(epsilon), epsilon, share)
+
+
+def _sum_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return Cost(agreed_epsilon(query), adjacency=Adjacency.LABEL)
+
+
+def _pair_layout(query: Query) -> Layout:
+    return {"positives": (), "residual": (), "clients": ()}
+
+
+def _residual_layout(query: Query) -> Layout:
+    return {"residual": (), "clients": ()}
+
+
+def _pair_bounds(query: Query) -> dict[str, int]:
+    """The clients' records are public, and all are ranked: no client has more."""
+    records, planned = steps.public_records(query), planned_clients(query)
+    epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
+    count_noise = PolyaShare(1, epsilon * part, noise_fraction(1, planned, 0.0))
+    return {
+        "positives": sum_bound(query, records, count_noise),
+        "residual": _residual_bound(query, epsilon * (1 - part)),
+        "clients": planned,
+    }
+
+
+def _residual_bounds(query: Query) -> dict[str, int]:
+    return {
+        "residual": _residual_bound(query, agreed_epsilon(query)),
+        "clients": planned_clients(query),
+    }
+
+
+def _residual_bound(query: Query, epsilon: float) -> int:
+    """Every rank is within the sensitivity of the pivot: a record adds its units at most."""
+    noise = residual_noise(epsilon, noise_fraction(1, planned_clients(query), 0.0))
+    return sum_bound(query, steps.public_records(query) * units_for(epsilon), noise)
+
+
+@step(cost=_sum_cost, sums=_pair_layout, shares=planned_clients, bounds=_pair_bounds)
+def summed_rank_pairs(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send the count of positives and their rank sum about the middle rank, with shares of noise.
+
+    Spends ``query.broadcast["epsilon"]`` at label adjacency, of which the count costs
+    ``query.broadcast["count_part"]``: flipping a label moves the count by 1, and the doubled rank
+    sum by at most M - 1, the distance of the middle to either end (``summed_residuals``). The
+    shares of all clients that were asked add up to discrete Laplace noise on both numbers; both
+    parts add up to epsilon.
+
+    The server learns the two noisy sums over all clients, and how many clients answered.
+    """
+    epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
+    share = _noise_share(clients, query)
+    middle = np.array(summed_records(clients, query) - 1)
+    pivot = np.zeros(clients.count, dtype=np.int64)
+    counts, _ = steps.pair_of_clients(clients, _kept_ranks(clients, query, state), pivot)
+    drawn = noise.draw(PolyaShare(1, epsilon * part, share), ())
+    rest = epsilon * (1 - part)
+    return {
+        "positives": counts.sum(axis=-1) + drawn,
+        "residual": _noisy_residual(clients, query, state, noise, middle, rest),
+        "clients": np.asarray(clients.count, dtype=np.int64),
+    }
+
+
+@step(cost=_sum_cost, sums=_residual_layout, shares=planned_clients, bounds=_residual_bounds)
+def summed_residuals(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send the sum of ``rank - pivot`` over the positives, with a share of noise.
+
+    Spends ``query.broadcast["epsilon"]`` at label adjacency: flipping one label moves the doubled
+    sum by at most ``D = max(2 pivot, 2 (M-1) - 2 pivot)``, since no doubled rank exceeds 2 (M-1),
+    which the client verifies of the ranks that it keeps. It rounds its exact sum once to units of
+    ``D / R``, R whole, after which a label moves it by at most R units (``whole_units``). The
+    shares of all clients that were asked add up to discrete Laplace noise of scale ``R / epsilon``.
+    The guarantee is about the sum over all clients, and holds against a server that sees it only
+    and colludes with nobody.
+
+    The server learns the noisy sum over all clients, and how many clients answered.
+
+    Raises
+    ------
+    DataError : before the client has received its ranks, or for fewer records than they are of.
+    ValueError : for an epsilon above the agreed one, a pivot that is no rank, or so many records
+        that a sum of ranks could wrap (``summed_records``).
+    """
+    pivot, records = np.asarray(query.broadcast["pivot"]), summed_records(clients, query)
+    shapes = ((), noise.full_shape(()))
+    if pivot.dtype != np.int64 or pivot.shape not in shapes:
+        raise ValueError(
+            f"pivot must be a 64-bit integer of shape {shapes[-1]}, got {pivot.dtype} of "
+            f"{pivot.shape}"
+        )
+    if pivot.min() < 0 or pivot.max() > 2 * (records - 1):
+        raise ValueError(f"a doubled pivot must be from 0 to {2 * (records - 1)}")
+    return {
+        "residual": _noisy_residual(clients, query, state, noise, pivot, agreed_epsilon(query)),
+        "clients": np.asarray(clients.count, dtype=np.int64),
+    }
+
+
+def _noisy_residual(
+    clients: Clients,
+    query: Query,
+    state: ClientState,
+    noise: NoiseSource,
+    pivot: Integers,
+    epsilon: float,
+) -> Integers:
+    """The residual rank sum of a batch in units, with its share of the noise, shape () or (R,)."""
+    ranks, records = _kept_ranks(clients, query, state), steps.public_records(query)
+    pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
+    _, residuals = steps.pair_of_clients(clients, ranks, pivots)
+    reach = sensitivity(records, pivot)[..., np.newaxis]
+    rounded = whole_units(residuals, reach, units_for(epsilon)).sum(axis=-1)
+    drawn = residual_noise(epsilon, _noise_share(clients, query))
+    return np.asarray(rounded + noise.draw(drawn, ()))
+
+
+def _noise_share(clients: Clients, query: Query) -> Fraction:
+    """A batch's part of the noise; every client that was ranked must be in the sum."""
+    return noise_fraction(clients.count, planned_clients(query), 0.0)
+
+
+def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np.int64]:
+    ranks, records = state.recall_field(RANKS), steps.public_records(query)
+    if not isinstance(ranks, Ragged) or int(ranks.offsets[-1]) != clients.records:
+        raise DataError("the client has not received the ranks of these scores")
+    if int(ranks.maximum().max()) > 2 * (records - 1):
+        raise DataError(f"ranks reach beyond the {records} records that were announced")
+    return ranks
+
+
+def residual_of(reply: Reply, epsilon: float, sensitivity: Integers | int) -> Floats:
+    """The noisy sum of ``(rank - pivot)`` over the positives, in ranks."""
+    units = units_for(epsilon)
+    # doubled ranks are units times D / R
+    return np.asarray(reply["residual"]) * (np.asarray(sensitivity) / (2.0 * units))
+
+
+def residual_variance(epsilon: float, sensitivity: Floats | Integers | int) -> Floats:
+    """The variance of that sum by the noise, in squared ranks."""
+    units = units_for(epsilon)
+    scale = np.asarray(sensitivity, dtype=np.float64) / (2.0 * units)
+    return scale**2 * discrete_laplace_variance(units / epsilon)
+
+
+FIRST_ROUND_PARTS = (0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3)
+"""Parts of epsilon that the first round may get."""
+
+COUNT_PARTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+"""Parts of the first round that the count of positives may get."""
+
+LEAST_SHARED_EPSILON = (1 + 1e-9) / MAX_SHARED_SCALE
+"""Least epsilon of a number of sensitivity 1 of whose noise shares are drawn; rounding may not
+bring it below."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The first round's part of epsilon, and the count's part of that round."""
+
+    first: float
+    count: float
+
+    @property
+    def least(self) -> float:
+        """The part of the number that gets the least."""
+        return min(self.first * min(self.count, 1 - self.count), 1 - self.first)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRound:
+    """What the first round says, each of shape () or (R,) in replicates.
+
+    Parameters
+    ----------
+    positives : the noisy count of positives.
+    count_variance : its variance.
+    area : the AUC by the first round alone.
+    centre_variance : the variance of the rank where a label's influence changes sign.
+    """
+
+    positives: Floats
+    count_variance: float
+    area: Floats
+    centre_variance: Floats
+
+    @classmethod
+    def of_sums(
+        cls, records: int, positives: Floats, residual: Floats, epsilon: float, count_part: float
+    ) -> FirstRound:
+        """From the count and the sum of ranks about the middle rank."""
+        count_variance = float(discrete_laplace_variance(1 / (epsilon * count_part)))
+        inside = np.clip(positives, 1.0, records - 1.0)
+        area = np.clip(0.5 + residual / (inside * (records - inside)), 0.0, 1.0)
+        return cls(
+            positives,
+            count_variance,
+            area,
+            _centre_variance(records, inside, area, count_variance, epsilon * (1 - count_part)),
+        )
+
+    def pivot(self, records: int) -> Integers:
+        """The doubled rank nearest to the influence centre, from 0 to 2 (M-1)."""
+        inside = np.clip(self.positives, 1.0, records - 1.0)
+        centre = np.asarray(influence_centre(records, inside, self.area))
+        return np.clip(np.rint(2 * centre), 0, 2 * (records - 1)).astype(np.int64)
+
+    def shows_both_classes(self, records: int) -> Floats:
+        """Whether both class sizes exceed ``MIN_CLASS_SIZE_IN_ERRORS`` of the count's errors."""
+        smaller = np.minimum(self.positives, records - self.positives)
+        return np.asarray(smaller > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(self.count_variance))
+
+    def area_with(self, records: int, pivot: Integers, residual: Floats) -> Floats:
+        """The AUC, from the sum of ``rank - pivot`` over the positives; NaN without both classes.
+
+        ``AUC = 1/2 + (residual + (pivot - (M-1)/2) P) / (P (M - P))``.
+        """
+        shown = self.shows_both_classes(records)
+        positives = np.where(shown, self.positives, records / 2)
+        numerator = residual + (pivot / 2 - (records - 1) / 2) * positives
+        return np.where(shown, 0.5 + numerator / (positives * (records - positives)), np.nan)
+
+
+def numerator_variance(first: FirstRound, epsilon: float, sensitivity: Integers | Floats) -> Floats:
+    """The variance of the AUC's numerator after the second round.
+
+    The second round's noise, and what is left of the count's error at a centre that is itself
+    uncertain: ``Var(residual) + Var(centre) Var(count)``.
+    """
+    return residual_variance(epsilon, sensitivity) + first.centre_variance * first.count_variance
+
+
+@lru_cache(maxsize=256)
+def divided(records: int, epsilon: float) -> Parts:
+    """The division of epsilon with the least error over plausible base rates and AUCs.
+
+    The mean logarithm of ``numerator_variance`` is compared, for numbers that are public. Only
+    parts count of whose noise a client can draw a share.
+
+    Examples
+    --------
+    >>> divided(458_407, 1.0).first
+    0.03
+    """
+    tried = [Parts(first, count) for first in FIRST_ROUND_PARTS for count in COUNT_PARTS]
+    drawn = [parts for parts in tried if epsilon * parts.least >= LEAST_SHARED_EPSILON]
+    return min(drawn, key=lambda parts: _loss(records, epsilon, parts))
+
+
+def _loss(records: int, epsilon: float, parts: Parts) -> float:
+    """The mean logarithm of the AUC's variance; that of a class that does not show is 1/4."""
+    rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
+    positives = rates * records
+    pairs = positives * (records - positives)
+    spent = parts.first * epsilon
+    first = FirstRound.of_sums(records, positives, (areas - 0.5) * pairs, spent, parts.count)
+    variance = numerator_variance(
+        first, epsilon - spent, sensitivity(records, first.pivot(records))
+    )
+    relative = np.where(first.shows_both_classes(records), variance / pairs**2, 0.25)
+    return float(np.mean(np.log(relative)))
+
+
+def _centre_variance(
+    records: int, positives: Floats, area: Floats, count_variance: float, rest: float
+) -> Floats:
+    """The variance of ``c = P - 1/2 + A (M - 2P)`` by the first round's noise.
+
+    With A = 1/2 + T / (P N), T the sum of ranks about the middle: ``dc/dP = 1 - 2A - T (N-P)^2 /
+    (P N)^2`` and ``dc/dT = (N - P) / (P N)``, T and P with independent noise.
+    """
+    negatives = records - positives
+    pairs, difference = positives * negatives, negatives - positives
+    by_count = 1 - 2 * area - (area - 0.5) * difference**2 / pairs
+    by_sum = difference / pairs
+    noise = residual_variance(rest, sensitivity(records, np.array(records - 1)))
+    return by_count**2 * count_variance + by_sum**2 * noise
+
+
+def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conversation:
+    """The rounds after the scores were ranked: ranks down, and two sums up."""
+    records = int(ranks.offsets[-1])
+    shared: dict[str, Any] = {"clients": clients, "records": records}
+    yield Query(keep_ranks, protocol, {"records": records}, {"ranks": ranks})
+    parts = divided(records, protocol.epsilon)
+    spent = parts.first * protocol.epsilon
+    asked = {**shared, "epsilon": spent, "count_part": parts.count}
+    reply = yield Query(summed_rank_pairs, protocol, asked, view=View.SUM)
+    _check_clients(reply, clients)
+    reach = sensitivity(records, np.array(records - 1))
+    residual = residual_of(reply, spent * (1 - parts.count), reach)
+    positives = np.asarray(reply["positives"], dtype=np.float64)
+    first = FirstRound.of_sums(records, positives, residual, spent, parts.count)
+    pivot, epsilon = first.pivot(records), protocol.epsilon - spent
+    asked = {**shared, "epsilon": epsilon, "pivot": pivot}
+    reply = yield Query(summed_residuals, protocol, asked, view=View.SUM)
+    _check_clients(reply, clients)
+    reach = sensitivity(records, pivot)
+    value = first.area_with(records, pivot, residual_of(reply, epsilon, reach))
+    return result_from_pairs(
+        records,
+        first.positives,
+        value,
+        numerator_variance(first, epsilon, reach),
+        np.broadcast_to(first.count_variance, np.shape(value)),
+        residual_variance(epsilon, reach),
+    )
+
+
+def _check_clients(reply: Reply, clients: int) -> None:
+    """Refuse a sum without some of the clients that were ranked: their records have ranks."""
+    answered = int(np.asarray(reply["clients"]))
+    if answered != clients:
+        raise DataError(
+            f"all {clients} clients that were ranked must be in the sum, got {answered}: evaluate "
+            "those that are left anew"
+        )

@@ -1,1 +1,0 @@
-"""FedAUC by secure sums: the server sees sums of ranks only."""

@@ -1,1 +1,0 @@
-"""ScoreHistogram's reports of single records: rounds, counts of unary reports, devices."""

@@ -1,0 +1,219 @@
+"""Two rounds of private reports, so that cells lie where the records do.
+
+A few records, drawn at random by themselves, report where on the protocol's scale they lie. From
+these reports the server publishes cells that hold about equally many records each, and every other
+record reports its class and cell there. A record reports once. Even cells of a fixed scale fit no
+records in particular: where two thirds of them are empty the AUC's error is twice as large.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
+from tacit.metrics.cells.score_scale import ScoreScale
+from tacit.privacy.local import bounded
+from tacit.privacy.local.unary import unary_variance
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import devices
+from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocol.sum_bounds import planned_clients
+from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
+from tacit.protocols.shared.reports import turns
+from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
+
+POSITION_CELLS = 64
+"""Number of cells of the protocol's scale in which the first round looks for records."""
+
+FIXED_PART = 0.05
+"""Part of the cells that lies evenly on the protocol's scale, whatever the reports say: it bounds
+what is lost where the reports mislead."""
+
+WEIGHT_OF_PLACING = 10.0
+"""Relative excess of the AUC's standard error by badly placed cells, over the variance of a
+report divided by the number of reports in the first round; a rough measure."""
+
+MAX_EARLY = turns.SLOTS // 4
+"""Largest number of slots of the first round."""
+
+KNOTS = "knots"
+"""The field of the published cells: the scores at the inner edges."""
+
+
+@step(once=True)
+def draw_report_turns(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Draw every record's turn, uniform on 0..255, and send it.
+
+    A turn depends on nothing private. The client draws it and stores it, once a run, so that a
+    server cannot choose which records report first, nor make one report twice. The server learns
+    the turns.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1] where scores are probabilities.
+    """
+    query.protocol.check_range(clients)
+    return {"turns": turns.drawn_turns(clients, noise, state)}
+
+
+@step(cost=turns.early_cost, participates=turns.early)
+def report_positions(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Report where on the scale the records lie whose turn is early, one report a record.
+
+    Epsilon for each record that reports, by ``SlidingWindow.answers`` about its cell; the class has
+    no part in it. The reply does not depend on the other records. The server learns the reports, in
+    the order of the client's records.
+
+    Raises
+    ------
+    DataError : when the turns are not those that the client drew for this conversation, or the
+        records or their order changed since.
+    """
+    turns.take_turn(clients, query, state, rounds=0)
+    reporting, protocol = turns.early(clients, query), query.protocol
+    cells = position_cells(clients, protocol)[reporting]
+    reports = position_window(protocol.epsilon).answers(cells, noise)
+    return {"reports": turns.reports_of(clients, reporting, reports)}
+
+
+@step(cost=turns.late_cost, participates=turns.late, shares=planned_clients)
+def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send class and cell as unary bits of the records whose turn is late, one report a record.
+
+    As ``unary_reports``, in the published cells: epsilon for each record that reports. Whatever
+    cells are published, a record lies in one, and its level does not depend on what it holds. The
+    server learns each record's level and noisy bits.
+
+    Raises
+    ------
+    DataError : when the turns are not those that the client drew for this conversation, or the
+        records or their order changed since.
+    ValueError : for knots that are not one fewer than the cells, finite and ascending.
+    """
+    turns.take_turn(clients, query, state, rounds=1)
+    reporting, protocol, height = turns.late(clients, query), query.protocol, agreed_height(query)
+    protocol.check_range(clients)
+    before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
+    offsets, labels = before[clients.offsets], clients.labels[reporting]
+
+    levels = drawn_levels(labels.size, protocol, height, noise)
+
+    def leaves(knots: Floats) -> Integers:
+        positions = published_scale(protocol, knots, height).positions(clients.scores[reporting])
+        return leaves_at(positions, labels, height)
+
+    knots = query.broadcast[KNOTS]
+    apart = noise.replicates is not None and np.ndim(knots) > 1
+    if apart:
+        distinct, chosen = np.unique(knots, axis=0, return_inverse=True)
+        reported = np.stack([leaves(each) for each in distinct])[chosen.ravel()]
+    else:
+        reported = leaves(knots)
+    sent = encoded_leaves(reported, levels, offsets, protocol, height, noise)
+    return {"levels": Ragged(levels.astype(np.int8), offsets), "bits": sent}
+
+
+LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)
+"""The steps of a run, in order."""
+
+
+def published_scale(protocol: Any, knots: Any, height: int) -> ScoreScale:
+    """The scale whose equal cells end at these knots.
+
+    Raises
+    ------
+    ValueError : for knots that are not one fewer than the cells, finite and ascending.
+    """
+    base: ScoreScale = protocol.score_scale
+    received = (getattr(knots, "dtype", type(knots)), np.shape(knots))
+    expected = (np.dtype(np.float64), ((1 << height) - 1,))
+    if received != expected:
+        raise ValueError(f"{KNOTS} must be {expected[1][0]} 64-bit floats, got {received}")
+    return ScoreScale(knots, base.low, base.high)
+
+
+def position_cells(clients: Clients, protocol: Any) -> Integers:
+    """The cell of the protocol's scale in which each record lies, shape (M,)."""
+    positions = protocol.on_scale(clients).scores
+    return np.minimum((positions * POSITION_CELLS).astype(np.int64), POSITION_CELLS - 1)
+
+
+def position_window(epsilon: float) -> bounded.SlidingWindow:
+    """How a record reports its position."""
+    width = max(1, round(POSITION_CELLS / 2 * math.exp(-epsilon / 2)))
+    return bounded.SlidingWindow(epsilon, POSITION_CELLS, width)
+
+
+def early_slots(epsilon: float, records: int) -> int:
+    """How many of the ``SLOTS`` slots report positions.
+
+    With a fraction f of M records there, the AUC's standard error grows by about ``f / 2`` for the
+    records that are missing later, and by ``c v / (f M)`` for cells that are placed by noisy
+    reports, v the variance of a report and c = ``WEIGHT_OF_PLACING``. The sum is least at ``f =
+    sqrt(2 c v / M)``.
+
+    Examples
+    --------
+    >>> [early_slots(1.0, records) for records in (100, 20_000, 458_407)]
+    [64, 16, 3]
+    """
+    variance = unary_variance(epsilon) + 0.25
+    fraction = math.sqrt(2 * WEIGHT_OF_PLACING * variance / max(records, 1))
+    return min(max(round(turns.SLOTS * fraction), 1), MAX_EARLY)
+
+
+def report_counts(reply: Reply, epsilon: float) -> Integers:
+    """How often each report about a position came, shape (R, outputs), R at least 1."""
+    counts = devices.counts_in(reply)
+    if counts is not None:
+        return counts[np.newaxis]
+    values = np.atleast_2d(turns.ragged_of(reply["reports"]).values).astype(np.int64)
+    outputs = position_window(epsilon).outputs
+    if values.size and values.max() >= outputs:
+        raise ValueError(f"reports must be below {outputs}, got {values.max()}")
+    return np.stack([np.bincount(row, minlength=outputs) for row in values])
+
+
+def position_masses(counts: Integers, epsilon: float) -> Floats:
+    """The likely part of the records in every cell of the scale, shape (..., POSITION_CELLS)."""
+    table = position_window(epsilon).probabilities
+    return estimated_masses(counts, table, acceleration_of(table))
+
+
+def placed_knots(
+    scale: ScoreScale, masses: Floats, height: int, fixed: float = FIXED_PART
+) -> Floats:
+    """The inner edges of ``2**height`` cells of about equal mass, shape (2**height - 1,).
+
+    Where so many scores cannot be told apart as doubles, the cells stay those of the scale.
+
+    Parameters
+    ----------
+    scale : of whose equal cells the masses are.
+    masses : adding up to 1, shape (B,).
+    height : of the new cells.
+    fixed : the part of the cells that lies evenly on the scale.
+    """
+    mixed = (1 - fixed) * masses + fixed / masses.size
+    below = np.concatenate([[0.0], np.cumsum(mixed)])
+    inner = np.arange(1, 1 << height) / (1 << height)
+    places = np.interp(inner * below[-1], below, np.arange(masses.size + 1) / masses.size)
+    knots = scale.scores(places)
+    ends = [each for each in (scale.low, scale.high) if each is not None]
+    apart = np.all(np.diff(knots) > 0) and not np.isin(knots, ends).any()
+    return knots if apart else scale.scores(inner)
+
+
+def expected_knots(scale: ScoreScale, masses: Floats, height: int) -> Floats:
+    """The knots where reports show masses as they are, in cells of a multiple of their number."""
+    merged = masses.reshape(POSITION_CELLS, -1).sum(axis=-1)
+    return placed_knots(scale, merged / max(merged.sum(), np.finfo(float).tiny), height)

@@ -1,0 +1,174 @@
+"""How many records were left out because they lack a score or a label, with noise.
+
+What is counted. A client leaves out a record that lacks a score or a label
+(``tacit.data.tables.missing``), and counts it once. Adding, removing or replacing a record,
+complete or not, or taking away its label, moves the count of one client by at most 1. So the
+sensitivity is 1 whichever of these the guarantee is about, and discrete Laplace noise of scale ``1
+/ epsilon`` costs epsilon (Laplace mechanism on the integers, Ghosh et al. 2012). Beside another
+protocol on the complete records, a record that becomes incomplete costs both: the budgets add up. A
+person may have any number of incomplete records, so the count protects no person
+(``protocol.persons``).
+
+What MissingRecords declares for audits, reports and laws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tacit.arrays import Integers
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol import releases
+from tacit.protocol.conversation import Conversation, Protocol, Query
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Each, SecureSum, Trust, trust_setting
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocols.shared.declared import forest_model
+from tacit.results.server_result import ServerResult
+
+COMPLETE = (
+    "the laws compare neighbours by their complete records, of which the count holds none; "
+    "tests of the protocol compare records that become incomplete"
+)
+
+
+class MissingDeclarations(Declarations):
+    """Cases, threats and laws of ``MissingRecords``."""
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Both trust models."""
+        trusts = [{"trust": trust.value} for trust in (Trust.SECURE_SUM, Trust.EACH)]
+        return audits.cases_of(cls.name, *trusts, tight=False)
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+        """An attack changes complete records, which the count does not hold."""
+        return audits.AuditCase(cls.name, settings, tight=False)
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """None of its own: a count of records without labels shows no label."""
+        return ()
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Both trust models, and another adjacency."""
+        kind: Any = cls
+        return {
+            "missing": kind(1.0),
+            "missing-each": kind(1.0, Trust.EACH.value),
+            "missing-replace": kind(1.0, adjacency="replace"),
+        }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """Both trust models; whole numbers with little noise have intervals of few lengths."""
+        kind: Any = cls
+        return {
+            "missing": audits.ErrorCase(kind(0.1), noticed=True),
+            "missing-each": audits.ErrorCase(kind(1.0, Trust.EACH.value), repeats=1200),
+        }
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """The count does not hold complete records."""
+        return audits.LawTraits(loose=COMPLETE)
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what."""
+        return forest_model(settings, "records lack a score or a label")
+
+
+def left_out_by_client(clients: Clients) -> Integers:
+    """The records that every client left out, shape (K,); 0 where it refuses to leave any out."""
+    if clients.left_out is None:
+        return np.zeros(clients.count, dtype=np.int64)
+    counts: Integers = clients.left_out.sum(axis=0)
+    return counts
+
+
+@releases.release(lambda query: {"left_out": releases.Released(epsilon=query.protocol.epsilon)})
+def count_left_out(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send how many records were left out, with noise of scale ``1 / epsilon``.
+
+    A record moves the count of its client by at most 1, which costs epsilon
+    (``tacit.protocol.releases``).
+
+    The server learns the noisy sum and how many clients answered, or each client's noisy count.
+    """
+    return {"left_out": releases.by_view(query, left_out_by_client(clients))}
+
+
+@dataclass(frozen=True)
+class MissingRecords(MissingDeclarations, Protocol):
+    """How many records clients left out for lack of a score or a label.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget.
+    trust : ``SecureSum()`` (the sum, with noise of which every client draws a share) or ``Each()``
+        (every client's count, with the whole noise in each), or their words.
+    adjacency : what epsilon is said to hide: ``"record"`` (added or removed), ``"replace"`` or
+        ``"label"``. The noise is the same.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> import numpy as np, tacit
+    >>> clients = tacit.Clients.from_arrays([0.1, 0.9], [0, 1])
+    >>> from dataclasses import replace
+    >>> clients = replace(clients, left_out=np.array([[40], [60]]))
+    >>> result = tacit.evaluate(clients, MissingRecords(1.0), seed=0, exact=True)
+    >>> result.exact, abs(result.estimate.value - 100) < 20
+    (100.0, True)
+    """
+
+    epsilon: float = setting(help=EPSILON)
+    trust: SecureSum | Each | str = trust_setting()
+    adjacency: Literal["record", "replace", "label"] = setting(
+        default="record", help="what epsilon hides; record by default where it applies"
+    )
+
+    name = "missing-records"
+    figure = "number of incomplete records"
+    counts_missing = True
+    steps = (count_left_out,)
+
+    @property
+    def guarantee(self) -> Cost:
+        """Epsilon."""
+        return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
+
+    def replicate_size(self, clients: Clients) -> int:
+        """A count of every client."""
+        return 2 * clients.count
+
+    def exact(self, clients: Clients) -> float:
+        """The number of records that were left out."""
+        return float(left_out_by_client(clients).sum())
+
+    def conversation(self, clients: int) -> Conversation:
+        """One round: counts up."""
+        sums = yield from releases.ask(count_left_out, self, clients)
+        value = sums["left_out"]
+        unknown = np.full_like(value, np.nan)
+        return ServerResult(
+            value=value,
+            privacy_error=np.full_like(value, math.sqrt(sums.variance("left_out"))),
+            sampling_error=unknown,
+            positives=unknown,
+            negatives=unknown,
+            limits=(0.0, math.inf),
+        )

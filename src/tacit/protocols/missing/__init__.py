@@ -1,1 +1,0 @@
-"""MissingRecords: how many records were left out for lack of a score or a label."""

@@ -1,1 +1,0 @@
-"""GroupedHistogram: figures of groups of records whose membership is protected."""

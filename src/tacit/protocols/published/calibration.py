@@ -1,0 +1,258 @@
+"""Cormode and Markov 2023, "Federated calibration and evaluation of binary classifiers": histograms
+of both classes' scores, in a hierarchy of equal cells.
+
+``2**k`` segments of [0, 1] are counted for every k up to the height h (section 2.3), under one of
+three models: exact sums ("Federated"), sums with Pólya noise of which every client draws a share
+("DistDP", section 2.2), or a private report of every record ("LocalDP"). Under noise epsilon is
+divided over the levels, or each record counts on one level that it draws, at all of epsilon. From
+the counts follow B buckets of about equally many records, and from these precision, recall and
+accuracy (section 4), the AUC (section 5) and calibration (section 6).
+
+What is ours: counts of all levels are made consistent, noise and cells are part of stated errors,
+and ``aim`` may divide epsilon unevenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.metrics import trees
+from tacit.metrics.cells.score_scale import EVEN
+from tacit.privacy.cost import Cost
+from tacit.privacy.mechanisms.response import Choices
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, step
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, trust_setting
+from tacit.protocol.releases import (
+    Fields,
+    Sums,
+    ask,
+    bounds_of,
+    layout_of,
+    noisy_sums,
+    total_protection,
+)
+from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocol.sum_bounds import planned_clients
+from tacit.protocols.histogram.estimate import result_from_tree
+from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
+from tacit.protocols.histogram.steps import (
+    FIRST_CELLS,
+    agreed_height,
+    leaves_of,
+    level_name,
+    tree_fields,
+)
+from tacit.protocols.histogram.trees import sampled_noise, tree_noise
+from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS, Aim
+
+SPLIT, SAMPLE = "split", "sample"
+
+ONE_REPLICATE = 2**26
+"""Stated size of a replicate where records draw levels: replicates have to run one at a time."""
+
+
+@dataclass(frozen=True)
+class LevelSum(SecureSum):
+    """A secure sum of the counts of a hierarchy's levels.
+
+    Parameters
+    ----------
+    dropouts : as ``SecureSum`` has it.
+    budget : ``"split"`` counts every record on every level and divides epsilon over the levels;
+        ``"sample"`` has each record draw the level on which it counts.
+    """
+
+    budget: str = SPLIT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.budget not in (SPLIT, SAMPLE):
+            raise ValueError(f"budget must be {SPLIT} or {SAMPLE}, got {self.budget!r}")
+
+
+def _fields(query: Query) -> Fields:
+    return tree_fields(query.protocol, agreed_height(query))
+
+
+def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    cost: Cost = query.protocol.guarantee
+    return cost
+
+
+@step(
+    cost=_cost,
+    sums=lambda query: layout_of(_fields(query)),
+    shares=planned_clients,
+    bounds=lambda query: bounds_of(_fields(query), query),
+    releases=_fields,
+)
+def sampled_trees(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send the tree of both classes' counts, each record on one level that it draws.
+
+    The level does not depend on what the record holds. Given the levels, adding or removing a
+    record changes one count by one, replacing it two, all on one level. Every count has noise of
+    the scale ``distance / epsilon``, so that a record costs epsilon once, whichever level it draws.
+    The guarantee is about the sum over all clients, and holds against a server that sees the sum
+    only and colludes with no more clients than ``dropouts`` covers.
+
+    The server learns the noisy sum of the trees, and how many clients answered.
+    """
+    height, protocol = agreed_height(query), query.protocol
+    leaves = leaves_of(clients, height, protocol)
+    chosen = noise.draw(Choices(protocol.level_units(height)), (clients.records,))
+    counts: dict[str, Integers] = {}
+    for level in protocol.level_parts(height):
+        drawn = leaves[chosen == level - FIRST_CELLS]
+        counts[level_name(level)] = np.bincount(drawn >> (height + 1 - level), minlength=1 << level)
+    return noisy_sums(_fields(query), counts, query, clients.count, noise)
+
+
+def sampled_tree(
+    protocol: ScoreHistogram, sums: Sums, height: int
+) -> tuple[Floats, trees.TreeNoise]:
+    """The consistent leaves of a tree on whose levels records were dealt out, and their noise."""
+    levels = range(FIRST_CELLS, height + FIRST_CELLS)
+    variances = tree_noise(sums.fields, height, float(sums.noises)).variances.copy()
+    factors = np.zeros(height + 2)
+    factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(protocol.level_units(height), dtype=np.float64)
+    variances[FIRST_CELLS:] *= factors[FIRST_CELLS:] ** 2
+    scaled = {level: factors[level] * sums[level_name(level)] for level in levels}
+    records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
+    noise = sampled_noise(variances, factors, records, centred=False)
+    known = [scaled.get(level) for level in range(height + 2)]
+    return trees.consistent_leaves(known, noise.weighting), noise
+
+
+@dataclass(frozen=True)
+class PublishedHistogram(ScoreHistogram):
+    """Cormode and Markov 2023: one histogram of both classes in equal cells, in one round.
+
+    Parameters
+    ----------
+    trust : ``LevelSum()`` ("DistDP"; with ``budget="sample"`` records draw their level),
+        ``ExactSum()`` ("Federated") or ``Local()`` ("LocalDP"), or their words.
+    epsilon, height, adjacency : as ``ScoreHistogram`` has them.
+    aim : how epsilon is divided over the levels, or records are dealt out to them: evenly
+        (``"all"``, as in the paper), or as suits the AUC or curves.
+    scale : of whose positions there are equal cells: the scores themselves in the paper.
+    buckets : B, the number of equi-depth buckets of curves and calibration; None takes as many as
+        the counts support under their noise.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, buckets=20).steps[0].name
+    'sampled_trees'
+    """
+
+    trust: LevelSum | ExactSum | Local | str = trust_setting(LevelSum())
+    aim: Aim = setting(default="all", help="how epsilon is divided over levels; evenly by default")
+    scale: str = scale_setting(EVEN)
+    buckets: int | None = setting(default=None, help="equi-depth buckets of curves and calibration")
+
+    name = "published-histogram"
+    planning_module = ""
+    plan_example: ClassVar[Mapping[str, Any] | None] = None
+    looks, places_cells, places_trees = False, False, False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.buckets is not None and self.buckets < 1:
+            raise ValueError(f"buckets must be at least 1, got {self.buckets}")
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether records draw the level of a secure sum on which they count."""
+        return isinstance(self.trust, LevelSum) and self.trust.budget == SAMPLE
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """One step."""
+        return (sampled_trees,) if self.is_sampled else super().steps
+
+    def level_parts(self, height: int) -> dict[int, float]:
+        """The levels that are asked for, with what counting there costs a record."""
+        if self.is_sampled:
+            return dict.fromkeys(range(FIRST_CELLS, height + FIRST_CELLS), self.known_epsilon)
+        return super().level_parts(height)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Numbers a replicate holds; those of sampled levels run one at a time."""
+        return ONE_REPLICATE if self.is_sampled else super().replicate_size(clients)
+
+    @property
+    def one_count(self) -> Any:
+        """One tree over all records; None where records report by themselves or are dealt out."""
+        return None if self.is_sampled else super().one_count
+
+    def conversation(self, clients: int) -> Conversation:
+        """One round: trees or reports up."""
+        if self.is_sampled:
+            return self._sampled(clients)
+        ask_once = reported_tree if isinstance(self.trust, Local) else one_tree
+        return ask_once(self, clients, self.buckets)
+
+    def _sampled(self, clients: int) -> Generator[Query, Reply, Any]:
+        height = self.tree_height(clients)
+        sums = yield from ask(sampled_trees, self, clients, {"height": height})
+        leaves, noise = sampled_tree(self, sums, height)
+        # a record counts on one level only, so what the noise supports is about one field
+        one_level = dict(list(sums.fields.items())[:1])
+        protection = total_protection((replace(sums, fields=one_level),))
+        return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+        """Sampled levels are drawn one reply at a time."""
+        case = super().audit_case(settings)
+        sampled = SAMPLE in str(settings.get("trust", ""))
+        return replace(case, one_by_one=audits.SAMPLED_DRAWS) if sampled else case
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Both budgets, private reports and exact sums, on small trees."""
+        tree, sampled = {"trust": LevelSum.word, "height": 2}, str(LevelSum(budget=SAMPLE))
+        return (
+            *audits.cases_of(cls.name, tree, {**tree, "adjacency": "replace"}),
+            audits.AuditCase(cls.name, {**tree, "trust": sampled}, one_by_one=audits.SAMPLED_DRAWS),
+            audits.AuditCase(cls.name, {**tree, "trust": Local.word}, apart=True),
+            audits.AuditCase(cls.name, {**tree, "trust": ExactSum.word}),
+        )
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """The paper's forms on equal cells, and divided for the AUC on those of log-odds."""
+        kind: Any = cls
+        other = {"aim": "auc", "scale": "probability"}
+        return {
+            "histogram-even": kind(LevelSum(), 1.0, 5),
+            "histogram": kind(LevelSum(), 1.0, 5, **other),
+            "histogram-replace": kind(LevelSum(), 1.0, 5, "replace", **other),
+            "histogram-sample": kind(LevelSum(budget=SAMPLE), 1.0, 5, **other),
+            "local-histogram-even": kind(Local(), 1.0, 4),
+        }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """Split budgets; records that are dealt out take too long."""
+        kind: Any = cls
+        return {"histogram-even": audits.ErrorCase(kind(LevelSum(), 1.0), noticed=True)}
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """Sampled records are not all, and debiased bits are not exact."""
+        if self.is_sampled:
+            return audits.LawTraits(inexact="records that are assigned to levels are not all")
+        return super().law_traits

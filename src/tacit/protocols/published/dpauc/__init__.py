@@ -1,0 +1,1 @@
+"""DPAUC as Sun et al. 2022b published it: noise on confusion counts, or flipped labels."""

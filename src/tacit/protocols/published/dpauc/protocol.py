@@ -1,0 +1,341 @@
+"""DPAUC of Sun, Yang, Yao, Xie, Wu and Wang, 2022 (Sun et al. 2022b; docs, sections 2a and 2b).
+
+Labels and scores stay at the clients. At each of T public thresholds a client counts its true and
+false positives and negatives. It adds noise to these counts, or flips its labels before it counts,
+and the server forms the ROC curve of the sums over clients and its area by straight lines. The
+server sees every client's noisy counts and nothing else; of flipped labels it sees exact counts,
+and so each client's number of records between thresholds, which label adjacency does not protect.
+
+Client steps of DPAUC as published: noisy confusion counts, and counts of flipped labels. What the
+counts of a client with one record reveal: its cell and its label. Predictions for DPAUC as
+published: of flipped labels, whose cells the server sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import client_order
+from tacit.data.clients import Clients
+from tacit.data.engines.stored import batch_of
+from tacit.metrics import curves
+from tacit.metrics.cells.score_scale import EVEN
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms import gaussian, laplace
+from tacit.privacy.mechanisms.interface import Together
+from tacit.privacy.mechanisms.response import flip_probability, response_variance
+from tacit.privacy.sampling.grids import gaussian_delta
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Protocol,
+    Query,
+    Reply,
+    Step,
+    step,
+)
+from tacit.protocol.declarations import audits, forecast
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.one_count import OneCount
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.dpauc.attacks import (
+    THRESHOLDS,
+    first_reply,
+    guesses_of_lone_records,
+    lone_records,
+)
+from tacit.protocols.dpauc.forecast import cells_forecast, expected_counts
+from tacit.protocols.dpauc.server import from_exchanged
+from tacit.protocols.published.dpauc.declared import (
+    Gaussian,
+    Laplace,
+    PublishedDPAUCDeclarations,
+    RandomisedResponse,
+)
+from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
+from tacit.protocols.shared.cells import cell_counts, true_cell_counts
+from tacit.protocols.shared.reports.flipped_labels import (
+    Flipped,
+    every_client,
+    flipped_in_order,
+    flipped_labels,
+    flipping_cost,
+)
+from tacit.protocols.shared.trees.levels import CellNoise
+
+
+def _full_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    guarantee: Cost = query.protocol.guarantee
+    return guarantee
+
+
+def _response_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return flipping_cost(clients, query.protocol.epsilon, state, every_client(clients))
+
+
+@step(cost=_full_cost)
+def noisy_confusion_counts(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send TP, FP, TN and FN at every threshold, each with noise (Sun et al. 2022b, Methods).
+
+    At a threshold a record counts in exactly one of the four. One label flip therefore changes two
+    of them by one, a replaced record at most two, an added or removed record one: over T thresholds
+    the L1 distance is 2T, 2T and T, and the squared L2 distance the same. Laplace noise of scale
+    ``distance / epsilon``, or Gaussian noise of the analytic calibration for the L2 distance, gives
+    the declared guarantee; the paper's accounting charges 4T, which bounds all three.
+
+    The server learns the 4T noisy counts of each client.
+    """
+    settings: PublishedDPAUC = query.protocol
+    placed = settings.on_scale(clients)
+    positives, records = true_cell_counts(placed, settings.edges)
+    reached = curves.counts_from_thresholds(
+        np.stack([positives, records - positives]).swapaxes(1, 2)
+    )
+    totals = reached[..., :1]
+    four = np.stack([reached[0], reached[1], (totals - reached)[1], (totals - reached)[0]])
+    four = four.swapaxes(1, 2)
+    return {"counts": four + noise.draw(settings.count_noise, four.shape)}
+
+
+@step(cost=_response_cost)
+def flipped_histograms(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send the exact cell counts of labels flipped once by randomised response.
+
+    Epsilon at label adjacency, spent when the labels were flipped; the counts are post-processing.
+    As Sun et al. 2022b warns, the number of records in a cell is exact: the server learns each
+    client's score histogram, which label adjacency does not protect.
+    """
+    settings: PublishedDPAUC = query.protocol
+    asked = (clients, settings.epsilon, noise, state, every_client(clients))
+    if clients.ranking is None:
+        counts = cell_counts(settings.on_scale(clients), settings.edges, flipped_labels(*asked))
+        return {"positives": counts[0], "records": counts[1]}
+    settings.check_range(clients)
+    positives, records = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
+    for listed, flipped in flipped_in_order(clients.ranking, *asked):
+        batch = batch_of(listed.scores, listed.labels, listed.whose, clients.count)
+        by_client = flipped[..., client_order(listed.whose, clients.count)]
+        more = cell_counts(settings.on_scale(batch), settings.edges, by_client)
+        positives, records = positives + more[0], records + more[1]
+    return {"positives": positives, "records": records}
+
+
+@dataclass(frozen=True)
+class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
+    """The AUC and ROC curve from confusion counts, as Sun et al. 2022b form them.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one evaluation, for every record.
+    thresholds : T, spaced evenly over positions with both ends.
+    mechanism : ``Laplace()``, ``Gaussian(delta=...)`` or ``RandomisedResponse()``, or their words.
+    adjacency : ``"record"`` (added or removed), ``"label"`` or ``"replace"``; flipped labels
+        protect ``"label"`` only.
+    scale : where thresholds lie (``metrics.score_scale``); ``"even"`` as in the paper.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> float(PublishedDPAUC(1.0, mechanism="laplace(accounting=paper)").count_noise.scale)
+    400.0
+    """
+
+    epsilon: float = setting(help=EPSILON)
+    thresholds: int = setting(default=100, help="number of thresholds; 100 by default")
+    mechanism: Laplace | Gaussian | RandomisedResponse | str = setting(
+        default=Laplace(),
+        help="laplace, gaussian(delta=...) or randomised-response; laplace by default",
+    )
+    adjacency: Literal["record", "label", "replace"] = setting(
+        default="record", help="what epsilon hides; record by default where it applies"
+    )
+    scale: str = scale_setting()
+
+    name = "published-dpauc"
+    planning_module = __name__
+    state_types = (Flipped,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.thresholds <= 2**20:
+            raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
+        if self.responds and self.adjacency != "label":
+            raise ValueError(
+                "randomised response protects labels only: adjacency must be 'label', "
+                f"got {self.adjacency!r}"
+            )
+        if isinstance(self.mechanism, Gaussian):
+            gaussian_delta(self.epsilon, self.mechanism.delta, 4 * self.thresholds)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The step of this mechanism."""
+        return (flipped_histograms if self.responds else noisy_confusion_counts,)
+
+    @property
+    def responds(self) -> bool:
+        """Whether labels answer by randomised response."""
+        return isinstance(self.mechanism, RandomisedResponse)
+
+    @property
+    def on_counts(self) -> Laplace | Gaussian:
+        """The noise on counts.
+
+        Raises
+        ------
+        TypeError : where labels answer by randomised response.
+        """
+        if not isinstance(self.mechanism, Laplace | Gaussian):
+            raise TypeError(f"{self.mechanism} adds no noise to counts")
+        return self.mechanism
+
+    @property
+    def count_noise(self) -> laplace.Laplace | gaussian.Gaussian:
+        """The noise on a confusion count."""
+        return self.on_counts.drawn(self.thresholds, self.adjacency, self.epsilon)
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each client at most."""
+        adjacency = Adjacency(self.adjacency)
+        if self.responds:
+            return Cost(self.epsilon, adjacency=adjacency)
+        if isinstance(self.mechanism, Gaussian):
+            return self.count_noise.cost(adjacency)
+        distance = self.on_counts.distance(self.thresholds, self.adjacency)
+        all_counts = Together((laplace.Laplace(1, self.epsilon / distance),), distance)
+        return Cost(self.epsilon, adjacency=adjacency, mechanism=all_counts)
+
+    @property
+    def edges(self) -> Floats:
+        """The thresholds as positions.
+
+        Flipped labels are counted in the cells between them, the last one closed.
+        """
+        ends = np.linspace(0.0, 1.0, self.thresholds)
+        return ends[:-1] if self.responds else ends
+
+    @property
+    def edge_scores(self) -> Floats:
+        """The thresholds as scores."""
+        return self.score_scale.scores(self.edges)
+
+    @property
+    def one_count(self) -> OneCount | None:
+        """The counts at the thresholds; None where every label is flipped by itself."""
+        if self.responds:
+            return None
+        return OneCount(self, self.score_edges(self.edges[1:]), self.score_ends)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""
+        counts = 8 * self.thresholds * clients.count
+        return counts + (2 * clients.records if self.responds else 0)
+
+    def conversation(self, clients: int) -> Conversation:
+        """One round: counts up."""
+        if self.responds:
+            reply = yield Query(flipped_histograms, self)
+            flipped, records = (
+                np.asarray(reply[name]).sum(axis=-1, dtype=np.float64)
+                for name in ("positives", "records")
+            )
+            flip = flip_probability(self.epsilon)
+            positives = (flipped - flip * records) / (1 - 2 * flip)
+            noise = CellNoise(response_variance(self.epsilon) * records)
+            return from_exchanged(self, positives, records, noise)
+        reply = yield Query(noisy_confusion_counts, self)
+        counts, drawn = np.asarray(reply["counts"]), self.count_noise
+        is_gaussian = isinstance(drawn, gaussian.Gaussian)
+        scale = float(drawn.sigma if isinstance(drawn, gaussian.Gaussian) else drawn.scale)
+        on_sums = CountNoise(counts.shape[-1], scale, is_gaussian)
+        clamps = self.on_counts.clamps
+        return result_from_confusion(self.edge_scores, counts.sum(axis=-1), on_sums, clamps)
+
+
+def guesses_from_published_counts(
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
+    """The cell of a client's only record, and its label, from the client's counts.
+
+    Exact counts per threshold reveal both. Where labels are flipped the counts still reveal the
+    record's cell, a weakness that Sun et al. 2022b names.
+    """
+    clients, epsilon = lone_records(sizes, seed), protocol.guarantee.epsilon
+    exact = PublishedDPAUC(epsilon, THRESHOLDS, scale=EVEN)
+    four = np.asarray(first_reply(exact, clients, NoNoise())["counts"])
+    guessed = cells_of_lone_records(four[0] + four[1]), four[0, 0] > 0
+    yield from guesses_of_lone_records("exact counts per threshold", exact, clients, guessed, False)
+    flipping = PublishedDPAUC(epsilon, THRESHOLDS, RandomisedResponse(), "label", EVEN)
+    reply = first_reply(flipping, clients, SimulatedNoise(seed))
+    cells = cells_of_lone_records(curves.counts_from_thresholds(np.asarray(reply["records"]).T).T)
+    guessed = cells, np.asarray(reply["positives"]).sum(axis=0) > 0
+    yield from guesses_of_lone_records("counts of flipped labels", flipping, clients, guessed, True)
+
+
+def cells_of_lone_records(reached: NDArray[Any]) -> Integers:
+    """The cell of every client's only record, from how many records reach each threshold.
+
+    The difference of neighbouring counts is 1 in the record's cell, which is what Sun et al. 2022b
+    warns of.
+
+    Parameters
+    ----------
+    reached : at ascending thresholds, shape (T, K); noisy or not.
+
+    Examples
+    --------
+    >>> cells_of_lone_records(np.array([[1, 1], [1, 0], [0, 0]]))
+    array([1, 0])
+    """
+    below = np.vstack([reached[1:], np.zeros_like(reached[:1])])
+    return np.argmax(reached - below, axis=0).astype(np.int64)
+
+
+CELLS = 100
+"""The number of cells that a plan takes for flipped labels."""
+
+
+def published_dpauc_forecast(
+    protocol: PublishedDPAUC, scenario: Scenario, shape: Shape
+) -> forecast.Forecast:
+    """The variance formula of flipped labels, at the expected counts of the shape (section 2b).
+
+    Raises
+    ------
+    ValueError : for noise on confusion counts, which is not planned.
+    """
+    if not protocol.responds:
+        raise ValueError(f"plans are for {RandomisedResponse.word}, got {protocol.mechanism}")
+    cells = expected_counts(protocol.scale, scenario, shape, protocol.edges)
+    noise = CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
+    return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
+
+
+def published_dpauc_families(scenario: Scenario) -> list[forecast.Family]:
+    """Cells of flipped labels."""
+    flipped = PublishedDPAUC(scenario.epsilon, CELLS, RandomisedResponse(), "label")
+    reused = (
+        "the server sees every client's score histogram exactly, while the flipped labels serve "
+        "later evaluations at no further cost"
+    )
+    return [forecast.Family((flipped,), (Trust.EACH,), reused)]
+
+
+PLANNING = forecast.Planning.of_auc(published_dpauc_families, published_dpauc_forecast)

@@ -1,0 +1,390 @@
+"""FedAUC of Sun, Yang, Yao, Xie, Wu and Wang, 2022 (Sun et al. 2022a; docs, sections 1b to 1d).
+
+The server ranks the scores of all clients. Each client adds noise to the number of its positives
+and to the sum of their ranks, at the fraction of its budget that its allocation gives to each
+(Algorithm 4, section 5), and the server puts the sums in the rank form of the AUC (Equation 7).
+Adjacency: one record's label flips. The server sees every client's scores and its noisy pair. The
+paper's other protocol flips labels at random (Algorithms 1 to 3), from which every client computes
+its pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.sampling import doubles
+from tacit.privacy.sampling.grids import gaussian_delta
+from tacit.protocol.conversation import Conversation, Protocol
+from tacit.protocol.declarations.audits import (
+    DELTA,
+    LOW_BITS,
+    SUMS,
+    AuditCase,
+    AuditTrial,
+    ErrorCase,
+    LabelAttack,
+    LawTraits,
+    SelfTestCases,
+    cases_of,
+)
+from tacit.protocol.settings.choices import Choice
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocols.fedauc import protocol
+from tacit.protocols.fedauc.allocation import (
+    FIRST_ROUND_FRACTIONS,
+    RankGeometry,
+    adaptive_allocation,
+    all_respond,
+    fixed_allocation,
+    orthogonal_allocation,
+)
+from tacit.protocols.fedauc.declared import (
+    ADDITIVE_COPIES,
+    FLIPPED_LABELS,
+    NOISY_SUMS,
+    check_fraction,
+)
+from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
+from tacit.protocols.shared.rank_noise import PAIR, RESPONSE, STAIRCASE, RankNoise
+from tacit.protocols.shared.reports.flipped_labels import Flipped
+
+
+@dataclass(frozen=True)
+class Laplace(Choice):
+    """Laplace noise, of pure epsilon."""
+
+    word = "laplace"
+
+
+@dataclass(frozen=True)
+class Gaussian(Choice):
+    """Gaussian noise.
+
+    Parameters
+    ----------
+    delta : the chance that epsilon fails, between 0 and 1; it has to be given.
+
+    Raises
+    ------
+    ValueError : for a chance outside this range.
+    """
+
+    delta: float = 0.0
+
+    word = "gaussian"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise ValueError(f"gaussian noise needs a delta between 0 and 1, got {self.delta}")
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Choice):
+    """Laplace noise of whole numbers; not in the paper."""
+
+    word = "discrete-laplace"
+
+
+@dataclass(frozen=True)
+class Staircase(Choice):
+    """Whole staircase noise, as ``FedAUC`` adds; not in the paper."""
+
+    word = STAIRCASE
+
+
+@dataclass(frozen=True)
+class Fixed(Choice):
+    """One fraction of epsilon for every client (section 5.2).
+
+    Parameters
+    ----------
+    alpha : the rank sum's fraction of epsilon, between 0 and 1.
+    sensitivity : ``"local"``, the client's largest rank, or ``"global"``, M - 1 for every client.
+
+    Raises
+    ------
+    ValueError : for another fraction or sensitivity.
+    """
+
+    alpha: float = 0.5
+    sensitivity: str = "local"
+
+    word = "fixed"
+
+    def __post_init__(self) -> None:
+        check_fraction("alpha", self.alpha)
+        if self.sensitivity not in ("local", "global"):
+            raise ValueError(f"sensitivity must be local or global, got {self.sensitivity!r}")
+
+
+@dataclass(frozen=True)
+class Orthogonal(Choice):
+    """Ranks from the client's mean rank, and one fraction for every client (section 5.3).
+
+    Parameters
+    ----------
+    beta : the count's fraction of epsilon, between 0 and 1.
+
+    Raises
+    ------
+    ValueError : for another fraction.
+    """
+
+    beta: float = 0.5
+
+    word = "orthogonal"
+
+    def __post_init__(self) -> None:
+        check_fraction("beta", self.beta)
+
+
+@dataclass(frozen=True)
+class Adaptive(Choice):
+    """Ranks from the client's mean rank, and the client's own best fraction (section 5.3)."""
+
+    word = "adaptive"
+
+
+@dataclass(frozen=True)
+class Influence(Choice):
+    """The allocation of ``FedAUC``, by which the paper's mechanisms are measured beside it."""
+
+    word = "influence"
+
+
+@dataclass(frozen=True)
+class PublishedFedAUC(Protocol):
+    """The AUC from noisy rank sums, as Sun et al. 2022a form it.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one evaluation, for every label.
+    mechanism : the noise, ``Laplace()`` or ``Gaussian(delta=...)``, and beside the paper's
+        ``DiscreteLaplace()`` and ``Staircase()``; or their words.
+    allocation : how a client divides its budget between the count and the rank sum:
+        ``Adaptive()``, ``Orthogonal(beta=...)``, ``Fixed(alpha=..., sensitivity=...)``, and beside
+        the paper's ``Influence()``; or their words.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> PublishedFedAUC(1.0, "gaussian(delta=1e-8)").guarantee
+    Cost(epsilon=1.0, delta=1e-08, adjacency=<Adjacency.LABEL: 'label'>, rho=None)
+    >>> PublishedFedAUC(1.0, allocation="fixed(sensitivity=global)").allocation
+    Fixed(alpha=0.5, sensitivity='global')
+    """
+
+    epsilon: float = setting(help=EPSILON)
+    mechanism: Laplace | Gaussian | DiscreteLaplace | Staircase | str = setting(
+        default=Laplace(),
+        help="laplace, gaussian(delta=...), discrete-laplace or staircase; laplace by default",
+    )
+    allocation: Adaptive | Orthogonal | Fixed | Influence | str = setting(
+        default=Adaptive(),
+        help="adaptive, orthogonal(beta=...), fixed(alpha=..., sensitivity=local or global) or "
+        "influence; adaptive by default",
+    )
+
+    name = "published-fedauc"
+    title_settings = ("mechanism", "allocation")
+    steps = (share_scores, noisy_rank_sums)
+    query_types = (RankNoise,)
+    state_types = (Flipped,)
+    threats = staticmethod(lambda settings: NOISY_SUMS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.mechanism, Gaussian):
+            gaussian_delta(self.epsilon, self.mechanism.delta * FIRST_ROUND_FRACTIONS[1], PAIR)
+
+    @property
+    def rank_noise(self) -> RankNoise:
+        """The noise of a client's pair, at the whole budget."""
+        delta = self.mechanism.delta if isinstance(self.mechanism, Gaussian) else 0.0
+        word = self.mechanism if isinstance(self.mechanism, str) else self.mechanism.word
+        return RankNoise(word, self.epsilon, delta)
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each client at most."""
+        return Cost(self.epsilon, self.rank_noise.delta, Adjacency.LABEL)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Numbers a replicate holds: a bit and an integer a record where labels may be flipped."""
+        if isinstance(self.allocation, Influence):
+            return 2 * clients.records + 16 * clients.count
+        return 8 * clients.count
+
+    def conversation(self, clients: int) -> Conversation:
+        """Scores up, ranks down, noisy pairs up; with a first round for ``Influence``."""
+        ranks, scales = yield from protocol.ranked_scores(self)
+        geometry, noise = RankGeometry.of(ranks), self.rank_noise
+        largest, chosen = 0, self.allocation
+        if isinstance(chosen, Influence):
+            noise, allocation = yield from protocol.divided_by_influence(self, ranks, geometry)
+        elif isinstance(chosen, Fixed):
+            allocation = fixed_allocation(geometry, 1.0 - chosen.alpha)
+            if chosen.sensitivity == "global":
+                last = geometry.records - 1
+                largest = 2 * last
+                geometry = replace(geometry, high=np.full_like(geometry.high, last))
+        elif isinstance(chosen, Orthogonal):
+            allocation = orthogonal_allocation(geometry, chosen.beta)
+        else:
+            allocation = adaptive_allocation(geometry, noise)
+        sums = yield from protocol.asked_sums(self, ranks, geometry, noise, allocation, largest)
+        return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """The mechanisms, each with an allocation."""
+        return cases_of(
+            cls.name,
+            {"mechanism": STAIRCASE},
+            {"allocation": "fixed"},
+            {"mechanism": f"gaussian(delta={DELTA})"},
+        )
+
+    @classmethod
+    def self_test_cases(cls) -> SelfTestCases:
+        """Rank sums and low bits, sound and with a mistake each."""
+        sums, laplace = cls(1.0, Staircase()), cls(1.0, Laplace(), Fixed())
+        halved = partial(doubles.ScaledNoise, 0.5)
+        grid, bare = "Laplace noise on a grid, low bits", "floating-point noise, low bits"
+        return SelfTestCases(
+            (
+                AuditTrial(SUMS, "noisy rank sums", False, sums),
+                AuditTrial(SUMS, "their noise halved", True, sums, halved),
+                AuditTrial(
+                    LOW_BITS, grid, False, laplace, doubles.GridNoise, low_bits=True, system=True
+                ),
+                AuditTrial(LOW_BITS, bare, True, laplace, low_bits=True),
+            ),
+            (cls(1.0, DiscreteLaplace()),),
+        )
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """Labels guessed from the scores that the server receives."""
+        from tacit.protocols.shared import declared
+
+        return (declared.guesses_from_ascending_scores,)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Every mechanism and every allocation."""
+        return {
+            "fedauc-laplace": cls(1.0, Laplace(), Influence()),
+            "fedauc-discrete-laplace": cls(1.0, DiscreteLaplace(), Influence()),
+            "fedauc-gaussian": cls(1.0, Gaussian(1e-6), Influence()),
+            "fedauc-adaptive": cls(1.0),
+            "fedauc-adaptive-staircase": cls(1.0, Staircase()),
+            "fedauc-adaptive-gaussian": cls(1.0, Gaussian(1e-6)),
+            "fedauc-orthogonal": cls(1.0, Laplace(), Orthogonal(0.3)),
+            "fedauc-local": cls(1.0, Laplace(), Fixed(0.6)),
+            "fedauc-global": cls(1.0, Laplace(), Fixed(sensitivity="global")),
+        }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """All of them give errors."""
+        noticed = ("fedauc-adaptive", "fedauc-gaussian")
+        return {
+            name: ErrorCase(each, noticed=name in noticed) for name, each in cls.law_cases().items()
+        }
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """With the influence allocation a small client flips its labels, and a large one does not.
+
+        Its records are copied until it adds noise.
+        """
+        return LawTraits(copies=ADDITIVE_COPIES if isinstance(self.allocation, Influence) else 1)
+
+
+@dataclass(frozen=True)
+class PublishedResponseAUC(Protocol):
+    """The AUC from labels that are flipped at random, as Sun et al. 2022a form it.
+
+    Every label is flipped once, with probability ``1 / (1 + exp(epsilon))`` (Algorithm 1). A later
+    evaluation of the same labels uses them again and costs nothing. The server corrects the AUC of
+    flipped labels for the flips (Algorithm 3).
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of all evaluations together, for every label.
+
+    Raises
+    ------
+    ValueError : for an epsilon that is not positive.
+
+    Examples
+    --------
+    >>> PublishedResponseAUC(1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.LABEL: 'label'>, rho=None)
+    """
+
+    epsilon: float = setting(help=EPSILON)
+
+    name = "published-fedauc-response"
+    steps = (share_scores, noisy_rank_sums)
+    query_types = (RankNoise,)
+    state_types = (Flipped,)
+    threats = staticmethod(lambda settings: FLIPPED_LABELS)
+
+    @property
+    def rank_noise(self) -> RankNoise:
+        """Randomised response at the whole budget."""
+        return RankNoise(RESPONSE, self.epsilon)
+
+    @property
+    def guarantee(self) -> Cost:
+        """What all evaluations cost each client at most."""
+        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Numbers a replicate holds: a bit and an integer a record."""
+        return 2 * clients.records + 16 * clients.count
+
+    def conversation(self, clients: int) -> Conversation:
+        """Scores up, ranks down, sums over flipped labels up."""
+        ranks, scales = yield from protocol.ranked_scores(self)
+        geometry = RankGeometry.of(ranks)
+        noise, allocation = self.rank_noise, all_respond(geometry)
+        sums = yield from protocol.asked_sums(self, ranks, geometry, noise, allocation)
+        return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """All labels are flipped alike: two records."""
+        return (AuditCase(cls.name, records=2),)
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """Labels guessed from the scores that the server receives."""
+        from tacit.protocols.shared import declared
+
+        return (declared.guesses_from_ascending_scores,)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """One budget."""
+        return {"fedauc-published-response": cls(1.0)}
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
+        return {name: ErrorCase(each, noticed=False) for name, each in cls.law_cases().items()}
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """Flipped labels are corrected without noise too."""
+        return LawTraits(inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES)

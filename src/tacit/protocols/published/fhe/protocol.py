@@ -1,0 +1,281 @@
+"""FheAUC: the AUC under homomorphic encryption, by Baykara et al. (2024).
+
+Predictions for FheAUC, which adds no noise. Who sees what when an aggregator computes the AUC from
+ciphertexts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
+from tacit.crypto.identities import Identity, Roster
+from tacit.metrics.cells.score_scale import EVEN
+from tacit.privacy.cost import UNPROTECTED, Cost
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Step
+from tacit.protocol.declarations import audits, forecast, traffic
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.revealed import Revealed
+from tacit.protocol.settings.choices import Choice, chosen
+from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocols.encrypted import sessions
+from tacit.protocols.encrypted.declared import LYING, PAGE, HiddenDeclarations, told_to_parties
+from tacit.protocols.encrypted.forecast import hidden_family, hidden_forecast
+from tacit.protocols.encrypted.hidden import MALICIOUS, PAPER_THRESHOLDS, SEMI_HONEST, HiddenAUC
+from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.published.fhe.ckks import (
+    ApproximateAggregator,
+    ApproximateParty,
+    ApproximateScheme,
+)
+from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale
+from tacit.protocols.published.fhe.steps import CHECKED_STEPS, STEPS, on_ciphertexts
+
+SEMI_HONEST_AGGREGATOR = ThreatModel(
+    "The aggregator must not collude with any party: every party has the secret key. Parties "
+    "follow the protocol.",
+    "The aggregator sees ciphertexts only, and the AUC to seven places and its certain range "
+    "to three digits because the parties tell it; with only hundreds of records the class "
+    "totals may follow from that.",
+    "The AUC and its certain range, and the product of the two class totals within a factor of "
+    "4; where fewer than 65,536 records were agreed on, parties may work that product out.",
+    "The AUC is exact but for encoding: encryption hides who contributed what on the way, and "
+    "nothing of what follows from the figure itself.",
+    PAGE,
+)
+
+MALICIOUS_AGGREGATOR = replace(
+    SEMI_HONEST_AGGREGATOR,
+    trust="The aggregator must not collude with any party: every party has the secret key. It may "
+    f"compute wrongly; the parties' checks are there to notice that. {LYING}",
+)
+
+
+SHARES = 4
+"""Of each count in a checked run."""
+
+
+@dataclass(frozen=True)
+class Bfv(Choice):
+    """Ciphertexts of exact integers (Fan and Vercauteren 2012).
+
+    Parameters
+    ----------
+    adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
+        half-range is detected, except with probability below 2^-57 (``checks``).
+
+    Raises
+    ------
+    ValueError : for another word.
+    """
+
+    adversary: str = SEMI_HONEST
+
+    word = "bfv"
+
+    def __post_init__(self) -> None:
+        if self.adversary not in (SEMI_HONEST, MALICIOUS):
+            raise ValueError(
+                f"adversary must be {SEMI_HONEST} or {MALICIOUS}, got {self.adversary!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Ckks(Choice):
+    """The paper's approximate numbers (Cheon et al. 2017), for a semi-honest aggregator."""
+
+    word = "ckks"
+
+
+@dataclass(frozen=True)
+class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
+    """The AUC of encrypted counts (Baykara et al. 2024), exact on the thresholds.
+
+    Parties share one secret key and send encrypted counts. The aggregator, which has evaluation
+    keys only, computes numerator and denominator under a secret multiplier, and the number of pairs
+    of a positive and a negative in one cell; parties decrypt and divide. The AUC is released as it
+    is, without differential privacy, with its certain half-range (``EncryptedAUC``). Parties also
+    learn the product of the class totals within the multiplier's range, a factor of 4; below 65,536
+    agreed records they may work that product out (``packing.Scale``).
+
+    No collusion between the aggregator and any party is assumed: every party has the key. An
+    aggregator may always refuse to answer.
+
+    Parameters
+    ----------
+    thresholds : N, at even positions of the scale, or the agreed ones themselves, as in
+        ``EncryptedAUC``. None takes the paper's 100 with ``scale="even"`` or CKKS, else as many as
+        a ciphertext holds: they cost no bytes, and cells of the log-odds are wide in the middle.
+    scheme : ``Bfv(adversary)``, by default for a semi-honest aggregator, or the paper's ``Ckks()``.
+        Where a malicious one is refused an answer, the run gives no AUC, and its parties begin no
+        other session under the same settings. Parties are semi-honest.
+    most_records : a public bound of all parties' records together, from which the numbers are
+        scaled, near their number. Where there are more, a checked run refuses the answer; the
+        others do too, unless the numbers happen to wrap around to plausible ones. In BFV, above
+        11,863,283 records a semi-honest run sends two ciphertexts, one for each of two plain
+        moduli, and a checked one is refused.
+    perturbed : False leaves the perturbation out: for tests.
+    scale : the map of scores to positions at which thresholds are even; ``"even"`` as in the paper.
+    reveal : ``"aggregator"``, which learns the AUC as well, or ``"parties"`` alone.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Notes
+    -----
+    Baykara et al. send separate ciphertexts of CKKS for all counts; BFV packs them into one.
+    """
+
+    thresholds: int | tuple[float, ...] | None = setting(
+        default=None,
+        help="thresholds, or the agreed ones themselves; as many as one ciphertext holds by "
+        "default: 909, or 226 against a malicious aggregator; 100 with scale even or scheme ckks",
+    )
+    scheme: Bfv | Ckks | str = setting(
+        default=Bfv(),
+        help="bfv (exact) by default, bfv(adversary=malicious) where the aggregator may compute "
+        "wrongly, or the paper's ckks",
+    )
+    most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
+    perturbed: bool = setting(default=True, help=None)
+    scale: str = scale_setting()
+    reveal: Literal["parties", "aggregator"] = setting(
+        default=sessions.AGGREGATOR,
+        help="who learns the AUC: the aggregator as well (the default), or the parties alone",
+    )
+
+    name = "published-fhe"
+    planning_module = __name__
+    title_settings = ("scheme",)
+    state_types = (
+        sessions.Seat,
+        Member,
+        Meeting,
+        Introduction,
+        sessions.ConfirmedAnswer,
+        sessions.RefusedAnswer,
+        Revealed,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.take_thresholds(self._default_thresholds)
+        _ = self._approximate if self._is_approximate else self._exact.layout
+
+    @property
+    def checked(self) -> bool:
+        """Whether the aggregator may be malicious."""
+        return isinstance(self.scheme, Bfv) and self.scheme.adversary == MALICIOUS
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Those of ciphertexts; all parties confirm one answer of a malicious aggregator."""
+        return CHECKED_STEPS if self.checked else STEPS
+
+    @property
+    def guarantee(self) -> Cost:
+        """The AUC is released as it is: no differential privacy."""
+        return UNPROTECTED
+
+    @property
+    def _is_approximate(self) -> bool:
+        return isinstance(self.scheme, Ckks)
+
+    @property
+    def _default_thresholds(self) -> int:
+        if self.scale == EVEN or self._is_approximate:
+            return PAPER_THRESHOLDS
+        return MAX_PRODUCTS // SHARES - 1 if self.checked else MAX_PRODUCTS
+
+    def enrol(
+        self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
+    ) -> None:
+        """Pin the parties' identities, so that no relayed ones are accepted; all take part."""
+        sessions.pin(state, [identity], roster)
+
+    def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
+        """The scheme with which parties that share a session's secret compute."""
+        if self._is_approximate:
+            return ApproximateParty(self._approximate, secret, session, parties)
+        return ExactParty(self._exact, secret, session, parties)
+
+    def scheme_aggregator(self, keys: Sequence[bytes]) -> Any:
+        """The scheme with which an aggregator with evaluation keys computes."""
+        if self._is_approximate:
+            return ApproximateAggregator(self._approximate, keys)
+        return ExactAggregator(self._exact, keys)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Introductions, keys, hidden counts, and the answer, which parties open."""
+        return self.concluded((yield from on_ciphertexts(self)))
+
+    @property
+    def _exact(self) -> ExactScheme:
+        most, checked = self.most_records, self.checked
+        scale = Scale(most) if checked else Scale.fitting(most)
+        return ExactScheme(self.threshold_count, scale, checked, SHARES, self.perturbed)
+
+    @property
+    def _approximate(self) -> ApproximateScheme:
+        return ApproximateScheme(self.threshold_count, self.most_records, self.perturbed)
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """The threat model of these settings."""
+        scheme = chosen("scheme", settings.get("scheme", Bfv()), (Bfv, Ckks))
+        by_adversary = MALICIOUS_AGGREGATOR if scheme == Bfv(MALICIOUS) else SEMI_HONEST_AGGREGATOR
+        return told_to_parties(by_adversary, settings, "ciphertexts")
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """The answers of CKKS err: by their perturbations, 2e-7 of a quotient at most, and by the
+        scheme itself, which shows where classes are small beside ``most_records``.
+        """
+        traits = super().law_traits
+        if not isinstance(self.scheme, Ckks):
+            return traits
+        return replace(traits, tolerance=5e-7, spread=1e-6)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Both schemes; the checked one has tests of its own."""
+        return {
+            f"published-fhe-{scheme}": cls(9, scheme, most_records=64) for scheme in ("bfv", "ckks")
+        }
+
+
+CIPHERTEXT_BYTES = 197_000
+"""What a client sends of one encrypted polynomial with keys and introductions; measured."""
+CIPHERTEXT_SECONDS, KEY_SECONDS = 0.001, 0.6
+"""The aggregator's time for a client's ciphertext, and making keys once; measured."""
+
+
+def fhe_forecast(protocol: FheAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
+    """That of exact figures, where there are enough pairs for the agreed bound of records."""
+    is_small = 2 * scenario.positives * scenario.negatives < protocol.most_records**2 / 1024
+    if is_small and Scale.fitting(protocol.most_records).width > 1:
+        return forecast.Forecast(math.inf)
+    return hidden_forecast(protocol, scenario, shape)
+
+
+def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> traffic.Traffic:
+    """One or two ciphertexts a client by measured sizes: a dry run would need TenSEAL and keys."""
+    rounds = 5 if protocol.checked else 4
+    runs = 1 if Scale.fitting(protocol.most_records).moduli == 1 and not protocol.checked else 2
+    computing = KEY_SECONDS + runs * CIPHERTEXT_SECONDS * scenario.clients
+    return traffic.Traffic(
+        runs * CIPHERTEXT_BYTES, rounds, traffic.round_seconds(rounds, scenario) + computing
+    )
+
+
+PLANNING = forecast.Planning.of_auc(
+    partial(hidden_family, partial(FheAUC, scheme=Bfv(MALICIOUS))), fhe_forecast, fhe_traffic
+)
+"""Of a malicious aggregator; for another one ``EncryptedAUC`` takes a hundredth of the bytes."""

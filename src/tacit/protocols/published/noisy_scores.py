@@ -1,0 +1,172 @@
+"""Noise on scores, against which Sun, Yang, Yao, Xie, Wu and Wang, 2022 compare FedAUC (Sun et al.
+2022a, Table 9; docs, section 1f)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.privacy.mechanisms.laplace import Laplace
+from tacit.privacy.sampling.grids import power_of_two_grid
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import UNIT_INTERVAL
+from tacit.protocols.baselines import check_classes
+from tacit.results.server_result import ServerResult
+
+NOISY_SCORES = ThreatModel(
+    "The server, with the labels. Scores get noise before they leave a client.",
+    "With noise: every score. Exactly: each client's count of positives, and its sum of ranks.",
+    "The ranks of the noisy scores.",
+    "Labels: counts and rank sums are exact. This is a baseline.",
+)
+
+
+@step(cost=lambda clients, query, state: UNPROTECTED)
+def plain_rank_sums(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send the exact count of positives and twice the sum of their ranks. No privacy."""
+    ranks = query.per_client["ranks"]
+    if not isinstance(ranks, Ragged):
+        raise TypeError("ranks must be ragged")
+    return {
+        "positives": clients.ragged(clients.labels.astype(np.int64)).sum(),
+        "rank_sums": Ragged(ranks.values * clients.labels, ranks.offsets).sum(),
+    }
+
+
+@step(cost=lambda clients, query, state: query.protocol.score_noise.cost(Adjacency.SCORE))
+def share_noisy_scores(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send every score with Laplace noise of scale ``1 / epsilon`` (Sun et al. 2022a, Table 9).
+
+    A score in [0, 1] is rounded to the noise's grid first, which contains 0 and 1, so two values of
+    one score differ by at most 1: epsilon for the score of one record, by the Laplace mechanism.
+    Labels are not protected.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1].
+    """
+    outside = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
+    if outside.size:
+        raise DataError(
+            f"scores must be in [0, 1] for noise of sensitivity 1, got {clients.scores[outside[0]]}"
+        )
+    mechanism: Laplace = query.protocol.score_noise
+    grid = power_of_two_grid(mechanism.scale)
+    scores = np.rint(clients.scores / grid) * grid
+    return {"scores": clients.ragged(scores + noise.draw(mechanism, (clients.records,)))}
+
+
+@dataclass(frozen=True)
+class NoisyScores(Protocol):
+    """The AUC of scores with Laplace noise: a baseline that fails (Sun et al. 2022a, Table 9).
+
+    The noise pulls the AUC towards one half by an unknown amount, so no error is given.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one score. Labels are not protected.
+    """
+
+    epsilon: float = setting(help=EPSILON)
+
+    name = "published-noisy-scores"
+    score_range = UNIT_INTERVAL
+    largest_epsilon = 1e6
+    """A thousand times the papers' largest."""
+    steps = (share_noisy_scores, plain_rank_sums)
+    threats = staticmethod(lambda settings: NOISY_SCORES)
+
+    @property
+    def score_noise(self) -> Laplace:
+        """The noise on a score, which moves by 1 at most."""
+        return Laplace(1.0, self.epsilon)
+
+    @property
+    def guarantee(self) -> Cost:
+        """Epsilon for one score; the second step, with exact labels, protects nothing."""
+        return UNPROTECTED
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Scores, ranks and sums of every record."""
+        return 6 * clients.records
+
+    def conversation(self, clients: int) -> Conversation:
+        """Noisy scores up, ranks down, exact sums up."""
+        scores = yield Query(share_noisy_scores, self)
+        reply = yield from _query_rank_sums(self, scores)
+        warning = (
+            f"noise on the scores (epsilon {self.epsilon:g} each) biases the AUC towards 1/2 by an "
+            "unknown amount, so no interval is given; labels are not protected",
+        )
+        return _noisy_result(scores, reply, warning)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Two records."""
+        return (audits.AuditCase(cls.name, records=2),)
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """Labels guessed from the noisy scores that the server receives."""
+        from tacit.protocols.shared.declared import guesses_from_noisy_scores
+
+        return (guesses_from_noisy_scores,)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """The default settings."""
+        return {"noisy-scores": cls(1.0)}
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """None: the bias is unknown, so that no error is given."""
+        return {}
+
+
+def _query_rank_sums(protocol: Protocol, scores: Reply) -> Any:
+    sent = scores["scores"]
+    if not isinstance(sent, Ragged):
+        raise TypeError("scores must be ragged")
+    if sent.values.shape[-1] < 2:
+        raise ValueError(f"an AUC needs at least two records, got {sent.values.shape[-1]}")
+    ranks = np.apply_along_axis(doubled_mid_ranks, -1, sent.values)
+    return (
+        yield Query(plain_rank_sums, protocol, per_client={"ranks": Ragged(ranks, sent.offsets)})
+    )
+
+
+def _noisy_result(scores: Reply, reply: Reply, warnings: tuple[str, ...]) -> ServerResult:
+    """``(2 S - P (M - 1)) / (2 P N) + 1/2`` with the doubled rank sum S, from exact integers."""
+    sent = scores["scores"]
+    records = sent.values.shape[-1] if isinstance(sent, Ragged) else 0
+    positives = int(np.asarray(reply["positives"]).sum())
+    negatives = records - positives
+    check_classes(positives, negatives)
+    doubled: NDArray[Any] = np.asarray(reply["rank_sums"]).sum(axis=-1)
+    value = (doubled - positives * (positives - 1)) / (2.0 * positives * negatives)
+    like = np.zeros_like(value, dtype=np.float64)
+    return ServerResult(
+        value=np.asarray(value),
+        privacy_error=like,
+        sampling_error=np.sqrt(np.vectorize(plug_in_variance)(value, positives, negatives)),
+        positives=like + positives,
+        negatives=like + negatives,
+        approximation_error=like + np.nan,
+        warnings=warnings,
+    )

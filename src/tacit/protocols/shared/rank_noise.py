@@ -1,0 +1,156 @@
+"""Noise for a client's pair (count of positives, residual rank sum), and its variance.
+
+The residual is ``2 * sum((rank - pivot) * label)``, an integer, whose sensitivity to one label is
+``max |2 rank - 2 pivot|``; the count's is 1. A *fraction* of the privacy budget protects the count
+and the rest the residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.arrays import Floats
+from tacit.metrics import errors
+from tacit.privacy.cost import Adjacency, Cost, check_epsilon
+from tacit.privacy.mechanisms.gaussian import Gaussian
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, Staircase
+from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.sampling.distributions import staircase_inner_width
+from tacit.privacy.sampling.noise import NoiseSource
+
+Numbers = NDArray[Any]
+
+WHOLE_SUMS = 2**62
+"""Bound of sums with noise of whole numbers: below it, sums and their noise fit 64 bits."""
+ROUNDED_SUMS = 2**53
+"""Bound of sums with continuous noise: below it, whole numbers are exact in the floating-point
+numbers to which noise is added (``privacy.sampling.noise``)."""
+
+ONE_RECORD: NDArray[np.int64] = np.array(1, dtype=np.int64)
+"""Sensitivity of the count of positives to one label."""
+
+LEAST_FRACTION = 1e-9
+"""Of the budget, for a number without noise."""
+
+PAIR = 2
+"""Number of values that a client releases with noise: the count and the residual."""
+
+RESPONSE = "randomised-response"
+STAIRCASE = "staircase"
+
+SumMechanism = Staircase | DiscreteLaplace | Laplace | Gaussian
+SUM_MECHANISMS: dict[str, type[SumMechanism]] = {
+    STAIRCASE: Staircase,
+    "discrete-laplace": DiscreteLaplace,
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+}
+"""The mechanisms for the pair, by their words."""
+
+KINDS: dict[str, type[SumMechanism | RandomisedResponse]] = {
+    **SUM_MECHANISMS,
+    RESPONSE: RandomisedResponse,
+}
+"""All mechanisms, that for single labels included."""
+
+PURE_MECHANISMS = tuple(name for name, kind in SUM_MECHANISMS.items() if not kind.needs_delta)
+MECHANISMS = tuple(KINDS)
+
+
+@dataclass(frozen=True)
+class RankNoise:
+    """A mechanism for the pair at a total (epsilon, delta).
+
+    For the pure mechanisms the count costs ``fraction * epsilon`` and the residual the rest:
+    epsilon by basic composition, and in parallel over clients, which hold different records. For
+    ``gaussian`` the pair is one Gaussian mechanism: with ``mu = 1 / sigma`` of the analytic
+    calibration, the squared ratios of sensitivity to noise add up to ``mu**2``, of which
+    ``fraction`` is the count's.
+    """
+
+    mechanism: str
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {MECHANISMS}, got {self.mechanism!r}")
+        check_epsilon(self.epsilon)
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
+
+    @property
+    def kind(self) -> type[SumMechanism | RandomisedResponse]:
+        """The class of the mechanism."""
+        return KINDS[self.mechanism]
+
+    @property
+    def largest_sum(self) -> int:
+        """The bound below which a residual and its noise are added without rounding."""
+        return WHOLE_SUMS if self.kind.whole else ROUNDED_SUMS
+
+    @property
+    def cost(self) -> Cost:
+        """The guarantee of releasing the noisy pair."""
+        if self.kind.needs_delta:
+            return self.drawn(1, 1.0).cost(Adjacency.LABEL)
+        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
+
+    def drawn(self, sensitivity: Numbers | int, fraction: ArrayLike) -> SumMechanism:
+        """The mechanism of one number of the pair, at its fraction of the budget."""
+        kind = SUM_MECHANISMS[self.mechanism]
+        if issubclass(kind, Gaussian):
+            return Gaussian(sensitivity, self.epsilon, self.delta, PAIR, fraction)
+        return kind(sensitivity, np.asarray(fraction) * self.epsilon)
+
+    def noisy_count(
+        self, noise: NoiseSource, count: Numbers, fraction: ArrayLike, shape: tuple[int, ...]
+    ) -> Numbers:
+        """The count plus its noise."""
+        return count + noise.draw(self.drawn(ONE_RECORD, fraction), shape)
+
+    def noisy_residual(
+        self,
+        noise: NoiseSource,
+        residual: Numbers,
+        sensitivity: Numbers,
+        fraction: ArrayLike,
+        shape: tuple[int, ...],
+    ) -> Numbers:
+        """The residual plus its noise; exact where its sensitivity is zero, as it is then zero."""
+        return residual + noise.draw(self.drawn(sensitivity, 1.0 - np.asarray(fraction)), shape)
+
+    def stairs(
+        self, weights: Floats, sensitivity: Numbers | int, fraction: ArrayLike
+    ) -> errors.StaircaseDraws | None:
+        """The law of a weighted sum of noises of one number each; None for another mechanism.
+
+        Parameters
+        ----------
+        weights : shape (..., K); 0 where a number has no noise.
+        sensitivity, fraction : of each number, and its fraction of the budget.
+        """
+        if self.kind is not Staircase:
+            return None
+        width = np.maximum(np.asarray(sensitivity, dtype=np.int64), 1)
+        epsilon = np.maximum(np.asarray(fraction, dtype=np.float64), LEAST_FRACTION) * self.epsilon
+        width, epsilon = (np.broadcast_to(each, weights.shape).copy() for each in (width, epsilon))
+        return errors.StaircaseDraws(weights, width, staircase_inner_width(width, epsilon), epsilon)
+
+    def count_variance(self, fraction: ArrayLike) -> Floats:
+        """The variance of the count's noise."""
+        return self.drawn(ONE_RECORD, np.asarray(fraction, dtype=np.float64)).variance
+
+    def residual_variance(self, sensitivity: Numbers, fraction: ArrayLike) -> Floats:
+        """The variance of the residual's noise, in squared doubled ranks."""
+        rest = 1.0 - np.asarray(fraction, dtype=np.float64)
+        variance = self.drawn(np.maximum(sensitivity, 1), rest).variance
+        return np.where(sensitivity > 0, variance, 0.0)
+
+    def unit_variance(self, fraction: ArrayLike) -> Floats:
+        """The variance of the residual's noise for a large sensitivity, divided by its square."""
+        return self.drawn(ONE_RECORD, 1.0 - np.asarray(fraction, dtype=np.float64)).unit_variance

@@ -1,1 +1,0 @@
-"""Sums over clients: their bounds, their noise, and one summed influence."""

@@ -1,0 +1,179 @@
+"""A result's figures as a table for a paper: comma-separated values or Markdown.
+
+All figures of a file as rows: of results and their parts, of two models, of public groups.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tacit.reporting.breakdowns import ONE_OF, at_threshold
+from tacit.reporting.review import bounds_of
+from tacit.reporting.words import decimal, decimals
+from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL
+from tacit.results.measures.measure import label
+from tacit.results.saved import reading_parts
+from tacit.results.saved.reading import Bounds, Estimated, Result, number
+
+AS_IT_IS = "as it is"
+NO_SIGNAL = "the noise left no signal"
+UNKNOWN = (math.nan, math.nan)
+
+
+class Row(NamedTuple):
+    """One figure.
+
+    Parameters
+    ----------
+    name, text : for programs, and for people.
+    values : the estimate, both intervals' ends, the errors by privacy, cells and sampling, and the
+        threshold; NaN for what does not exist.
+    reason : why there is no estimate; empty where there is one.
+    """
+
+    name: str
+    text: str
+    values: Sequence[float]
+    reason: str
+
+
+def figure_rows(document: reading_parts.Document) -> Iterator[Row]:
+    """The figures of a file in its order."""
+    if isinstance(document, reading_parts.ComparedModels):
+        yield from _of_models(document)
+    elif isinstance(document, reading_parts.GroupedResult):
+        yield from _of_public_groups(document)
+    else:
+        yield from _of_result(document)
+
+
+def _of_result(result: Result) -> Iterator[Row]:
+    yield _of_estimate(result.figure, result.estimate)
+    for name, entry in result.content.get("measures", {}).items():
+        yield _of_measure(name, label(name), entry)
+    for entries, called in ONE_OF.items():
+        for part in result.content.get(entries, ()):
+            yield from _of_part(part, called.lower())
+    for each in result.content.get("differences", ()):
+        both = f"{each['first']} less {each['second']}"
+        yield _of_measure(f"{each['measure']}, {both}", f"{each['measure']}, {both}", each)
+    for name, entry in result.content.get("between_sites", {}).items():
+        if "reason" not in entry:
+            yield from _of_all_sites(name, entry)
+
+
+def _of_part(part: Mapping[str, Any], called: str) -> Iterator[Row]:
+    """The figures of one class, private group or site."""
+    name = str(part["name"])
+    of_part = name if name.startswith(called) else f"{called} {name}"
+    for measure, entry in part["measures"].items():
+        reason = entry.get("reason") or part.get("reason", "")
+        text = f"{at_threshold(measure, entry)}, {of_part}"
+        yield _of_measure(f"{measure}, {of_part}", text, {**entry, "reason": reason})
+    if not part["measures"]:
+        yield Row(of_part, of_part, (math.nan,) * 9, str(part.get("reason", "")))
+
+
+def _of_all_sites(name: str, entry: Mapping[str, Any]) -> Iterator[Row]:
+    """The mean of sites with its interval about their population, a new site, and the deviation."""
+    mean, deviation = number(entry["mean"]), number(entry["deviation"])
+    errors = (math.nan,) * 4
+    scale = "" if entry["scale"] == AS_IT_IS else f" ({entry['scale']})"
+    for text, value, interval in (
+        (f"{name}, mean of sites", mean, "mean_interval"),
+        (f"{name}, a new site", mean, "prediction_interval"),
+        (f"{name}, deviation between sites{scale}", deviation, "deviation_interval"),
+    ):
+        yield Row(text, text, (value, *UNKNOWN, *bounds_of(entry, interval), *errors), "")
+
+
+def _of_models(compared: reading_parts.ComparedModels) -> Iterator[Row]:
+    first, second = (model.name for model in compared.models)
+    for model in compared.models:
+        yield _of_estimate(f"AUC, {model.name}", model.estimate)
+    yield _of_estimate(f"AUC, {first} less {second}", compared.difference.estimate)
+
+
+def _of_public_groups(grouped: reading_parts.GroupedResult) -> Iterator[Row]:
+    for group in grouped.groups:
+        name = f"{grouped.figure}, group {group.name}"
+        if group.result is None:
+            yield Row(name, name, (math.nan,) * 9, group.reason)
+        else:
+            yield _of_estimate(name, group.result.estimate)
+
+
+def _of_estimate(name: str, estimate: Estimated) -> Row:
+    errors = (estimate.privacy_error, estimate.approximation_error, estimate.sampling_error)
+    ends = (*estimate.interval, *estimate.population_interval)
+    reason = "" if estimate.has_signal else NO_SIGNAL
+    return Row(name, name, (estimate.value, *ends, *errors, math.nan), reason)
+
+
+def _of_measure(name: str, text: str, entry: Mapping[str, Any]) -> Row:
+    errors = ("privacy_error", "cell_error", "sampling_error", "threshold")
+    bounds = (*bounds_of(entry, "interval"), *bounds_of(entry, "population_interval"))
+    values = (number(entry["value"]), *bounds, *(number(entry.get(each)) for each in errors))
+    return Row(name, text, values, str(entry.get("reason", "")))
+
+
+COLUMNS = (
+    *("result", "figure", "estimate", "low", "high", "population_low", "population_high"),
+    *("privacy_error", "cell_error", "sampling_error", "threshold", "absent"),
+)
+"""Headings of the values: 95 % intervals about these records, and about the population."""
+
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""What a cell begins with that a spreadsheet takes for a formula, wide forms included."""
+
+
+def as_csv(results: Sequence[reading_parts.Document]) -> str:
+    """Every figure of every file in a line, with all digits; what does not exist is empty.
+
+    A name that a spreadsheet would take for a formula is preceded by an apostrophe.
+    """
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for result in results:
+        for row in figure_rows(result):
+            digits = [repr(value) if math.isfinite(value) else "" for value in row.values]
+            texts = [_plain(text) for text in (result.label, row.name, row.reason)]
+            writer.writerow([*texts[:2], *digits, texts[2]])
+    return made.getvalue()
+
+
+def as_markdown(results: Sequence[reading_parts.Document]) -> str:
+    """A table of estimates with both intervals, rounded to what the intervals support."""
+    about = f"{RECORDS_INTERVAL} | {POPULATION_INTERVAL}"
+    lines = [f"| Result | Figure | Estimate | {about} |", "| --- | --- | --- | --- | --- |"]
+    for result in results:
+        for row in figure_rows(result):
+            value, *ends = row.values[:5]
+            digits = decimals((ends[0], ends[1]))
+            reason = _cell(row.reason)
+            shown = decimal(value, digits) if math.isfinite(value) else f"none: {reason}"
+            both = (_interval((ends[0], ends[1]), digits), _interval((ends[2], ends[3]), digits))
+            named = f"{_cell(result.label)} | {_cell(row.text)}"
+            lines.append(f"| {named} | {shown} | {both[0]} | {both[1]} |")
+    return "\n".join(lines) + "\n"
+
+
+def _interval(bounds: Bounds, digits: int) -> str:
+    if not all(map(math.isfinite, bounds)):
+        return ""
+    return f"{decimal(bounds[0], digits)} to {decimal(bounds[1], digits)}"
+
+
+def _plain(text: str) -> str:
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+
+
+def _cell(text: str) -> str:
+    """A name that cannot end its cell or its line, and is no tag and no link."""
+    return " ".join(re.sub(r"[\\|<\[]", r"\\\g<0>", text).split())

@@ -1,1 +1,0 @@
-"""Tables beside a report: a paper's, a model card's, and the items of TRIPOD+AI."""

@@ -1,0 +1,361 @@
+"""The coordinator of a run: carries a protocol's conversation by messages, without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tacit.crypto.errors import ReplayError, SumError
+from tacit.crypto.identities import Identity
+from tacit.crypto.secure_sum.terms import new_session
+from tacit.privacy import composition
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, cost_line, worst_case
+from tacit.protocol import fields, releases
+from tacit.protocol.conversation import Conversation, Query, View
+from tacit.protocol.values import named_values
+from tacit.results.server_result import ServerResult
+from tacit.running.mpc.transport import Session
+from tacit.running.session import exchanges
+from tacit.running.session.messages import (
+    COORDINATOR,
+    Agreement,
+    ForeignMessageError,
+    Kind,
+    MalformedMessageError,
+    SignedMessage,
+    StaleMessageError,
+    verified,
+)
+from tacit.running.session.party.state import cost_of
+from tacit.running.session.reasons import checked_reason, printable
+
+DECLINED = "declined: "
+"""Beginning of a ledger's reasons."""
+SUM_ATTEMPTS = 3
+"""How often a run that restarts tries one sum."""
+ATTEMPTS = "a sum took {count} attempts, and what was spent has the debits of each of them"
+
+
+class RunError(RuntimeError):
+    """A run that ended without a result.
+
+    ``refusals`` are the messages that were not accepted, as far as the runner kept them.
+    """
+
+    refusals: tuple[Any, ...] = ()
+
+
+def called(party: int, names: Sequence[str]) -> str:
+    """A party's name, or its index where nobody has named it.
+
+    Examples
+    --------
+    >>> called(1, ["north", "south"]), called(1, ())
+    ('south', 'party 1')
+    """
+    return names[party] if names else f"party {party}"
+
+
+class LostPartyError(RunError):
+    """Parties left after the other parties' answers had come to depend on them.
+
+    Parameters
+    ----------
+    lost : their indices.
+    names : of all parties; empty where they have none.
+    """
+
+    def __init__(self, lost: Sequence[int], names: Sequence[str] = ()) -> None:
+        who = " and ".join(called(party, names) for party in lost)
+        super().__init__(
+            f"{who} vanished after the first round, on which the others' replies depend"
+        )
+        self.lost = tuple(lost)
+
+
+class Coordinator:
+    """Asks the parties the queries of a protocol's conversation, until its figure is there.
+
+    ``open`` and then each ``close`` give the messages of the next round, by party; ``receive``
+    takes the replies that come. The caller decides when it has waited long enough. Who did not
+    answer a round has left the run. Lost replies do no harm in the first query, and in queries for
+    sums; in any later query every reply is needed.
+
+    Parameters
+    ----------
+    agreement : what was agreed.
+    identity : the coordinator's signing key.
+    parties : who is asked; None asks all.
+    restarts : whether what costs again may be tried again: a sum for which too few parties stayed,
+        up to ``SUM_ATTEMPTS`` times, or the run without lost parties (``without``). A further
+        attempt at a sum costs what the sum costs, where a party had sent its numbers.
+    conversation : what is asked instead of the protocol's whole conversation.
+    names : what errors call the parties; empty calls them by index.
+
+    Raises
+    ------
+    ValueError : for an identity that is not the agreement's coordinator.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        identity: Identity,
+        parties: Sequence[int] | None = None,
+        restarts: bool = False,
+        conversation: Conversation | None = None,
+        names: Sequence[str] = (),
+    ) -> None:
+        if identity.public != agreement.coordinator:
+            raise ValueError("the identity is not that of the agreement's coordinator")
+        everybody = range(len(agreement.parties))
+        self.session = new_session()
+        self.active = tuple(everybody if parties is None else parties)
+        self.queries = 0
+        self.spent: dict[int, Cost] = dict.fromkeys(self.active, NOTHING)
+        self.before = dict(self.spent)
+        self.repeats: tuple[str, ...] = ()
+        self.declined: dict[int, str] = {}
+        self.server_result: ServerResult | None = None
+        self.computations: tuple[Session, ...] = ()
+        self.sent_to_others: dict[int, int] = {}
+        self._agreement, self._identity = agreement, identity
+        self._names = tuple(names)
+        self._conversation = conversation or releases.conducted(agreement.protocol, len(everybody))
+        self._guarantee = composition.of_person(agreement.protocol.guarantee, agreement.per_person)
+        self._restarts = restarts
+        self._round = -1
+        self._has_asked_for_cost = False
+        self._waiting: set[int] = set()
+        self._exchange: exchanges.Exchange | None = None
+
+    @property
+    def round(self) -> int:
+        """The number of the present round, from 0."""
+        return self._round
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether the run may begin again at no cost: no step that was asked for has one.
+
+        An answer that was lost may have been paid for, so what the coordinator has received does
+        not decide it. A computation between parties is never begun again by itself: each one
+        shows its outputs for another set of parties.
+        """
+        return not self._has_asked_for_cost
+
+    @property
+    def most_spent(self) -> Cost:
+        """The most that a member spent, in this run and in those that broke off before it.
+
+        It is what members say that they debited. So a member can overstate the result's cost; it
+        cannot understate what the others debited.
+        """
+        return worst_case(self.spent[party] for party in self.active)
+
+    def without(self, loss: LostPartyError) -> Coordinator:
+        """The coordinator of the run that begins anew after this one, without the lost parties.
+
+        What a member spent in this run counts there too, in ``spent`` and ``before``. What a lost
+        party spent is not known here, as its last debit may have come with no answer;
+        ``repeats``, for the result's warnings, has a sentence with its bound.
+
+        Raises
+        ------
+        LostPartyError : the loss, where the run may not begin again, or too few parties are left.
+        """
+        active = tuple(party for party in self.active if party not in loss.lost)
+        again = self._restarts or self.begins_again
+        if not again or len(active) < self._agreement.min_clients:
+            raise loss
+        following = Coordinator(
+            self._agreement, self._identity, active, self._restarts, names=self._names
+        )
+        following.spent = {party: self.spent[party] for party in active}
+        following.before, following.declined = dict(following.spent), self.declined
+        paid = () if self.begins_again else (self._broke(loss),)
+        following.repeats = (*self.repeats, *paid)
+        return following
+
+    def _broke(self, loss: LostPartyError) -> str:
+        who = " and ".join(called(party, self._names) for party in loss.lost)
+        bound = cost_line(self._guarantee.to_dict(), unlimited="epsilon without limit")
+        return (
+            f"run {self.session.hex()} broke off without a result when it lost {who}: what it cost "
+            f"the others is in what was spent; what it cost {who} is not known here, by the plan "
+            f"at most {bound}, and as much again for each sum tried again"
+        )
+
+    @property
+    def opens_early(self) -> bool:
+        """Whether the first messages may go out before it is known who takes part.
+
+        Where too few come nothing is spent then, and no answer depends on another one.
+        """
+        return self.begins_again and isinstance(self._exchange, exchanges.EachExchange)
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """Whose replies to the present round have not come."""
+        return tuple(sorted(self._waiting))
+
+    def open(self) -> dict[int, bytes]:
+        """The first messages, by party."""
+        return self._begin(next(self._conversation))
+
+    def receive(self, sender: int, message: bytes) -> None:
+        """Take a party's reply.
+
+        Parameters
+        ----------
+        sender : the party that the message came from, as the caller's connection shows.
+        message : what ``Party.answer`` gave.
+
+        Raises
+        ------
+        SignedMessageError : for a message that is not accepted: of another run, forged, late, a
+            second one, or not an answer. Nothing was changed.
+        """
+        if sender not in self.spent:
+            raise ForeignMessageError(f"party {sender} was not asked")
+        received = verified(message, self._agreement, sender, COORDINATOR)
+        if received.session != self.session:
+            raise ForeignMessageError("this message is of another run")
+        if received.round != self._round:
+            raise StaleMessageError(
+                f"a reply to round {received.round} came in round {self._round}"
+            )
+        if sender not in self._waiting or self._exchange is None:
+            raise StaleMessageError(
+                f"party {sender} has answered round {received.round}, or has left"
+            )
+        try:
+            if received.kind is Kind.DECLINE:
+                self.declined[sender] = _reason(received.body)
+            else:
+                said = named_values(received.body, content=bytes, spent=dict)
+                cost = _stated(said["spent"], self._guarantee)
+                self._exchange.take(sender, said["content"])
+                self.spent[sender] = self.before[sender] + cost
+        except ReplayError as error:
+            raise StaleMessageError(str(error)) from error
+        except (fields.MessageError, SumError) as error:
+            raise MalformedMessageError(printable(str(error))) from error
+        self._waiting.discard(sender)
+
+    def close(self) -> dict[int, bytes]:
+        """End the round: the next messages, by party; none when ``server_result`` are there.
+
+        Raises
+        ------
+        RunError : when too few parties are left for a result.
+        LostPartyError : when one vanished whose reply the rest depends on.
+        """
+        exchange = self._exchange
+        if exchange is None:
+            raise RunError("no round is open")
+        try:
+            messages = exchange.close()
+        except (SumError, fields.MessageError) as error:
+            raise RunError(f"{self._declines()}{error}") from error
+        if messages:
+            return self._signed(messages)
+        return self._conclude(exchange)
+
+    def _conclude(self, exchange: exchanges.Exchange) -> dict[int, bytes]:
+        """Take in the reply of a query, and go on with the next one."""
+        self.declined |= exchange.refused
+        if exchange.attempt:
+            self.repeats = (*self.repeats, ATTEMPTS.format(count=exchange.attempt + 1))
+        lost = sorted(set(self.active) - set(exchange.members))
+        if len(exchange.members) < self._agreement.min_clients:
+            raise RunError(
+                f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
+                f"and {len(exchange.members)} answered"
+            )
+        depending = isinstance(exchange, exchanges.EachExchange) and self.queries > 1
+        if lost and (depending or isinstance(exchange, exchanges.MPCExchange)):
+            raise LostPartyError(lost, self._names)
+        if isinstance(exchange, exchanges.MPCExchange):
+            self.computations += exchange.sessions
+            for party, sent in exchange.sent.items():
+                self.sent_to_others[party] = self.sent_to_others.get(party, 0) + sent
+        self.active, self._exchange = exchange.members, None
+        try:
+            query = self._conversation.send(exchange.reply)
+        except StopIteration as end:
+            self.server_result = end.value
+            return {}
+        except (ValueError, TypeError, LookupError) as error:
+            raise RunError(f"the server cannot compute with the replies: {error}") from error
+        return self._begin(query)
+
+    def _begin(self, query: Query) -> dict[int, bytes]:
+        self.queries += 1
+        self._has_asked_for_cost |= not query.step.is_free or query.view is View.MPC
+        if query.view is View.MPC:
+            self._exchange = self._computed_together(query)
+        elif query.view is View.SUM:
+            attempts = SUM_ATTEMPTS if self._restarts else 1
+            self._exchange = exchanges.SumExchange(
+                query, self.active, self._agreement, self.session, attempts
+            )
+        else:
+            self._exchange = exchanges.EachExchange(query, self.active)
+        return self._signed(self._exchange.open())
+
+    def _computed_together(self, query: Query) -> exchanges.MPCExchange:
+        if query.step.computes is None or len(self.active) < 2:
+            reason = "declares no program" if query.step.computes is None else "needs two parties"
+            raise RunError(f"step {query.step.name} is computed between parties, and {reason}")
+        return exchanges.MPCExchange(query, self.active, self._agreement, self.session)
+
+    def _signed(self, messages: exchanges.Messages) -> dict[int, bytes]:
+        self._round += 1
+        self._waiting = set(messages)
+        return {
+            party: SignedMessage(kind, self.session, self._round, COORDINATOR, party, body).signed(
+                self._agreement, self._identity
+            )
+            for party, (kind, body) in messages.items()
+        }
+
+    def _declines(self) -> str:
+        """Who declined, and why, each reason once."""
+        by_reason: dict[str, list[str]] = {}
+        for party, why in sorted(self.declined.items()):
+            reason = why.removeprefix(DECLINED)
+            by_reason.setdefault(reason, []).append(called(party, self._names))
+        return "".join(f"{', '.join(who)} declined: {why}; " for why, who in by_reason.items())
+
+
+def _stated(values: dict[str, Any], guarantee: Cost) -> Cost:
+    """What a party says that its run has cost so far, at the guarantee's adjacency.
+
+    Raises
+    ------
+    MessageError : for anything else.
+    """
+    cost = cost_of(values)
+    if cost == NOTHING:
+        return cost
+    if guarantee.adjacency is None:
+        return UNPROTECTED
+    try:
+        return composition.restated(cost, guarantee.adjacency)
+    except ValueError as error:
+        raise fields.MessageError(str(error)) from None
+
+
+def _reason(body: bytes) -> str:
+    """Why a party declines: results and terminals show it, so it is short and printable.
+
+    Raises
+    ------
+    MessageError : for any other reason.
+    """
+    reason = named_values(body, reason=str)["reason"]
+    try:
+        return checked_reason(reason)
+    except ValueError as error:
+        raise fields.MessageError(str(error)) from None

@@ -1,0 +1,271 @@
+"""A party's side of what parties of a run do together: secure sums, and joint computations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from tacit.crypto.identities import Identity
+from tacit.crypto.secure_sum.client import SumClient
+from tacit.crypto.secure_sum.terms import SumTerms
+from tacit.protocol import fields, mpc, values
+from tacit.protocol.conversation import Layout, Query, View
+from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
+from tacit.running.session import messages
+from tacit.running.session.party.answers import Answers, checked_query, program_of
+from tacit.running.session.party.debits import DeclinedError
+from tacit.running.session.sums import flattened, sum_terms, with_room
+
+MASKING = 1
+"""The round of a sum in which a party sends its numbers, counted from the first after the query."""
+
+
+@dataclass
+class OpenSum:
+    """A secure sum in which the party takes part."""
+
+    query_bytes: bytes
+    query: Query
+    layout: Layout
+    terms: SumTerms
+    client: SumClient
+    rounds: int = 0
+    payment: int | None = None
+    """Index of the party's payment for this attempt."""
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt at the sum this is, from 0."""
+        return self.terms.attempt
+
+
+class ClientSums:
+    """The sums of a run in which a party takes part, one open at a time.
+
+    Parameters
+    ----------
+    identity : the party's signing key.
+    agreement : what it agreed to.
+    answers : what it computes and pays for.
+    """
+
+    def __init__(self, identity: Identity, agreement: messages.Agreement, answers: Answers) -> None:
+        self._identity, self._agreement, self._answers = identity, agreement, answers
+        self.open: OpenSum | None = None
+        self.attempts: dict[str, int] = {}
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """Where the open sum stands, with its secrets; None where none is open."""
+        begun = self.open
+        if begun is None:
+            return None
+        return {
+            "ask": begun.query_bytes,
+            "attempt": begun.attempt,
+            "rounds": begun.rounds,
+            "payment": begun.payment,
+            "client": begun.client.state,
+        }
+
+    def resume(self, begun: Mapping[str, Any], session: bytes) -> None:
+        """Go on with a sum from the state that ``state`` gave."""
+        query = with_room(
+            values.decode_query(begun["ask"], self._agreement.protocol), self._agreement
+        )
+        layout = fields.layout_of(query)
+        terms = self._terms(begun["ask"], query, session, begun["attempt"])
+        client = SumClient.resumed(self._identity, terms, begun["client"])
+        self.open = OpenSum(
+            begun["ask"], query, layout, terms, client, begun["rounds"], begun["payment"]
+        )
+
+    def begin(self, message: messages.SignedMessage, request: bytes) -> bytes:
+        """Begin a sum, or another attempt at the last one where that can never be unmasked."""
+        content = values.named_values(message.body, ask=bytes, attempt=int, restart=bytes)
+        decoded = values.decode_query(content["ask"], self._agreement.protocol)
+        query = with_room(checked_query(decoded, View.SUM, self._agreement), self._agreement)
+        name, attempt = query.step.name, content["attempt"]
+        if name in self._answers.closed or attempt <= self.attempts.get(name, -1):
+            raise messages.MalformedMessageError(f"step {name} was summed in this run already")
+        last = self.open if self.open is not None and self.open.query.step.name == name else None
+        layout = fields.layout_of(query)
+        terms = self._terms(content["ask"], query, message.session, attempt)
+        earlier = None if last is None else last.client
+        client = SumClient(self._identity, terms, content["restart"], earlier)
+        if last is not None:
+            # the client has verified that nothing of the last attempt can be unmasked
+            self._take_back(last)
+        self._answers.check_budget(query)
+        self.open = OpenSum(content["ask"], query, layout, terms, client)
+        self.attempts[name] = attempt
+        return client.advertise()
+
+    def _terms(self, encoded: bytes, query: Query, session: bytes, attempt: int) -> SumTerms:
+        return sum_terms(self._agreement, session, encoded, query, attempt)
+
+    def give_up(self, message: messages.SignedMessage, request: bytes) -> bytes:
+        """Give up an attempt: erase its secrets, so that its vector can never be unmasked."""
+        content = values.named_values(message.body, step=str, attempt=int)
+        begun = self.open
+        named = (content["step"], content["attempt"])
+        if begun is None or named != (begun.query.step.name, begun.attempt):
+            raise messages.StaleMessageError("no such attempt at a sum is open")
+        return begun.client.give_up()
+
+    def next_round(self, message: messages.SignedMessage, request: bytes) -> bytes:
+        """Answer the next round of the open sum; the round of masked numbers is paid for first.
+
+        Up to that round an answer leaves once: it holds what is drawn for it, under keys that serve
+        once. Later answers are the same whenever the same message comes.
+        """
+        begun = self.open
+        if begun is None:
+            raise messages.StaleMessageError("no sum has begun")
+        content = values.named_values(message.body, content=bytes)["content"]
+        client = begun.client
+        steps = (client.share, self._masked, client.certify, client.reveal)
+        if begun.rounds == MASKING:
+            self._take_back(begun)
+            self._answers.pay(begun.query, message, request)
+            begun.payment = len(self._answers.payments) - 1
+        answer = steps[begun.rounds](content)
+        if begun.rounds < MASKING:
+            self._answers.debit(message, message.kind.name.lower(), request, once=True)
+        begun.rounds += 1
+        if begun.rounds == len(steps):
+            self._answers.closed.append(begun.query.step.name)
+            self.open = None
+        return answer
+
+    def _masked(self, delivery: bytes) -> bytes:
+        if self.open is None:
+            raise messages.StaleMessageError("no sum has begun")
+        query, layout = self.open.query, self.open.layout
+        return self.open.client.mask(delivery, flattened(self._answers.computed(query), layout))
+
+    def _take_back(self, begun: OpenSum) -> None:
+        """Take back the payment of an attempt that can never release anything."""
+        if begun.payment is not None:
+            self._answers.take_back(begun.payment)
+            begun.payment = None
+
+
+UNREACHABLE = "its party file does not say where other parties reach it: [mpc] listen"
+STOPPED = "the computation with the other parties stopped; its log says why"
+
+
+@dataclass
+class Computation:
+    """A computation with other parties, announced and not yet begun."""
+
+    request: bytes
+    query: Query
+    members: tuple[int, ...]
+    secret: dict[str, Any]
+
+
+class ClientComputations:
+    """The computations of a run in which a party takes part, one announced at a time.
+
+    Parameters
+    ----------
+    index : the party's index in the agreement.
+    identity : its signing key.
+    agreement : what it agreed to.
+    answers : what it pays for.
+    transport : how it reaches the others; None where it cannot.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        identity: Identity,
+        agreement: messages.Agreement,
+        answers: Answers,
+        transport: Transport | None,
+    ) -> None:
+        self._index, self._identity, self._agreement = index, identity, agreement
+        self._answers, self._transport = answers, transport
+        self.waiting: Computation | None = None
+        self.computed: list[str] = []
+        self.failure = ""
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """The computation that was announced and not yet begun, with its secrets, or None."""
+        waiting = self.waiting
+        return None if waiting is None else {"query": waiting.request, "secret": waiting.secret}
+
+    def resume(self, waiting: Mapping[str, Any]) -> None:
+        """Wait for a computation from the state that ``state`` gave."""
+        self.waiting = self._computation_of(waiting["query"], waiting["secret"])
+
+    def announce(self, message: messages.SignedMessage, request: bytes) -> bytes:
+        """Announce how the others reach this party, for a query that it would compute with them."""
+        begun = self._computation_of(message.body, {})
+        if self._transport is None:
+            raise DeclinedError(UNREACHABLE)
+        if begun.query.step.name in self.computed:
+            raise messages.MalformedMessageError(
+                f"step {begun.query.step.name} was computed in this run"
+            )
+        self._answers.check_budget(begun.query)
+        offer = program_of(begun.query).offer(self._answers.records, begun.query)
+        try:
+            announcement = self._transport.announce()
+        except UnreachableError as error:
+            raise DeclinedError(str(error)) from error
+        begun.secret = dict(announcement.secret)
+        self.waiting = begun
+        name = messages.query_name(self._agreement, message.session, message.body)
+        content, signature = messages.announced(
+            name, self._index, self._identity, announcement.public, offer
+        )
+        return values.encode_values({"announcement": content, "signature": signature})
+
+    def _computation_of(self, request: bytes, secret: dict[str, Any]) -> Computation:
+        """A query for a computation among no fewer parties than agreed, this one among them."""
+        message, members = messages.read_members(request, len(self._agreement.parties))
+        decoded = values.decode_query(message, self._agreement.protocol)
+        query = checked_query(decoded, View.MPC, self._agreement)
+        if self._index not in members or len(members) < self._agreement.min_clients:
+            raise messages.MalformedMessageError(
+                f"{self._agreement.min_clients} parties compute together, and party "
+                f"{self._index} among them, got {members!r:.60}"
+            )
+        return Computation(request, query, members, secret)
+
+    def compute(self, message: messages.SignedMessage, request: bytes) -> bytes:
+        """Compute with the others whose announcements these are, after the debit."""
+        begun, transport = self.waiting, self._transport
+        if begun is None or transport is None:
+            raise messages.StaleMessageError("no computation was announced")
+        name = messages.query_name(self._agreement, message.session, begun.request)
+        announcements = messages.read_all(self._agreement, name, begun.members, message.body)
+        self._answers.pay(begun.query, message, request)
+        self.computed.append(begun.query.step.name)
+        self.waiting = None
+        meeting = Meeting(
+            messages.computation_name(name),
+            begun.members.index(self._index),
+            tuple(each["public"] for each in announcements),
+            tuple(each["offer"] for each in announcements),
+            begun.secret,
+        )
+        try:
+            return self._reply(begun.query, transport, meeting)
+        except mpc.MPCError as error:
+            self.failure = str(error)
+            raise DeclinedError(STOPPED) from error
+
+    def _reply(self, query: Query, transport: Transport, meeting: Meeting) -> bytes:
+        answers = self._answers
+        with transport.meet(meeting) as peers:
+            reply = program_of(query).compute(
+                answers.records, query, answers.noise, answers.state, peers
+            )
+        sessions = [astuple(each) for each in peers.sessions]
+        content = {"reply": fields.encode(dict(reply)), "sent": peers.sent, "sessions": sessions}
+        return values.encode_values(content)

@@ -1,0 +1,138 @@
+"""FedAUC as Sun et al. 2022a form it: variances, warnings, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import ClientState, FedAUC, PublishedFedAUC, PublishedResponseAUC, evaluate
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.protocols.published.fedauc import Fixed
+from tacit.running.evaluating import repeat_results
+from tacit.running.simulation import simulate
+from tests.federations import binormal_clients
+from tests.protocols.fedauc.test_protocol import mixed_federation
+
+
+def test_the_paper_equation_8_and_9_describe_the_fixed_allocation() -> None:
+    """With one record a client, global noise is sqrt(3) of local (Sun et al. 2022a, section 6)."""
+    clients = binormal_clients(5000, 5000, 10000)
+    global_error, local_error = (
+        evaluate(
+            clients, PublishedFedAUC(1.0, allocation=Fixed(sensitivity=kind)), noise=NoNoise()
+        ).auc.privacy_error
+        for kind in ("global", "local")
+    )
+    records, pairs = clients.records, 5000.0 * 5000.0
+    assert global_error > local_error
+    sums = [8.0 * records * (records - 1) ** 2, 8.0 * sum(r**2 for r in range(records))]
+    centre = 4999.5
+    counts = 8.0 * records * centre**2
+    for error, spread in zip((global_error, local_error), sums, strict=True):
+        assert error == pytest.approx(math.sqrt(spread + counts) / pairs, rel=1e-2)
+
+
+def test_flipped_labels_are_those_of_local_trust_and_paid_for_once() -> None:
+    clients, state = binormal_clients(300, 700, 20), ClientState()
+    first, again, ours = (
+        evaluate(clients, protocol, seed=1, state=kept)
+        for protocol, kept in (
+            (PublishedResponseAUC(1.0), state),
+            (PublishedResponseAUC(1.0), state),
+            (FedAUC(1.0, "local"), ClientState()),
+        )
+    )
+    assert first.auc.value == again.auc.value == ours.auc.value
+    assert (first.spent.epsilon, again.spent.epsilon) == (1.0, 0.0)
+
+
+def test_gaussian_noise_refuses_a_delta_that_its_grid_would_eat() -> None:
+    with pytest.raises(ValueError, match="delta must be at least"):
+        PublishedFedAUC(1.0, "gaussian(delta=1e-20)")
+
+
+def test_a_batch_that_answers_in_both_ways_declares_the_larger_rho() -> None:
+    clients = mixed_federation()
+    protocol = PublishedFedAUC(1.0, "gaussian(delta=1e-6)", "influence")
+    spent = evaluate(clients, protocol, seed=1).spent
+    assert spent.delta == 1e-6
+    assert spent.rho is not None
+    assert spent.rho >= 0.45
+    chunked = simulate(clients, protocol, SimulatedNoise(1), chunk=1).spent
+    assert (chunked.epsilon, chunked.delta, chunked.rho) == (
+        spent.epsilon,
+        spent.delta,
+        spent.rho,
+    )
+
+
+def test_no_signal_gives_no_number() -> None:
+    clients = binormal_clients(3, 60, 20)
+    server_result = repeat_results(clients, PublishedFedAUC(0.05), 200, seed=0)
+    silent = np.flatnonzero(np.isnan(server_result.value))
+    assert silent.size > 20
+    seeds = (evaluate(clients, PublishedFedAUC(0.05), seed=s) for s in range(50))
+    result = next(r for r in seeds if not r.has_signal)
+    assert result.to_dict()["auc"]["value"] is None
+    assert result.to_dict()["auc"]["interval"] == [None, None]
+    assert "not enough signal at this epsilon" in result.warnings[-1]
+    assert "predicted error" in result.warnings[-1]
+
+
+def test_a_weak_count_is_warned_of() -> None:
+    clients = binormal_clients(60, 6000, 50)
+    seeds = (evaluate(clients, PublishedFedAUC(1.5), seed=s) for s in range(20))
+    weak = [r for r in seeds if r.has_signal and any("too narrow" in w for w in r.warnings)]
+    assert weak
+
+
+def test_no_estimate_lies_outside_the_unit_interval() -> None:
+    clients = binormal_clients(80, 80, 4, auc=0.99)
+    results = [evaluate(clients, PublishedFedAUC(0.5), seed=s) for s in range(40)]
+    given = [r for r in results if r.has_signal]
+    assert all(r.auc.value <= 1 and r.auc.interval().high <= 1 for r in given)
+    cut = [r for r in given if r.auc.bias]
+    assert cut
+    assert all(r.auc.value - r.auc.bias > 1 for r in cut)
+    assert all(any("the estimate came out as 1." in w for w in r.warnings) for r in cut)
+
+
+def test_the_server_cannot_make_a_client_release_an_unprotected_sum() -> None:
+    clients = binormal_clients(5, 5, 1)
+    conversation = PublishedFedAUC(1.0).conversation(clients.count)
+    first = next(conversation)
+    query = conversation.send(first.step.answer(clients, first, NoNoise(), ClientState()))
+    shares: Any = query.per_client["share"]
+    shares[:] = 1.0
+    with pytest.raises(ValueError, match="no budget is left"):
+        query.step.answer(clients, query, NoNoise(), ClientState())
+    shares[:] = 0.0
+    with pytest.raises(ValueError, match="fraction of the budget must be above 0"):
+        query.step.answer(clients, query, NoNoise(), ClientState())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mechanism": "lace"}, "mechanism must be one of laplace, gaussian, .* got 'lace'"),
+        ({"mechanism": "gaussian"}, r"gaussian noise needs a delta between 0 and 1, got 0\.0"),
+        ({"mechanism": "laplace(delta=1e-6)"}, "laplace has no parameter 'delta'"),
+        ({"allocation": "best"}, "allocation must be one of adaptive, .* got 'best'"),
+        ({"allocation": "adaptive(beta=0.3)"}, "adaptive has no parameter 'beta'"),
+        (
+            {"allocation": "fixed(sensitivity=big)"},
+            "must be local or global, got 'big'",
+        ),
+        (
+            {"allocation": "fixed(alpha=1)"},
+            "alpha must be between 0 and 1",
+        ),
+        ({"allocation": "orthogonal(beta=0)"}, "beta must be between 0 and 1"),
+    ],
+)
+def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PublishedFedAUC(1.0, **settings)
