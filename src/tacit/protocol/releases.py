@@ -98,13 +98,18 @@ class Released:
 
 Fields = Mapping[str, Released]
 Declared = Callable[[Query], Fields]
+Admission = Callable[[Query, NoiseSource, ClientState], None]
 Counting = Callable[[Clients, Query], Mapping[str, Any]]
 """The exact numbers of a batch: under ``View.SUM`` the sums over its clients, shape (..., *shape);
 under ``View.EACH`` those of each client, shape (..., *shape, K); int64."""
 
 
 def release(
-    fields: Declared, *, participates: Participation | None = None
+    fields: Declared,
+    *,
+    participates: Participation | None = None,
+    admits: Admission | None = None,
+    once: bool = False,
 ) -> Callable[[Counting], Step]:
     """Declare a function that counts to be a client step, which adds the noise.
 
@@ -113,6 +118,9 @@ def release(
     fields : what the step releases, from the query alone. It also checks the query: what it raises
         declines it.
     participates : which records the numbers depend on; all by default.
+    admits : notes what the run has spent, before anything is counted; what it raises declines the
+        query. None where the declaration alone says what may be asked.
+    once : whether a run has one answer (``Step``).
 
     Examples
     --------
@@ -131,7 +139,10 @@ def release(
 
     def declare(counting: Counting) -> Step:
         def answer(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-            declared, exact = agreed(query), counting(clients, query)
+            declared = agreed(query)
+            if admits is not None:
+                admits(query, noise, state)
+            exact = counting(clients, query)
             if query.view is View.EACH:
                 return {
                     name: _whole(name, each, exact[name], noise) for name, each in declared.items()
@@ -146,6 +157,7 @@ def release(
             sums=lambda query: layout_of(agreed(query)),
             shares=planned_clients,
             bounds=lambda query: bounds_of(agreed(query), query),
+            once=once,
             releases=agreed,
         )(answer)
 

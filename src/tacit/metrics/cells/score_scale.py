@@ -223,10 +223,7 @@ class ScoreScale:
     @cached_property
     def single_doubles(self) -> NDArray[np.bool_]:
         """Which cells hold one double only, shape (n,): all their records are tied."""
-        single = np.nextafter(self._ends[:-1], np.inf) >= self._ends[1:]
-        single[0] &= self.low is not None
-        single[-1] = False  # the highest score belongs to the last cell
-        return np.asarray(single)
+        return single_doubles(self.knots, self.low, self.high)
 
     @cached_property
     def _table(self) -> CellTable:
@@ -281,6 +278,29 @@ class CentredScale(ScoreScale):
         """How fast positions rise, shape (M,): not in cells of a single double."""
         single = self.single_doubles[self._table.cells(scores)]
         return np.where(single, 0.0, super().slopes(scores))
+
+
+def single_doubles(knots: Floats, low: float | None, high: float | None) -> NDArray[np.bool_]:
+    """Which cells between ascending knots hold one double only, shape (..., n).
+
+    Parameters
+    ----------
+    knots : shape (..., n-1).
+    low, high : the least and the largest possible score; None for an open end.
+
+    Examples
+    --------
+    >>> single_doubles(np.array([0.5, np.nextafter(0.5, 1.0)]), 0.0, 1.0).tolist()
+    [False, True, False]
+    """
+    shape = (*knots.shape[:-1], 1)
+    lowest = np.full(shape, -np.inf if low is None else low)
+    # the highest score belongs to the last cell, which therefore never holds one double
+    highest = np.full(shape, np.inf)
+    ends = np.concatenate([lowest, knots, highest], axis=-1)
+    single = np.nextafter(ends[..., :-1], np.inf) >= ends[..., 1:]
+    single[..., 0] &= low is not None
+    return np.asarray(single)
 
 
 @lru_cache(maxsize=len(SCALES))

@@ -106,8 +106,8 @@ class HistogramDeclarations(Declarations):
                 cls.name,
                 tree,
                 {**tree, "adjacency": "replace"},
-                {**tree, "aim": "all"},
-                {"trust": SECURE_SUM, "aim": "curves"},
+                {**tree, "aim": "auc"},
+                {"trust": SECURE_SUM},
             ),
             audits.AuditCase(cls.name, local, REPORTING, apart=True),
             audits.AuditCase(cls.name, {**local, "scale": EVEN}, apart=True),
@@ -125,7 +125,7 @@ class HistogramDeclarations(Declarations):
         negative below the middle has the influence 1, a positive there 0. The other query holds
         nothing that changes how much a step reveals.
         """
-        from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
+        from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 
         if SIZES not in query.broadcast:
             return query
@@ -137,7 +137,7 @@ class HistogramDeclarations(Declarations):
     def replicated_query(self, query: Query, replicates: int) -> Query:
         """The same published functions, or cells of private reports, for every replicate."""
         from tacit.protocols.histogram.local_rounds import KNOTS
-        from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
+        from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 
         if SIZES in query.broadcast:
             repeated: tuple[str, ...] = (POSITIVES, NEGATIVES, SIZES)
@@ -181,17 +181,15 @@ class HistogramDeclarations(Declarations):
             "histogram": audits.ErrorCase(kind(SECURE_SUM, 1.0, 10), noticed=True),
             "histogram-replace": audits.ErrorCase(kind(SECURE_SUM, 2.0, 10, adjacency="replace")),
             "histogram-looks": audits.ErrorCase(kind(SECURE_SUM, 1.0), noticed=True),
-            "histogram-curves": audits.ErrorCase(kind(SECURE_SUM, 1.0, aim="curves")),
+            "histogram-curves": audits.ErrorCase(kind(SECURE_SUM, 1.0, aim="auc")),
         }
 
     @property
     def law_traits(self) -> audits.LawTraits:
         """A second round and debiased bits are not exact."""
         local, inexact, protocol = self.lone_records, "", cast(Any, self)
-        if protocol.places_trees:
-            inexact = "noisy counts place the cells"
-        elif protocol.looks:
-            inexact = "a second round cancels errors to first order only"
+        if protocol.looks:
+            inexact = "noisy counts place the cells, and a number cancels errors to first order"
         elif protocol.places_cells:
             inexact = "records that report where scores lie are not among those counted"
         elif local:

@@ -17,7 +17,6 @@ from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
 from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis
-from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
 MIN_BUCKET_IN_ERRORS = 5.0
@@ -31,18 +30,27 @@ MAX_BUCKETS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class SecondRound:
-    """The AUC by both rounds, and its variance by the second round's noise, shape (...).
+class KnownArea:
+    """An AUC that looks and one number give, for one replicate or several, shape (...).
 
-    The functions were published in ``2**depth`` cells. Beside it are the variances by the product
-    of their errors, and by what cells hide.
+    Parameters
+    ----------
+    value : the AUC; NaN where a class does not show.
+    variance : by all noise.
+    by_number : the part of it that is the number's noise.
+    by_cells : the variance by what cells hide.
     """
 
-    area: Floats
+    value: Floats
     variance: Floats
-    depth: int
-    by_functions: Floats
+    by_number: Floats
     by_cells: Floats
+
+    def of(self, row: int) -> KnownArea:
+        """That of one replicate."""
+        return KnownArea(
+            self.value[row], self.variance[row], self.by_number[row], self.by_cells[row]
+        )
 
 
 def result_from_tree(
@@ -50,7 +58,7 @@ def result_from_tree(
     noise: trees.TreeNoise,
     buckets: int | None,
     protection: Cost | None = None,
-    second: SecondRound | None = None,
+    known: KnownArea | None = None,
     axis: ScoreAxis = EVEN_AXIS,
 ) -> ServerResult:
     """The AUC of the leaves with its errors, or of the second round; and the histogram.
@@ -61,7 +69,7 @@ def result_from_tree(
     noise : the errors of the tree that they come from.
     buckets : how many buckets curves and calibration have; None takes what the counts support.
     protection : what the noise supports, where clients vanished.
-    second : what a second round says.
+    known : the AUC where it does not follow from the leaves alone.
     axis : the scores of the cells.
     """
     cells = leaves.reshape(*leaves.shape[:-1], 2, -1)
@@ -72,25 +80,24 @@ def result_from_tree(
             "the AUC is undefined without both classes, "
             f"got {int(classes[0])} positive and {int(classes[1])} negative records"
         )
-    class_variance = _class_variance(cells, noise)
-    if second is None:
+    counted = class_variance(cells, noise)
+    if known is None:
         coarse = _at_depth(cells, best_depth(cells, noise, crowding(cells, axis)))
         value, variance = _area(coarse, cells, noise)
         cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :], axis)
     else:
-        value, variance = _by_both_rounds(cells, noise, second)
-        cell_variance = second.by_cells
+        value, variance, cell_variance = known.value, known.variance, known.by_cells
     sampling = curves.cell_sampling_variance(positives, negatives)
     if not noise.exact:
         sampling = curves.noisy_sampling_variance(positives, negatives, value)
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
-    known = single and bool(np.isfinite(value))
-    histogram = Histogram(cells, noise, supported, bucket_count, axis) if known else None
+    shown = single and bool(np.isfinite(value))
+    histogram = Histogram(cells, noise, supported, bucket_count, axis) if shown else None
     warnings: tuple[str, ...] = ()
     if single:
-        warnings = signal_warnings(value, classes, math.sqrt(float(class_variance)))
+        warnings = signal_warnings(value, classes, math.sqrt(float(counted)))
         warnings += _tree_warnings(
             float(cell_variance), float(variance), bucket_count, supported, protection
         )
@@ -100,9 +107,9 @@ def result_from_tree(
         sampling_error=np.sqrt(sampling),
         positives=classes[0],
         negatives=classes[1],
-        positives_error=np.sqrt(class_variance),
+        positives_error=np.sqrt(counted),
         approximation_error=np.sqrt(cell_variance),
-        laplace_error=0.0 if second is None else np.sqrt(second.variance),
+        laplace_error=0.0 if known is None else np.sqrt(known.by_number),
         roc=histogram.roc() if histogram is not None else None,
         histogram=histogram,
         protection=protection,
@@ -144,14 +151,6 @@ def best_depth(cells: Floats, noise: trees.TreeNoise, crowded: float = 1.0) -> i
     pairs = np.mean(np.prod(cells.sum(axis=-1), axis=-1))
     cell_variance = (CELL_BIAS * crowded**2 / 4.0 ** np.arange(products.size)) ** 2
     return int(np.argmin(products / max(float(pairs), 1.0) ** 2 + cell_variance))
-
-
-def _hidden_product(depth: int) -> float:
-    """What the product of both functions' interpolation errors adds to the AUC, about.
-
-    The square of the assumed bias of an area of such cells; binormal and Criteo scores err less.
-    """
-    return (CELL_BIAS / 4.0**depth) ** 2
 
 
 def _at_depth(cells: Floats, depth: int) -> Floats:
@@ -205,26 +204,6 @@ def within_cells(positives: Floats, negatives: Floats, noise: trees.TreeNoise) -
     return np.clip(correction, -reach, reach)
 
 
-def _by_both_rounds(
-    leaves: Floats, noise: trees.TreeNoise, second: SecondRound
-) -> tuple[Floats, Floats]:
-    """The second round's AUC with its variance; NaN where a class does not show in the first.
-
-    The errors of the published functions cancel to first order (docs, section 5b). What remains is
-    the noise of the sum, the products of both functions' errors by noise and of one by noise with
-    one by interpolation, and the product of a class size's relative error with a function's error.
-    """
-    cells, class_variance = _at_depth(leaves, second.depth), _class_variance(leaves, noise)
-    smaller = cells.sum(axis=-1).min(axis=-1)
-    shown = smaller > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(class_variance)
-    product = np.sqrt(second.by_functions)
-    with_hidden = product**2 + 2 * product * _hidden_product(second.depth)
-    relative = class_variance / np.maximum(smaller, 1.0) ** 2
-    by_sizes = relative * influence_variance(cells, leaves, noise)
-    variance = second.variance + with_hidden + by_sizes
-    return np.where(shown, second.area, np.nan), np.where(shown, variance, np.nan)
-
-
 def _products(noise: trees.TreeNoise) -> Floats:
     """The variance of products of both classes' noises, for an area at every depth, shape (h+1,).
 
@@ -246,7 +225,7 @@ def _product_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:
     return products / np.maximum(np.abs(pairs), 1.0) ** 2
 
 
-def _class_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:
+def class_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:
     """The variance of the number of positives."""
     size = cells.shape[-1]
     weights = np.broadcast_to(np.repeat([1.0, 0.0], size), (*cells.shape[:-2], 2 * size))

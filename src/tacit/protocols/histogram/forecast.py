@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,19 +27,19 @@ from tacit.protocol.declarations.forecast import (
 )
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
+from tacit.protocol.releases import ANSWERED
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
-from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, query_scale
+from tacit.protocols.histogram.looking.looks import query_scale
 from tacit.protocols.histogram.looking.rounds import expected_looks
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.histogram.second_round import summed_influences
+from tacit.protocols.histogram.second_round import SUM, summed_influences
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes, tree_fields
-from tacit.protocols.histogram.trees import PLACING_CELLS as FIRST_COUNT_CELLS
-from tacit.protocols.histogram.trees import knots_of, sampled_noise, tree_noise
+from tacit.protocols.histogram.trees import sampled_noise, tree_noise
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.reports.turns import SLOTS
-from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS, Aim
+from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
@@ -75,23 +75,22 @@ def tree_forecast(
     >>> round(forecast.standard_error, 5)
     0.00069
     """
-    target_metric = metric or AUC
+    target_metric, smaller = metric or AUC, min(scenario.positives, scenario.negatives)
     height = protocol.look_heights[0] if protocol.looks else protocol.tree_height(scenario.clients)
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
     axis = ScoreAxis(named_scale(scale))
-    if protocol.places_cells or protocol.places_trees:
-        leaves, axis = _placed(protocol, scenario, shape, height, axis)
     if protocol.looks:
-        seen, _, result = expected_looks(protocol, scenario.clients, leaves.reshape(2, -1))
+        seen, result = expected_looks(protocol, scenario.clients, leaves.reshape(2, -1))
         if target_metric == AUC:
-            return _two_round_forecast(result, min(scenario.positives, scenario.negatives))
-        noise = seen.noise
+            return _looked_forecast(result, smaller)
+        leaves, noise, axis = seen.leaves[0], seen.noise, replace(axis, scale=seen.scale)
     else:
+        if protocol.places_cells:
+            leaves, axis = _placed(protocol, scenario, shape, height, axis)
         noise = planned_noise(protocol, scenario, height)
     if target_metric != AUC:
         return figure_forecast(leaves, noise, axis, scenario, shape, target_metric)
-    smaller = min(scenario.positives, scenario.negatives)
     return _area_forecast(leaves, noise, axis, shape.auc, smaller)
 
 
@@ -114,13 +113,9 @@ def _area_forecast(
 def _placed(
     protocol: ScoreHistogram, scenario: Scenario, shape: Shape, height: int, axis: ScoreAxis
 ) -> tuple[Floats, ScoreAxis]:
-    """The expected leaves, and their axis, where a first round shows where scores lie."""
+    """The expected leaves, and their axis, where first reports show where scores lie."""
     fine = np.stack(scenario.counts(shape, PLACING_CELLS, PLACING_SCALE))
-    if protocol.places_trees:
-        merged = fine.reshape(2, FIRST_COUNT_CELLS, -1).sum(axis=-1)
-        knots = knots_of(protocol, merged.ravel(), height)
-    else:
-        knots = expected_knots(axis.scale, fine.sum(axis=0), height)
+    knots = expected_knots(axis.scale, fine.sum(axis=0), height)
     placed = replace(axis, scale=ScoreScale(knots, axis.scale.low, axis.scale.high))
     places = axis.scale.positions(placed.edges(1 << height))
     even = np.linspace(0.0, 1.0, PLACING_CELLS + 1)
@@ -129,9 +124,10 @@ def _placed(
 
 
 def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
-    """Noisy sums, exact sums, private reports, and for the AUC noisy sums in two rounds."""
+    """Sums with looks, noisy sums in one round, exact sums, and private reports."""
     adjacencies = ("record", "replace")
-    rounds = [_looks(scenario, metric, each) for each in adjacencies] if metric == AUC else []
+    aims = ("report", "auc") if metric == AUC else ("report",)
+    rounds = [_looks(scenario, metric, each, aim) for each in adjacencies for aim in aims]
     sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in adjacencies]
     exact = Family(
         (ScoreHistogram(ExactSum(), height=EXACT_HEIGHT),),
@@ -139,32 +135,35 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
         "there is no differential privacy: the sum is exact, and epsilon is not kept",
         metric,
     )
-    return [*sums, exact, *rounds, _private_reports(scenario, metric)]
+    return [*rounds, *sums, exact, _private_reports(scenario, metric)]
 
 
 def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
     heights = TREE_HEIGHTS if metric == AUC else RATE_HEIGHTS
-    aims: tuple[Aim, ...] = (_aim(metric), "all") if metric.is_measure else (_aim(metric),)
-    noisy = partial(ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency)
+    noisy = partial(
+        ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency, aim=_aim(metric)
+    )
     return Family(
-        accepted(partial(noisy, height=height, aim=aim) for height in heights for aim in aims),
+        accepted(partial(noisy, height=height) for height in heights),
         (Trust.SECURE_SUM,),
         "nobody sees a single client's figures, and clients that vanish weaken the guarantee "
         "unless dropouts is set",
         metric,
-        lambda protocol, scenario: even_division(protocol),
     )
 
 
-def _looks(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
-    """Looks at the scores, and the rest of epsilon for the AUC as one number."""
-    twice = partial(ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency)
-    return Family(
-        accepted([twice]),
-        (Trust.SECURE_SUM,),
+def _looks(scenario: Scenario, metric: Metric, adjacency: Any, aim: Any) -> Family:
+    """Looks at the scores, and the rest of epsilon for what they show to be needed."""
+    looking = partial(ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency, aim=aim)
+    given_up = (
         "most of epsilon goes to the AUC as one number, so the curve and all other figures have "
-        "several times the error, and clients that vanish weaken the guarantee unless dropouts is "
-        "set",
+        "several times the error, and clients"
+    )
+    return Family(
+        accepted([looking]),
+        (Trust.SECURE_SUM,),
+        f"{given_up if aim == 'auc' else 'clients'} that vanish weaken the guarantee unless "
+        "dropouts is set",
         metric,
     )
 
@@ -181,9 +180,9 @@ def _private_reports(scenario: Scenario, metric: Metric) -> Family:
     )
 
 
-def _aim(metric: Metric) -> Aim:
+def _aim(metric: Metric) -> Literal["report", "auc"]:
     """What a tree's division of epsilon should serve."""
-    return "auc" if metric == AUC else "curves"
+    return "auc" if metric == AUC else "report"
 
 
 def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> traffic.Traffic:
@@ -234,14 +233,17 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[traff
 
 def _expected_sum(query: Query, counts: Floats, clients: int) -> Reply:
     """What a sum would be without noise, where both classes have these counts in a first look."""
-    counted = {"clients": np.asarray(clients)}
+    counted = {ANSWERED: np.asarray(clients)}
     if query.step is summed_influences:
-        return {"sum": np.asarray(0)} | counted
+        return {SUM: np.asarray(0)} | counted
     base, cells = query.protocol.score_scale, counts
     if KNOTS in query.broadcast:
         cells = recounted(counts, base, query_scale(query))
-    sizes = np.rint(counts.sum(axis=-1)).astype(np.int64)
-    return {CLASSES: sizes, CELLS: np.rint(cells.ravel()).astype(np.int64)} | counted
+    levels = {
+        name: np.rint(cells.reshape(*field.shape, -1).sum(axis=-1)).astype(np.int64)
+        for name, field in query.step.fields(query).items()
+    }
+    return levels | counted
 
 
 def _early_fraction(protocol: ScoreHistogram, scenario: Scenario) -> float:
@@ -260,11 +262,6 @@ def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> 
     return tree_noise(tree_fields(protocol, height), height)
 
 
-def even_division(protocol: ScoreHistogram) -> ScoreHistogram:
-    """The same with epsilon divided evenly, which takes no time: for comparing heights."""
-    return protocol if isinstance(protocol.trust, Local) else replace(protocol, aim="all")
-
-
 def _local_noise(
     records: int, epsilon: float, units: tuple[int, ...], early: float
 ) -> trees.TreeNoise:
@@ -280,7 +277,7 @@ def _local_noise(
     return sampled_noise(variances, factors, records, centred=True)
 
 
-def _two_round_forecast(result: ServerResult, smaller: int) -> Forecast:
+def _looked_forecast(result: ServerResult, smaller: int) -> Forecast:
     """From the result of expected counts, which has one replicate."""
     error, hidden, counted = (
         float(np.ravel(field)[0])

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.cells.score_scale import EVEN, ScoreScale
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step
@@ -45,16 +45,17 @@ from tacit.protocols.histogram.local_rounds import (
     report_positions,
 )
 from tacit.protocols.histogram.looking.looks import (
+    CLASS_FRACTION,
     FIRST_PARTS,
     LOOK_HEIGHT,
     LOOKS,
-    MAX_LOOK_HEIGHT,
-    look_epsilons,
+    MAX_FLAT_HEIGHT,
+    PARTS,
 )
+from tacit.protocols.histogram.looking.placing import TREE_HEIGHTS
 from tacit.protocols.histogram.looking.rounds import looked
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import summed_trees, unary_reports
-from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.reports.turns import Turns, each_turn, has_replicates, records_of
 from tacit.protocols.shared.trees import tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
@@ -68,8 +69,6 @@ def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:
         return (yield from _placed_reports(protocol, clients))
     if isinstance(protocol.trust, Local):
         return (yield from reported_tree(protocol, clients))
-    if protocol.places_trees:
-        return (yield from _placed_sums(protocol, clients))
     return (yield from one_tree(protocol, clients))
 
 
@@ -91,21 +90,6 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
     return result_from_tree(
         leaves, noise, buckets, total_protection((sums,)), axis=protocol.score_axis
     )
-
-
-def _placed_sums(protocol: ScoreHistogram, clients: int) -> Conversation:
-    """Counts up, cells down, and trees of these cells up."""
-    height = protocol.tree_height(clients)
-    first = yield from ask(trees.placing_counts, protocol, clients)
-    counts, noises = first["cells"], float(first.noises)
-    rows = [trees.knots_of(protocol, row, height, noises) for row in np.atleast_2d(counts)]
-    knots = np.stack(rows) if counts.ndim > 1 else rows[0]
-    second = yield from ask(summed_trees, protocol, clients, {"height": height, KNOTS: knots})
-    check_the_same_number(first.answered, second.answered)
-    leaves, noise = trees.summed_tree(second, height)
-    base = protocol.score_scale
-    axis = ScoreAxis(ScoreScale(rows[0], base.low, base.high), protocol.unit)
-    return result_from_tree(leaves, noise, None, total_protection((second, first)), axis=axis)
 
 
 def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
@@ -130,6 +114,9 @@ def _knots(protocol: ScoreHistogram, reply: Reply, height: int) -> Floats:
     return np.stack([placed_knots(protocol.score_scale, row, height) for row in masses])
 
 
+DEFAULT_THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5)
+"""Thresholds on probabilities at which a report gives rates and net benefit by default."""
+
 EXACT_HEIGHT, SUM_HEIGHT, MAX_HEIGHT = 14, 10, 24
 """The height of exact sums and of noisy ones by default, and the largest."""
 
@@ -145,16 +132,17 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         differential privacy) or ``Local()`` (every record's report is private by itself), or their
         words.
     epsilon : the privacy budget of one record; none for exact sums.
-    height : there are ``2**height`` cells; None takes 14, 10, or what suits the number of clients.
-        With curves as the aim of a secure sum, None also places the cells: a first count of 128
-        cells a class, with a part of 1/32 of epsilon, says where both classes score.
+    height : there are ``2**height`` cells; None takes 14 for exact sums, what suits the number of
+        clients for local reports, and what suits the first look for secure sums.
     adjacency : ``"record"`` (added or removed; secure sums only) or ``"replace"``; None takes the
         first that applies.
-    aim : what epsilon serves best: ``"auc"``, ``"curves"`` (rates at thresholds) or ``"all"``
-        (every level of the tree gets the same). For the AUC, a secure sum of at most ``2**7`` cells
-        looks at the scores with a small part of epsilon, with more where their noise or crowded
-        cells ask for it, and measures the AUC again with the rest, as one sum against what was
-        published. Elsewhere there is one tree, and local reports are dealt out to its levels.
+    aim : what epsilon serves: all figures of a ``"report"``, or the ``"auc"`` alone. A secure sum
+        first looks at the scores with a small part of epsilon. For a report it then places the
+        cells of a tree where both classes score, and asks for the AUC as one number only with what
+        its noise needs to stay below 0.45 of its sampling error; where all of epsilon would not do,
+        and for the AUC alone, the AUC gets all that is left. With a height that was asked for there
+        is one tree (for the AUC from ``2**8`` cells on), and local reports are dealt out to its
+        levels.
     scale : the public map of scores to the positions that ``2**height`` equal cells cut (``SCALES``
         of ``metrics.score_scale``).
 
@@ -174,7 +162,9 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     adjacency: Literal["record", "replace"] | None = setting(
         default=None, help="what epsilon hides; record by default where it applies"
     )
-    aim: tree_budget.Aim = setting(default="auc", help="what epsilon serves best; auc by default")
+    aim: Literal["report", "auc"] = setting(
+        default="report", help="what epsilon serves: all figures of a report, or the AUC alone"
+    )
     scale: str = scale_setting()
 
     name = "score-histogram"
@@ -203,16 +193,15 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     @property
     def looks(self) -> bool:
-        """Whether the server looks at the scores, and then asks for the AUC as one number.
+        """Whether the server looks at the scores, and decides by these what to ask for.
 
-        Where the AUC is the aim of a secure sum; not where cells are more than looks have, or where
-        shares of their noise would have too large a scale.
+        Of a secure sum without a height, or for the AUC with a height of looks; not where shares of
+        the first look's noise would have too large a scale.
         """
-        if not isinstance(self.trust, SecureSum) or self.aim != "auc":
+        most = MAX_FLAT_HEIGHT if self.aim == "auc" else 0
+        if not isinstance(self.trust, SecureSum) or (self.height or 0) > most:
             return False
-        if self.height is not None and self.height > MAX_LOOK_HEIGHT:
-            return False
-        first = min(look_epsilons(self.known_epsilon, FIRST_PARTS))
+        first = self.known_epsilon * FIRST_PARTS / PARTS * CLASS_FRACTION
         return self.distance / first <= MAX_SHARED_SCALE
 
     @property
@@ -221,31 +210,28 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         return isinstance(self.trust, Local) and self.scale != EVEN
 
     @property
-    def places_trees(self) -> bool:
-        """Whether a first count says where the cells of the summed tree lie.
-
-        Where curves are the aim of a secure sum and no height was asked for; not where shares of
-        that count's noise would have too large a scale.
-        """
-        asked = self.height is not None or self.scale == EVEN
-        if not isinstance(self.trust, SecureSum) or self.aim != "curves" or asked:
-            return False
-        return self.distance / (self.known_epsilon * trees.PLACING_FRACTION) <= MAX_SHARED_SCALE
+    def zoom_height(self) -> int:
+        """The height of flat looks with zoomed cells."""
+        return min((self.height or LOOK_HEIGHT) + 1, MAX_FLAT_HEIGHT)
 
     @property
     def look_heights(self) -> tuple[int, ...]:
-        """The height of the first look, and that of looks with zoomed cells."""
-        first = LOOK_HEIGHT if self.height is None else self.height
-        return tuple(sorted({first, min(first + 1, MAX_LOOK_HEIGHT)}))
+        """The heights of looks: the first, those with zoomed cells, and a report's trees."""
+        first, (low, high) = self.height or LOOK_HEIGHT, TREE_HEIGHTS
+        trees_too = range(low, high + 1) if self.aim == "report" else ()
+        return tuple(sorted({first, self.zoom_height, *trees_too}))
+
+    @property
+    def threshold_edges(self) -> Floats:
+        """The scores at which placed cells end, so that rates there are those of whole cells."""
+        return np.asarray(DEFAULT_THRESHOLDS if self.scale == PROBABILITY else ())
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of these settings."""
         if isinstance(self.trust, Local):
             return LOCAL_ROUNDS if self.places_cells else (unary_reports,)
-        if self.looks:
-            return (*LOOKS, summed_influences)
-        return (trees.placing_counts, summed_trees) if self.places_trees else (summed_trees,)
+        return (*LOOKS, summed_influences) if self.looks else (summed_trees,)
 
     def min_clients(self, clients: int) -> int:
         """With fewer than the clients that are planned to stay, the noise would not suffice."""
@@ -271,21 +257,20 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             return tree_budget.local_height(clients, self.known_epsilon)
         if isinstance(self.trust, ExactSum):
             return EXACT_HEIGHT
-        curves = self.aim == "curves" and self.scale != EVEN
-        return tree_budget.curve_height(self.known_epsilon) if curves else SUM_HEIGHT
+        return SUM_HEIGHT
 
     @property
     def one_count(self) -> OneCount | None:
-        """One tree over all records; None where records report by themselves, or cells are placed.
+        """One tree over all records; None where records report by themselves.
 
-        The tree of few cells for which there would be looks serves curves.
+        The tree of few cells for which there would be looks serves the report.
         """
-        if isinstance(self.trust, Local) or self.places_trees:
+        if isinstance(self.trust, Local):
             return None
         height = self.tree_height(1)
         once = replace(self, height=height) if self.looks else self
         if once.looks:
-            once = replace(once, aim="curves")
+            once = replace(once, aim="report")
         cells = 1 << height
         return OneCount(once, self.score_edges(np.arange(1, cells) / cells), self.score_ends)
 
@@ -300,7 +285,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """
         if self.epsilon is None:
             return {height + 1: math.inf}
-        budget = self.epsilon * (1 - trees.PLACING_FRACTION if self.places_trees else 1)
+        budget = self.epsilon
         divided = tree_budget.epsilon_by_level(
             height, budget, self.distance, self.aim, known_total=False
         )
@@ -317,7 +302,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     @property
     def title(self) -> str:
         """The name with trust and adjacency, and whether there is a second round."""
-        return f"{super().title}, two rounds" if self.looks else super().title
+        return super().title
 
     def device_reports(self, devices: int) -> DeviceReports:
         """Unary bits of class and cell, in the local model."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,7 @@ from tacit.protocol import devices, releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocol.sum_bounds import planned_clients
-from tacit.protocols.shared.cells import (
-    KNOTS,
-    even_cell_counts,
-    even_leaves,
-    placed_on,
-    published_scale,
-)
+from tacit.protocols.shared.cells import even_cell_counts, even_leaves
 from tacit.protocols.shared.trees.forest_reports import (
     packed_bytes,
     packed_counts,
@@ -85,42 +78,24 @@ def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
     by one, replacing it two. A level costs its part, and the parts add up to the tree's
     (``tacit.protocol.releases``); with exact sums there is no noise and no guarantee.
 
-    Where the query publishes knots (``placing_counts``), the cells end at these: whatever they are,
-    a record counts in one.
-
     The server learns the noisy sum of the trees, and how many clients answered.
-
-    Raises
-    ------
-    ValueError : for knots where none were agreed, and those that are not one fewer than the cells,
-        finite and ascending.
     """
     height = agreed_height(query)
-    counts = _leaf_counts(clients, query, height)
+    counts = even_cell_counts(query.protocol.on_scale(clients), 1 << height)
     return {
         level_name(level): counts.reshape(*counts.shape[:-1], 1 << level, -1).sum(axis=-1)
         for level in query.protocol.level_parts(height)
     }
 
 
-def _leaf_counts(clients: Clients, query: Query, height: int) -> Integers:
-    """The counts of the leaves, shape (2B,), or (R, 2B) where each replicate has its own cells."""
-    settings, cells, knots = query.protocol, 1 << height, query.broadcast.get(KNOTS)
-    if (knots is not None) != settings.places_trees:
-        raise ValueError(f"{KNOTS} must be published where they were agreed, and nowhere else")
-    if knots is None or np.ndim(knots) < 2:
-        placed = placed_on(published_scale(query, cells), settings, clients)
-        return even_cell_counts(placed, cells)
-    apart = [replace(query, broadcast={**query.broadcast, KNOTS: each}) for each in knots]
-    scales = [published_scale(each, cells) for each in apart]
-    return np.stack(
-        [even_cell_counts(placed_on(scale, settings, clients), cells) for scale in scales]
-    )
-
-
 def level_name(level: int) -> str:
     """The field that carries a level's counts."""
     return f"level-{level}"
+
+
+def level_of(name: str) -> int:
+    """The level whose counts a field carries (``level_name``)."""
+    return int(name.removeprefix("level-"))
 
 
 def _unary_cost(clients: Clients, query: Query, state: ClientState) -> Cost:

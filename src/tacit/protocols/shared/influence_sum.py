@@ -32,7 +32,7 @@ from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import shared_laplace_epsilon
 
-PUBLISHED = ("positives_below", "negatives_below", "class_sizes")
+PUBLISHED = POSITIVES, NEGATIVES, SIZES = ("positives_below", "negatives_below", "class_sizes")
 """Fields of the query: the part of each class below every inner edge, and (P, N)."""
 
 FIXED_POINT = 2**32

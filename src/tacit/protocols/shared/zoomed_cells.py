@@ -197,8 +197,7 @@ def _pieces(scale: ScoreScale, cell: int, size: int, pieces: int) -> Floats:
     so many pieces are not apart as doubles.
     """
     low, high = scale.scores(np.array([cell, cell + 1]) / size)
-    numbers = round_numbers(low, high, max(pieces // PIECES_A_NUMBER, 1))
-    alone = _around(numbers, low, high)
+    alone = around_round_numbers(scale, cell, size, max(pieces // PIECES_A_NUMBER, 1))
     even = _even_pieces(scale, cell, size, max(pieces - alone.size, 1))
     return _filled(np.union1d(even, alone), low, high, pieces - 1)
 
@@ -254,8 +253,15 @@ def round_numbers(low: float, high: float, most: int) -> Floats:
     return best
 
 
-def _around(numbers: Floats, low: float, high: float) -> Floats:
-    """Edges that part each number from both neighbouring doubles, inside a cell."""
+def around_round_numbers(scale: ScoreScale, cell: int, size: int, most: int) -> Floats:
+    """Edges inside a cell that part at most so many round numbers from all other doubles.
+
+    Parameters
+    ----------
+    scale : of whose equal cells, ``size`` of them, it is one.
+    """
+    low, high = scale.scores(np.array([cell, cell + 1]) / size)
+    numbers = round_numbers(low, high, most)
     edges = np.union1d(numbers, np.nextafter(numbers, np.inf))
     return np.asarray(edges[(edges > low) & (edges < high)])
 

@@ -1,8 +1,11 @@
 """What follows the looks so far: which query comes next, and with what part of epsilon.
 
-The server decides from noisy counts only. A zoom, where a cell holds too much of a class; else the
-parts of another look at the same cells that make the AUC's variance least; where that is none, the
-one number with all parts that are left.
+The server decides from noisy counts only. A zoom, where a cell holds too much of a class. For a
+report, where its counts leave enough for the AUC: a tree of cells that are placed by the looks,
+with the largest part of epsilon with which the AUC, of the tree and of one number with the rest,
+keeps its noise below ``ENOUGH`` of its sampling error. Else the parts of another look at the same
+cells that make the AUC's variance least; where that is none, the one number with all parts that
+are left.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.histogram.looking import looks
-from tacit.protocols.histogram.looking.seen import Seen
+from tacit.protocols.histogram.looking.placing import knots_of, planned_height
+from tacit.protocols.histogram.looking.seen import Seen, product_variance
 from tacit.protocols.histogram.second_round import influences_of
-from tacit.protocols.shared.zoomed_cells import best_scales, zoomed
+from tacit.protocols.shared.zoomed_cells import best_scales, recounted, zoomed
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 
 MORE_PARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
@@ -35,20 +39,45 @@ taken."""
 UNSHOWN_VARIANCE = 0.25
 """Variance that counts for a class that will not show."""
 
+ENOUGH = 0.4
+"""Largest planned noise of a report's AUC in its sampling error. As first looks are noisy, it comes
+out as 0.45 at most in the median: the AUC's total error is then 1.10 of sampling alone."""
+
+LEAST_TREE = 2
+"""Least parts of epsilon of a tree."""
+
+REPORT_LOOKS = 3
+"""Largest number of looks of a report, so that it takes at most four rounds."""
+
 
 @dataclass(frozen=True, eq=False)
 class Next:
-    """The next query: its parts, whether it is a look, and the scale where that is a new one."""
+    """The next query: its parts, whether it is a look, and the cells where these are new ones.
+
+    Parameters
+    ----------
+    parts : of epsilon.
+    look : whether counts follow, or the one number.
+    scale : whose equal cells a look counts in; None for the same cells as before.
+    height : of a tree, in whose cells a look counts, and nothing but the number follows; 0 for
+        a flat look.
+    """
 
     parts: int
     look: bool
     scale: ScoreScale | None = None
+    height: int = 0
+
+    @property
+    def zooms(self) -> bool:
+        """Whether it looks into crowded cells, with little of epsilon."""
+        return self.scale is not None and self.parts == looks.FIRST_PARTS
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for equal queries."""
-        knots = b"" if self.scale is None else self.scale.knots.tobytes()
-        return self.parts, self.look, knots
+        """Equal for queries that replicates can share: trees may have cells of their own each."""
+        knots = b"" if self.scale is None or self.height else self.scale.knots.tobytes()
+        return self.parts, self.look, self.height, knots
 
 
 @dataclass(frozen=True)
@@ -64,24 +93,96 @@ class Choices:
     protocol: Any
     inflation: float = 1.0
 
+    def variances(self, parts: int, height: int) -> Floats:
+        """The noise variances of a look's levels, shape (height+2,)."""
+        epsilon = self.protocol.known_epsilon * parts / looks.PARTS
+        made = np.full(height + 2, np.inf)
+        for level, part in looks.look_levels(self.protocol, height, epsilon).items():
+            scale = self.protocol.distance / part
+            made[level] = self.inflation * float(discrete_laplace_variance(scale))
+        return made
+
     def precisions(self, parts: int) -> tuple[float, float]:
-        """The inverse noise variances of a look of so many parts."""
-        by_class, by_cell = (
-            self.inflation * float(discrete_laplace_variance(self.protocol.distance / epsilon))
-            for epsilon in looks.look_epsilons(self.protocol.epsilon, parts)
-        )
-        return 1 / by_class, 1 / by_cell
+        """The inverse noise variances of a class size and of a cell of a flat look."""
+        variances = self.variances(parts, looks.MAX_FLAT_HEIGHT)
+        return 1 / float(variances[looks.CLASSES]), 1 / float(variances[-1])
 
     def decided(self, seen: Seen, parts: tuple[int, ...]) -> list[Next]:
         """What follows these looks, for every replicate."""
-        left = looks.PARTS - sum(parts)
-        if len(parts) == looks.MAX_LOOKS or left <= looks.FIRST_PARTS:  # the number needs a part
+        left, report = looks.PARTS - sum(parts), self.protocol.aim == "report"
+        most = REPORT_LOOKS if report else looks.MAX_LOOKS
+        if seen.height > looks.MAX_FLAT_HEIGHT or left <= looks.FIRST_PARTS or len(parts) == most:
             return [Next(left, look=False)] * seen.smaller.size
+        for_auc = self._for_auc(seen, parts, left, most)
+        if not report:
+            return for_auc
+        if len(parts) == most - 1:
+            return [self._tree(seen, row, left) or step for row, step in enumerate(for_auc)]
+        return [
+            step if step.zooms else self._tree(seen, row, left) or step
+            for row, step in enumerate(for_auc)
+        ]
+
+    def _tree(self, seen: Seen, row: int, left: int) -> Next | None:
+        """The tree of a replicate's report; None where the AUC needs more than it would leave."""
+        alone = seen.of(np.array([row]))
+        sizes, error = alone.sizes[0], math.sqrt(seen.class_variance)
+        if sizes.min() < CLEAR_CLASS_SIZE_IN_ERRORS * error:
+            return None
+        enough = ENOUGH**2 * self._sampling(alone)
+        height = planned_height(self.protocol, float(sizes.sum()))
+        crowded = alone.crowded(np.sqrt([enough]))[0]
+        knots = knots_of(self.protocol, alone, height, crowded)
+        base = self.protocol.score_scale
+        scale = ScoreScale(knots, base.low, base.high)
+        expected = self._expected_tree(alone, scale, height, left)
+        area, products = expected.linear_variance[0], float(product_variance(expected)[0])
+        smaller, width = float(sizes.min()) - error, float(self._width(alone)[0])
+        for tree in range(left, LEAST_TREE - 1, -1):
+            # Laplace variances fall with the square of epsilon, products of them with its square
+            by_tree = (area + products) * (left / tree) ** 2
+            rest = self.protocol.epsilon * (left - tree) / looks.PARTS
+            if rest:
+                number = 2 * (width / (rest * smaller)) ** 2 + products * (left / tree) ** 4
+                by_tree = by_tree * number / (by_tree + number)
+            if by_tree <= enough:
+                return Next(tree, look=True, scale=scale, height=height)
+        return None
+
+    def _expected_tree(self, seen: Seen, scale: ScoreScale, height: int, parts: int) -> Seen:
+        """A tree of so many parts whose leaves are the counts that were seen, without noise."""
+        shares = np.maximum(seen.counts, 0.0)
+        shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1.0)
+        counts = shares * (seen.sizes - math.sqrt(seen.class_variance))[..., np.newaxis]
+        leaves = recounted(counts, seen.scale, scale).reshape(1, -1)
+        variances = self.variances(parts, height)
+        levels = {
+            level: leaves.reshape(1, 1 << level, -1).sum(axis=-1)
+            for level in np.flatnonzero(np.isfinite(variances)).tolist()
+        }
+        return Seen(scale, scale.knots, levels, variances)
+
+    def _sampling(self, seen: Seen) -> float:
+        """The variance of one replicate's AUC by sampling (Hanley and McNeil 1982, equation 1).
+
+        Of class sizes and the area alone: small noisy cells would show too much of it.
+        """
+        area = float(influences_of(seen.published, seen.straight).area[0])
+        positives, negatives = seen.sizes[0].tolist()
+        of_two_positives, of_two_negatives = area / (2 - area), 2 * area**2 / (1 + area)
+        return (
+            area * (1 - area)
+            + (positives - 1) * (of_two_positives - area**2)
+            + (negatives - 1) * (of_two_negatives - area**2)
+        ) / (positives * negatives)
+
+    def _for_auc(self, seen: Seen, parts: tuple[int, ...], left: int, most: int) -> list[Next]:
+        """What follows where the AUC is all that matters, for every replicate."""
         again, least = self._best_parts(seen, left)
         crowded = seen.crowded(np.sqrt(least))
         zoom_parts = np.full(again.shape, looks.FIRST_PARTS)
         fine = self._fine(seen, left, least, crowded.any(axis=-1))
-        if len(parts) == looks.MAX_LOOKS - 1 and crowded.any():
+        if len(parts) == most - 1 and crowded.any():
             zoom_parts, _ = self._best_parts(seen, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):
@@ -100,7 +201,7 @@ class Choices:
         """The zoomed scale of a replicate; None where nothing is crowded, or can be split."""
         if not crowded.any():
             return None
-        cells = 1 << self.protocol.look_heights[-1]
+        cells = 1 << self.protocol.zoom_height
         return zoomed(seen.scale, seen.counts[row], crowded, cells, seen.cell_error)
 
     def _fine(
@@ -139,9 +240,9 @@ class Choices:
         ----------
         alone : whether the look will be at other cells, as many as there can be.
         """
-        before = (0.0, 0.0) if alone else seen.precisions
+        before = (0.0, 0.0) if alone else (1 / seen.class_variance, 1 / seen.cell_variance)
         tried = [more for more in MORE_PARTS if more < left and (more or not alone)]
-        cells = 1 << (self.protocol.look_heights[-1] if alone else seen.height)
+        cells = 1 << (self.protocol.zoom_height if alone else seen.height)
         width = self._width(seen)
         variances = np.array(
             [self._predicted(seen, width, before, more, left, cells, alone) for more in tried]
@@ -170,7 +271,7 @@ class Choices:
         by_number = 2 * (width / (rest * smaller)) ** 2
         by_functions = (by_cell * cells) ** 2 / 12 / pairs**2
         by_ties = 0.0 if alone else by_cell * seen.lone_mass
-        linear = seen.linear_variance * by_cell * seen.precisions[1] * cells / (1 << seen.height)
+        linear = seen.linear_variance * by_cell / seen.cell_variance * cells / (1 << seen.height)
         variance = by_number + by_functions + by_ties + by_class / smaller**2 * linear
         shown = smaller > CLEAR_CLASS_SIZE_IN_ERRORS * math.sqrt(by_class)
         return np.where(shown, variance, UNSHOWN_VARIANCE * (1 + 1 / (1 + more)))

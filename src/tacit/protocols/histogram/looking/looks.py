@@ -1,29 +1,34 @@
-"""The looks of a run that asks for the AUC: flat counts of both classes, each with its own part of
-epsilon, and what is left for one number.
+"""The looks of a run: counts of both classes, each with its own part of epsilon, and what is left
+for one number.
 
-A look counts both classes in at most 128 cells. The first counts in cells of the protocol's scale;
-a later one in cells that the server publishes (``zoom``), or in the same again. All parts of
-epsilon are whole multiples of ``1 / PARTS``, and every query lists those of its run so far, its own
-last. The part of a query follows from noisy counts alone, so that the parts add up to at most
-epsilon: mechanisms that are chosen adaptively, with epsilons e_1, e_2, ... that add up to at most
-epsilon whatever comes out, are together epsilon-private (basic composition with a fixed total,
-Rogers et al. 2016, theorem 3.6): the ratio of the probabilities of a whole transcript for two
-neighbours is the product of its steps' ratios, each at most ``exp(e_i)`` for the e_i that the steps
-before it fixed, and the sum of these is at most epsilon for every transcript.
+A look counts both classes in the cells of the protocol's scale, or in cells that the server
+publishes from the noisy counts of the looks before. Up to ``2**7`` cells are counted flat, with the
+class sizes beside them; more are the leaves of a tree. All parts of epsilon are whole multiples of
+``1 / PARTS``, and every query lists those of its run so far, its own last. The part of a query
+follows from noisy counts alone, so that the parts add up to at most epsilon: mechanisms that are
+chosen adaptively, with epsilons e_1, e_2, ... that add up to at most epsilon whatever comes out,
+are together epsilon-private (basic composition with a fixed total, Rogers et al. 2016, theorem
+3.6): the ratio of the probabilities of a whole transcript for two neighbours is the product of its
+steps' ratios, each at most ``exp(e_i)`` for the e_i that the steps before it fixed, and the sum of
+these is at most epsilon for every transcript.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
+from tacit.arrays import Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
+from tacit.protocol import releases
+from tacit.protocol.conversation import ClientState, Query
+from tacit.protocols.histogram.steps import level_name
 from tacit.protocols.shared.cells import KNOTS, even_cell_counts, placed_on, published_scale
+from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 
 PARTS = 40
 """Number of equal parts of epsilon; a query names how many of them it costs."""
@@ -34,27 +39,22 @@ FIRST_PARTS = 1
 MAX_LOOKS = 4
 """Largest number of looks of a run."""
 
-LOOK_HEIGHT, MAX_LOOK_HEIGHT = 6, 7
+LOOK_HEIGHT, MAX_FLAT_HEIGHT = 6, 7
 """The first look has ``2**height`` cells, by default of the first height; a zoomed one has twice as
-many where that is at most ``2**MAX_LOOK_HEIGHT``."""
+many where that is at most ``2**MAX_FLAT_HEIGHT``. More cells are the leaves of a tree."""
+
+CLASSES = 1
+"""The level of the class sizes."""
 
 CLASS_FRACTION = 0.25
-"""Fraction of a look's epsilon for the class sizes; the rest is for the cells. Their errors enter
-the AUC as products only, those of the class sizes with all others."""
+"""Fraction of a flat look's epsilon for the class sizes; the rest is for the cells. Their errors
+enter the AUC as products only, those of the class sizes with all others."""
 
-CLASSES, CELLS = "classes", "cells"
-"""Fields of a look's reply."""
-
-LISTED = "parts"
-"""Field of a query: the parts of the run so far."""
+HEIGHT, LISTED = "height", "parts"
+"""Fields of a query: the height of its cells, and the parts of the run so far."""
 
 SPENT = ("score-histogram", "parts")
 """Key under which a client state notes the parts of a run."""
-
-
-def part_cost(epsilon: float, parts: int, adjacency: str) -> Cost:
-    """What a query of so many parts costs a record."""
-    return Cost(epsilon * parts / PARTS, adjacency=Adjacency(adjacency))
 
 
 def listed_parts(query: Query) -> tuple[int, ...]:
@@ -76,10 +76,16 @@ def listed_parts(query: Query) -> tuple[int, ...]:
     return parts
 
 
+def epsilon_of(query: Query) -> float:
+    """What a query costs: its part of epsilon."""
+    epsilon: float = query.protocol.known_epsilon
+    return epsilon * listed_parts(query)[-1] / PARTS
+
+
 def pay(query: Query, noise: NoiseSource, state: ClientState) -> None:
     """Note the run's parts, and refuse a query that leaves out any of those before it.
 
-    The same query may come again, where a sum is tried anew. Simulated replicates are not noted:
+    The same query may come again, where a sum is tried again. Simulated replicates are not noted:
     each of them goes its own way, with other parts.
 
     Raises
@@ -101,9 +107,9 @@ def look_height(query: Query) -> int:
     ------
     ValueError : for a height that the protocol does not use.
     """
-    height, agreed = query.broadcast["height"], query.protocol.look_heights
+    height, agreed = query.broadcast[HEIGHT], query.protocol.look_heights
     if height not in agreed:
-        raise ValueError(f"height must be one of {agreed}, got {height!r:.40}")
+        raise ValueError(f"{HEIGHT} must be one of {agreed}, got {height!r:.40}")
     return int(height)
 
 
@@ -118,11 +124,6 @@ def query_scale(query: Query) -> ScoreScale:
     return published_scale(query, 1 << look_height(query)) or base
 
 
-def zoomed_scale(query: Query) -> ScoreScale | None:
-    """The scale of knots that the query publishes; None for the protocol's."""
-    return None if query.broadcast.get(KNOTS) is None else query_scale(query)
-
-
 def placed(clients: Clients, query: Query) -> Clients:
     """The clients with their positions on the query's scale for scores.
 
@@ -130,115 +131,108 @@ def placed(clients: Clients, query: Query) -> Clients:
     ------
     DataError : for a score outside [0, 1] where scores are probabilities.
     """
-    return placed_on(zoomed_scale(query), query.protocol, clients)
+    zoomed = None if query.broadcast.get(KNOTS) is None else query_scale(query)
+    return placed_on(zoomed, query.protocol, clients)
 
 
-def _look_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    settings = query.protocol
-    return part_cost(settings.epsilon, listed_parts(query)[-1], settings.adjacency)
+def by_knots(query: Query) -> tuple[list[Query], Integers]:
+    """The queries of distinct published cells, and which of them each replicate gets, shape (R,).
+
+    Replicates of a simulation may have their own cells; else there is one query, for all.
+    """
+    knots = query.broadcast.get(KNOTS)
+    if knots is None or np.ndim(knots) < 2:
+        return [query], np.zeros(0, dtype=np.int64)
+    distinct, chosen = np.unique(knots, axis=0, return_inverse=True)
+    asked = [replace(query, broadcast={**query.broadcast, KNOTS: each}) for each in distinct]
+    return asked, chosen.ravel()
 
 
-def look_epsilons(epsilon: float, parts: int) -> tuple[float, float]:
-    """What a look of so many parts spends on the class sizes, and on the cells."""
-    spent = epsilon * parts / PARTS
-    return spent * CLASS_FRACTION, spent * (1 - CLASS_FRACTION)
+def look_levels(protocol: Any, height: int, epsilon: float) -> dict[int, float]:
+    """The levels that a look of this epsilon counts, and what each costs."""
+    if height <= MAX_FLAT_HEIGHT:
+        return {
+            CLASSES: epsilon * CLASS_FRACTION,
+            height + 1: epsilon * (1 - CLASS_FRACTION),
+        }
+    divided = epsilon_by_level(height, epsilon, protocol.distance, "curves", False)
+    return {level: part for level, part in enumerate(divided) if part > 0}
 
 
-def _look_layout(query: Query) -> Layout:
-    return {CLASSES: (2,), CELLS: (2 << look_height(query),), "clients": ()}
-
-
-def _look_bounds(query: Query) -> dict[str, int]:
-    settings, planned = query.protocol, planned_clients(query)
-    share = settings.trust.share(1, planned)
-    epsilons = look_epsilons(settings.epsilon, listed_parts(query)[-1])
-    by_class, by_cell = (
-        clipped_sum_bound(query, PolyaShare(settings.distance, epsilon, share))
-        for epsilon in epsilons
-    )
-    return {CLASSES: by_class, CELLS: by_cell, "clients": planned}
-
-
-def _counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Both classes' sizes and cells, with this batch's share of the noise."""
-    pay(query, noise, state)
-    settings, cells = query.protocol, 1 << look_height(query)
-    counts = even_cell_counts(placed(clients, query), cells)
-    share = settings.trust.share(clients.count, planned_clients(query))
-    by_class, by_cell = look_epsilons(settings.epsilon, listed_parts(query)[-1])
-    sizes = counts.reshape(2, cells).sum(axis=-1)
+def look_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releases.Released]:
+    """What a look of this epsilon releases: on one level a record counts in one node."""
     return {
-        CLASSES: clipped(sizes, query)
-        + noise.draw(PolyaShare(settings.distance, by_class, share), (2,)),
-        CELLS: clipped(counts, query)
-        + noise.draw(PolyaShare(settings.distance, by_cell, share), counts.shape),
-        "clients": np.asarray(clients.count, dtype=np.int64),
+        level_name(level): releases.Released((1 << level,), protocol.distance, part)
+        for level, part in look_levels(protocol, height, epsilon).items()
     }
 
 
-@step(
-    cost=_look_cost,
-    sums=_look_layout,
-    shares=planned_clients,
-    once=True,
-    bounds=_look_bounds,
-)
-def first_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send both classes' counts in the cells of the protocol's scale, with a share of the noise.
+def _first_fields(query: Query) -> releases.Fields:
+    if query.broadcast.get(KNOTS) is not None or len(listed_parts(query)) != 1:
+        raise ValueError(f"the first look has no {KNOTS}, and its part alone")
+    return look_fields(query.protocol, look_height(query), epsilon_of(query))
 
-    It begins a run. A record counts in one class and in one cell: adding or removing it changes one
-    number of each kind by one, replacing it two. The noise shares of all queried clients add up to
-    discrete Laplace noise of scale ``distance / epsilon_l`` on every number of kind l, which costs
-    ``epsilon_l`` by the Laplace mechanism on the integers; both add up to the query's part of
-    epsilon. The guarantee is about the sum over all clients, and holds against a server that sees
-    the sum only and colludes with no client.
+
+def _further_fields(number: int, query: Query) -> releases.Fields:
+    if len(listed_parts(query)) != number:
+        raise ValueError(f"look {number} lists {number} {LISTED}, got {listed_parts(query)}")
+    return look_fields(query.protocol, look_height(query), epsilon_of(query))
+
+
+def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Both classes' counts on the levels of a look."""
+    height = look_height(query)
+    queries, chosen = by_knots(query)
+    rows = [even_cell_counts(placed(clients, each), 1 << height) for each in queries]
+    counts = np.stack(rows)[chosen] if chosen.size else rows[0]
+    return {
+        level_name(level): counts.reshape(*counts.shape[:-1], 1 << level, -1).sum(axis=-1)
+        for level in look_levels(query.protocol, height, epsilon_of(query))
+    }
+
+
+@releases.release(_first_fields, admits=pay, once=True)
+def first_look(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send both classes' counts in the cells of the protocol's scale.
+
+    It begins a run. On one level a record counts in one node: adding or removing it changes one
+    number of each level by one, replacing it two. A level costs its part, and the parts add up to
+    the query's (``tacit.protocol.releases``).
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
-    if query.broadcast.get(KNOTS) is not None or len(listed_parts(query)) != 1:
-        raise ValueError(f"the first look has no {KNOTS}, and its part alone")
-    return _counts(clients, query, noise, state)
+    return _counts(clients, query)
 
 
-def _further(
-    number: int, clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
-    """Counts as in ``first_look``, in the same cells or in those of published knots.
+@releases.release(lambda query: _further_fields(2, query), admits=pay)
+def second_look(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send counts as in ``first_look``, in the same cells or in those of published knots.
 
     The knots follow from noisy counts of the looks before, and are values like any other that a
     server chooses: whatever they are, a record counts in one cell. So the cost is the query's part
-    of epsilon.
-    """
-    if len(listed_parts(query)) != number:
-        raise ValueError(f"look {number} lists {number} {LISTED}, got {listed_parts(query)}")
-    return _counts(clients, query, noise, state)
-
-
-@step(cost=_look_cost, sums=_look_layout, shares=planned_clients, bounds=_look_bounds)
-def second_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send a second look's counts (``first_look``); a party adds to one sum a step in a run.
+    of epsilon. A party adds to one sum a step in a run, so that each look has a step.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
-    return _further(2, clients, query, noise, state)
+    return _counts(clients, query)
 
 
-@step(cost=_look_cost, sums=_look_layout, shares=planned_clients, bounds=_look_bounds)
-def third_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send a third look's counts (``first_look``).
-
-    The server learns the noisy sum of the counts, and how many clients answered.
-    """
-    return _further(3, clients, query, noise, state)
-
-
-@step(cost=_look_cost, sums=_look_layout, shares=planned_clients, bounds=_look_bounds)
-def fourth_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send a fourth look's counts (``first_look``).
+@releases.release(lambda query: _further_fields(3, query), admits=pay)
+def third_look(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send a third look's counts (``second_look``).
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
-    return _further(4, clients, query, noise, state)
+    return _counts(clients, query)
+
+
+@releases.release(lambda query: _further_fields(4, query), admits=pay)
+def fourth_look(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send a fourth look's counts (``second_look``).
+
+    The server learns the noisy sum of the counts, and how many clients answered.
+    """
+    return _counts(clients, query)
 
 
 LOOKS = (first_look, second_look, third_look, fourth_look)

@@ -1,17 +1,14 @@
 """The server of a run of looks: which query comes next, and the result.
 
 After each look the server decides what comes next (``choices``). Counts of the same cells are
-averaged by their inverse variances; a zoomed look stands alone.
+averaged by their inverse variances; a look in other cells stands alone.
 
 Replicates of a simulation may decide differently. Then each query is sent for all of them, and the
 reply is used for those that decided on it: each replicate goes the way of a run on its own.
-
-The warning of a run with looks about its division of epsilon between the AUC and the rest.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
@@ -19,134 +16,81 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol.conversation import Conversation, Query, Reply, View
-from tacit.protocol.releases import answered_clients
-from tacit.protocols.histogram.estimate import SecondRound, influence_variance, result_from_tree
+from tacit.privacy.cost import Adjacency
+from tacit.protocol.conversation import Conversation, Query, Reply
+from tacit.protocol.releases import Released, Sums, ask, total_protection
+from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
 from tacit.protocols.histogram.looking.looks import (
-    CELLS,
-    CLASSES,
     FIRST_PARTS,
+    HEIGHT,
     LISTED,
     LOOKS,
     PARTS,
     first_look,
-    look_epsilons,
 )
-from tacit.protocols.histogram.looking.seen import Rows, Seen, hidden_variance, product_variance
+from tacit.protocols.histogram.looking.seen import Rows, Seen, average_area, number_area, tree_area
 from tacit.protocols.histogram.second_round import (
+    SUM,
     both_rounds,
+    number_field,
     summed_influences,
 )
-from tacit.protocols.histogram.steps import tree_fields
-from tacit.protocols.histogram.trees import tree_noise
+from tacit.protocols.histogram.steps import level_of
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.influence_sum import (
-    check_the_same_number,
-    supported_cost,
-)
+from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
-MIN_RATE_ERROR = 1e-3
-"""Standard error of a rate from which the division of epsilon is reported."""
-
-MIN_ERROR_RATIO = 1.5
-"""Least ratio of that error to the one with aim ``"all"`` at which the division is reported."""
-
-OFF_EDGE = 1 / 3
-"""Where the scale is cut for the error of a rate: no edge of a tree's upper levels is there."""
+Rounds = tuple[tuple[int, Sums], ...]
+"""The rounds of a run so far: their parts of epsilon, and what was received."""
 
 
-def division_warning(
-    protocol: Any, counts: Floats, noise: trees.TreeNoise, looks: int, auc_error: float
-) -> tuple[str, ...]:
-    """The errors of rates and of the AUC beside those of aim ``"all"``; nothing where alike.
-
-    Parameters
-    ----------
-    counts : the consistent counts of positives and negatives, shape (2, B).
-    noise : the errors of these counts.
-    looks : the parts of epsilon of all looks.
-    auc_error : the standard error of the AUC.
-    """
-    even = replace(protocol, aim="all", height=None)
-    height = even.tree_height(0)
-    tree = tree_noise(tree_fields(even, height), height)
-    error, even_error = (rate_error(counts, each) for each in (noise, tree))
-    if error < max(MIN_RATE_ERROR, MIN_ERROR_RATIO * even_error):
-        return ()
-    leaves = _finer(counts, tree)
-    area = math.sqrt(float(influence_variance(leaves, leaves, tree)))
-    return (
-        f"rates, curves and calibration get {looks / PARTS:.3g} of epsilon, because the aim is the "
-        f"AUC: a rate errs by {error:.2g} or less; with aim {even.aim!r} a rate would err by "
-        f"{even_error:.2g}, and the AUC by {area:.2g} instead of {auc_error:.2g}",
-    )
-
-
-def rate_error(counts: Floats, noise: trees.TreeNoise) -> float:
-    """About the largest standard error of the smaller class's part above a threshold.
-
-    A part of one half errs most. Its variance is that of ``(above - 1/2) / size`` summed over the
-    cells' noise.
-    """
-    leaves = _finer(counts, noise)
-    sizes = np.maximum(leaves.sum(axis=-1), 1.0)
-    smaller, cells = int(np.argmin(sizes)), leaves.shape[-1]
-    weights = np.zeros(leaves.shape)
-    weights[smaller] = np.where(np.arange(cells) < OFF_EDGE * cells, -0.5, 0.5) / sizes[smaller]
-    return math.sqrt(float(noise.variance_of(weights.ravel(), leaves.ravel())))
-
-
-def _finer(counts: Floats, noise: trees.TreeNoise) -> Floats:
-    """The counts spread evenly over the cells of a tree that has as many or more."""
-    times = (1 << noise.variances.size - 2) // counts.shape[-1]
-    return np.repeat(counts, times, axis=-1) / times
+def spent_in(rounds: Rounds) -> tuple[int, ...]:
+    """The parts of epsilon of these rounds."""
+    return tuple(parts for parts, _ in rounds)
 
 
 def looked(protocol: Any, clients: int) -> Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
-    height, first = protocol.look_heights[0], FIRST_PARTS
-    reply = yield run.query(first_look, (first,), height)
-    run.answered = answered_clients(reply, clients)
-    run.single = np.asarray(reply[CLASSES]).ndim == 1
-    seen = run.seen(reply, first, protocol.score_scale, None)
-    rows = np.arange(seen.classes.shape[0])
+    sums = yield from run.asked(first_look, (FIRST_PARTS,), protocol.look_heights[0])
+    run.answered = sums.answered
+    run.single = next(iter(sums.sums.values())).ndim == 1
+    seen = run.seen(sums, protocol.score_scale, None)
+    rows = np.arange(seen.leaves.shape[0])
     run.replicates = rows.size
-    result = yield from run.after(seen, rows, (first,))
-    return result
+    return (yield from run.after(seen, rows, ((FIRST_PARTS, sums),)))
 
 
 def expected_looks(
-    protocol: Any, clients: int, counts: Floats
-) -> tuple[Seen, tuple[int, ...], ServerResult]:
-    """What the looks of a run are and conclude where the counts are these, without noise in them.
+    protocol: Any,
+    clients: int,
+    counts: Floats,
+) -> tuple[Seen, ServerResult]:
+    """What the looks of a run see and conclude where the counts are these, without noise in them.
 
     Parameters
     ----------
     counts : expected positives, then negatives, in the cells of the first look, shape (2, B).
     """
-    run = _Run(protocol, clients)
-    parts: tuple[int, ...] = (FIRST_PARTS,)
-    sizes, cells = counts.sum(axis=-1)[np.newaxis], counts.reshape(1, -1)
-    seen = Seen(protocol.score_scale, None, sizes, cells, run.choices.precisions(parts[0]))
-    while (step := run.choices.decided(seen, parts)[0]).look:
-        parts, precisions = (*parts, step.parts), run.choices.precisions(step.parts)
-        if step.scale is None:
-            seen = seen.with_look(replace(seen, precisions=precisions))
-            continue
-        moved = recounted(seen.counts, seen.scale, step.scale).reshape(1, -1)
-        seen = Seen(step.scale, step.scale.knots, sizes, moved, precisions)
-    parts = (*parts, step.parts)
+    run, spent = _Run(protocol, clients), [FIRST_PARTS]
     run.single = False
-    return seen, parts, run.concluded(seen, parts, np.zeros(1))
+    seen = run.expected(counts, protocol.score_scale, None, FIRST_PARTS, protocol.look_heights[0])
+    while (step := run.choices.decided(seen, tuple(spent))[0]).look:
+        spent.append(step.parts)
+        height = step.height or run.flat_height(seen, step)
+        if step.scale is None:
+            again = run.expected(seen.counts[0], seen.scale, seen.knots, step.parts, height)
+            seen = seen.with_look(again)
+            continue
+        moved = recounted(seen.counts[0], seen.scale, step.scale)
+        seen = run.expected(moved, step.scale, step.scale.knots, step.parts, height)
+    number = number_field(protocol.known_epsilon * step.parts / PARTS) if step.parts else None
+    return seen, run.concluded(seen, (), np.zeros(1), number)
 
 
 class _Run:
@@ -156,9 +100,12 @@ class _Run:
         self.protocol, self.clients = protocol, clients
         self.answered, self.single, self.replicates = clients, True, 1
 
-    def query(self, step: Any, parts: tuple[int, ...], height: int, **more: Any) -> Query:
-        shared = {"clients": self.clients, "height": height, LISTED: np.array(parts), **more}
-        return Query(step, self.protocol, broadcast=shared, view=View.SUM)
+    def asked(
+        self, step: Any, parts: tuple[int, ...], height: int, **more: Any
+    ) -> Generator[Query, Reply, Sums]:
+        """Ask for a release of the last of these parts."""
+        shared = {HEIGHT: height, LISTED: np.array(parts), **more}
+        return (yield from ask(step, self.protocol, self.clients, shared))
 
     @property
     def inflation(self) -> float:
@@ -170,85 +117,112 @@ class _Run:
         """How it divides epsilon."""
         return Choices(self.protocol, self.inflation)
 
-    def seen(self, reply: Reply, parts: int, scale: ScoreScale, knots: Floats | None) -> Seen:
+    def seen(self, sums: Sums, scale: ScoreScale, knots: Floats | None) -> Seen:
         """What a look alone says, of all replicates."""
-        classes, cells = (
-            np.atleast_2d(np.asarray(reply[name], dtype=np.float64)) for name in (CLASSES, CELLS)
-        )
-        return Seen(scale, knots, classes, cells, self.choices.precisions(parts))
+        levels = {level_of(name): np.atleast_2d(sums[name]) for name in sums.fields}
+        variances = np.full(max(levels) + 1, np.inf)
+        for name in sums.fields:
+            variances[level_of(name)] = sums.variance(name)
+        return Seen(scale, knots, levels, variances)
+
+    def expected(
+        self, counts: Floats, scale: ScoreScale, knots: Floats | None, parts: int, height: int
+    ) -> Seen:
+        """What a look says of one replicate without noise: counts by class, shape (2, B)."""
+        variances = self.choices.variances(parts, height)
+        levels = {
+            level: counts.reshape(1, 1 << level, -1).sum(axis=-1)
+            for level in np.flatnonzero(np.isfinite(variances)).tolist()
+        }
+        return Seen(scale, knots, levels, variances)
+
+    def flat_height(self, seen: Seen, step: Next) -> int:
+        """The height of a flat look."""
+        height: int = seen.height if step.scale is None else self.protocol.zoom_height
+        return height
 
     def after(
-        self, seen: Seen, rows: Rows, parts: tuple[int, ...]
+        self, seen: Seen, rows: Rows, rounds: Rounds
     ) -> Generator[Query, Reply, ServerResult]:
-        """The rest of the run of these replicates, which have the same parts behind them."""
-        ways: dict[tuple[Any, ...], tuple[Next, list[int]]] = {}
-        for row, step in enumerate(self.choices.decided(seen, parts)):
-            ways.setdefault(step.key, (step, []))[1].append(row)
+        """The rest of the run of these replicates, which have the same rounds behind them."""
+        ways: dict[tuple[Any, ...], list[tuple[Next, int]]] = {}
+        for row, step in enumerate(self.choices.decided(seen, spent_in(rounds))):
+            ways.setdefault(step.key, []).append((step, row))
         results = []
-        for step, members in ways.values():
-            chosen = np.array(members)
-            follow = self.another if step.look else self.rest
-            result = yield from follow(seen.of(chosen), rows[chosen], parts, step)
+        for steps in ways.values():
+            chosen = np.array([row for _, row in steps])
+            follow = self.another if steps[0][0].look else self.rest
+            way = [step for step, _ in steps]
+            result = yield from follow(seen.of(chosen), rows[chosen], rounds, way)
             results.append((chosen, result))
         return results[0][1] if len(results) == 1 else _joined(results)
 
     def another(
-        self, seen: Seen, rows: Rows, parts: tuple[int, ...], step: Next
+        self, seen: Seen, rows: Rows, rounds: Rounds, steps: list[Next]
     ) -> Generator[Query, Reply, ServerResult]:
         """Another look, and what follows."""
-        scale, knots = seen.scale, seen.knots
+        step, scale, knots = steps[0], seen.scale, seen.knots
         if step.scale is not None:
             scale, knots = step.scale, step.scale.knots
-        height = seen.height if step.scale is None else self.protocol.look_heights[-1]
-        more = {} if knots is None else {KNOTS: knots}
-        listed = (*parts, step.parts)
-        reply = yield self.query(LOOKS[len(parts)], listed, height, **more)
-        check_the_same_number(self.answered, answered_clients(reply, self.clients))
-        look = self.seen(reply, step.parts, scale, knots).of(rows)
+        if step.height and not self.single:
+            knots = np.stack([each.scale.knots for each in steps if each.scale is not None])
+        height = step.height or self.flat_height(seen, step)
+        more = {} if knots is None else {KNOTS: self._for_all(knots, rows, knots.ndim > 1)}
+        parts = (*spent_in(rounds), step.parts)
+        sums = yield from self.asked(LOOKS[len(rounds)], parts, height, **more)
+        check_the_same_number(self.answered, sums.answered)
+        look = self.seen(sums, scale, None).of(rows)
+        look = replace(look, knots=knots)
         together = look if step.scale is not None else seen.with_look(look)
-        return (yield from self.after(together, rows, listed))
+        return (yield from self.after(together, rows, (*rounds, (step.parts, sums))))
 
     def rest(
-        self, seen: Seen, rows: Rows, parts: tuple[int, ...], step: Next
+        self, seen: Seen, rows: Rows, rounds: Rounds, steps: list[Next]
     ) -> Generator[Query, Reply, ServerResult]:
-        """The one number, and the result."""
-        more: dict[str, Any] = {} if seen.knots is None else {KNOTS: seen.knots}
+        """The one number, where something is left for it, and the result."""
+        if not steps[0].parts:
+            return self.concluded(seen, rounds, np.zeros(rows.size), None)
+        more: dict[str, Any] = {}
+        knots = seen.cell_knots
+        if knots is not None:
+            more[KNOTS] = self._for_all(knots, rows, knots.ndim > 1)
         more |= {name: self._for_all(field, rows) for name, field in seen.published.items()}
-        reply = yield self.query(summed_influences, (*parts, step.parts), seen.height, **more)
-        check_the_same_number(self.answered, answered_clients(reply, self.clients))
-        sums = np.atleast_1d(np.asarray(reply["sum"], dtype=np.float64))[rows]
-        return self.concluded(seen, (*parts, step.parts), sums)
+        parts = (*spent_in(rounds), steps[0].parts)
+        sums = yield from self.asked(summed_influences, parts, seen.depth, **more)
+        check_the_same_number(self.answered, sums.answered)
+        number = np.atleast_1d(sums[SUM])[rows]
+        return self.concluded(seen, (*rounds, (steps[0].parts, sums)), number, sums.fields[SUM])
 
-    def concluded(self, seen: Seen, parts: tuple[int, ...], sums: Floats) -> ServerResult:
-        """The result of looks and of the noisy sums of influences, shape (R,), in units."""
-        protocol, leaves = self.protocol, seen.leaves
-        epsilon, adjacency = protocol.epsilon * parts[-1] / PARTS, Adjacency(protocol.adjacency)
-        inflation, straight = self.inflation, seen.straight
-        area, variance = both_rounds(seen.published, sums, epsilon, adjacency, inflation, straight)
-        by_functions = product_variance(seen)
-        hidden = hidden_variance(seen, np.sqrt(variance + by_functions))
-        second = SecondRound(area, variance, seen.height, by_functions, hidden)
-        if self.single:
-            leaves = leaves[0]
-            alone = {name: value[0] for name, value in vars(second).items() if name != "depth"}
-            second = replace(second, **alone)
-        protection = self.protection(parts)
-        axis = ScoreAxis(seen.scale, protocol.unit)
-        result = result_from_tree(leaves, seen.noise, None, protection, second, axis)
-        return replace(result, warnings=(*result.warnings, *self.remarks(seen, result, parts)))
+    def concluded(
+        self, seen: Seen, rounds: Rounds, number: Floats, field: Released | None
+    ) -> ServerResult:
+        """The result of looks, and of the noisy sums of influences, shape (R,), in units.
 
-    def remarks(self, seen: Seen, result: ServerResult, parts: tuple[int, ...]) -> tuple[str, ...]:
-        """Where no figure is given, what epsilon would do, and else how it was divided.
-
-        Of a single run only.
+        Parameters
+        ----------
+        field : what was declared of these sums; None where none were asked for.
         """
-        if not self.single:
-            return ()
-        if np.isfinite(result.value):
-            error = float(result.standard_error)
-            return division_warning(
-                self.protocol, seen.counts[0], seen.noise, sum(parts[:-1]), error
+        placed = seen.height > seen.depth
+        known = tree_area(seen) if placed else None
+        if field is not None:
+            adjacency = Adjacency(self.protocol.adjacency)
+            area, by_number = both_rounds(
+                seen.published, number, field, adjacency, self.inflation, seen.straight
             )
+            by_both = number_area(seen, area, by_number)
+            known = by_both if known is None else average_area(by_both, known)
+        leaves = seen.leaves
+        if self.single:
+            leaves, known = leaves[0], None if known is None else known.of(0)
+        protection = total_protection([sums for _, sums in rounds]) if rounds else None
+        axis = ScoreAxis(seen.scale, self.protocol.unit)
+        result = result_from_tree(leaves, seen.noise, None, protection, known, axis)
+        return replace(result, warnings=(*result.warnings, *self.remarks(result)))
+
+    def remarks(self, result: ServerResult) -> tuple[str, ...]:
+        """Where a single run gives no figure, what epsilon would do."""
+        if not self.single or np.isfinite(result.value):
+            return ()
         smaller = float(min(result.positives, result.negatives))
         error = float(np.asarray(result.positives_error))
         if smaller <= error:
@@ -256,23 +230,15 @@ class _Run:
         least = self.protocol.epsilon * CLEAR_CLASS_SIZE_IN_ERRORS * error / smaller
         return (f"by these counts an epsilon of about {least:.2g} would give a figure",)
 
-    def _for_all(self, field: Floats, rows: Rows) -> Floats:
+    def _for_all(self, field: Floats, rows: Rows, by_replicate: bool = True) -> Floats:
         """A field for every replicate; those that this query is not about get the first's."""
+        if not by_replicate:
+            return field
         if self.single:
             return field[0]
         every = np.repeat(field[:1], self.replicates, axis=0)
         every[rows] = field
         return every
-
-    def protection(self, parts: tuple[int, ...]) -> Cost | None:
-        """What the noise that arrived supports, where too many clients vanished with theirs."""
-        epsilon, distance = self.protocol.epsilon, self.protocol.distance
-        looks = [each for part in parts[:-1] for each in look_epsilons(epsilon, part)]
-        scales = [distance / each for each in looks]
-        number = epsilon * parts[-1] / PARTS
-        return supported_cost(
-            self.inflation, scales, distance, number, Adjacency(self.protocol.adjacency)
-        )
 
 
 def _joined(parts: list[tuple[Rows, ServerResult]]) -> ServerResult:

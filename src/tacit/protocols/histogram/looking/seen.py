@@ -1,24 +1,25 @@
-"""What looks at the same cells say together, before anything is concluded from them.
-
-The variances of the AUC of looks and one number: products of errors, and what cells hide.
-"""
+"""What looks at the same cells say together, and the variances of an AUC of them and one number."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.protocols.histogram.estimate import influence_weights
-from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
+from tacit.metrics.cells.score_scale import ScoreScale, single_doubles
+from tacit.protocols.histogram.estimate import KnownArea, class_variance, influence_weights
+from tacit.protocols.histogram.looking.looks import CLASSES, MAX_FLAT_HEIGHT
 from tacit.protocols.shared import zoomed_cells
+from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
+from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
+from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 FILLED_ERRORS = 3.0
 """Standard errors of its noise that a count of either class exceeds in a cell that is not empty."""
@@ -37,17 +38,28 @@ class Seen:
 
     Parameters
     ----------
-    scale : whose equal cells of positions were counted in.
-    knots : its knots, where it was published; None for the protocol's scale.
-    classes, cells : the means of the noisy counts, shape (R, 2) and (R, 2B).
-    precisions : the inverse noise variances of a class size and of a cell.
+    scale : whose equal cells of positions were counted in; of the first replicate where each has
+        its own.
+    knots : its inner edges where they were published, shape (B-1,), or (R, B-1) where every
+        replicate has its own; None for the protocol's scale.
+    levels : the means of the noisy counts by level, shape (R, 2**level) each.
+    variances : of these by noise, shape (h+2,); infinity at levels that were not counted.
     """
 
     scale: ScoreScale
     knots: Floats | None
-    classes: Floats
-    cells: Floats
-    precisions: tuple[float, float]
+    levels: Mapping[int, Floats]
+    variances: Floats
+
+    @property
+    def height(self) -> int:
+        """There are ``2**height`` cells."""
+        return self.variances.size - 2
+
+    @property
+    def depth(self) -> int:
+        """There are ``2**depth`` cells in which functions of both classes are published."""
+        return min(self.height, MAX_FLAT_HEIGHT)
 
     @property
     def straight(self) -> bool:
@@ -55,14 +67,86 @@ class Seen:
         return self.knots is not None
 
     @property
+    def noise(self) -> trees.TreeNoise:
+        """The errors of the counts."""
+        return trees.TreeNoise(self.variances)
+
+    @property
+    def cell_variance(self) -> float:
+        """The variance of a cell's noise, by the cell and all below it alone."""
+        return float(trees.subtree_variances(self.variances)[self.depth + 1])
+
+    @property
+    def class_variance(self) -> float:
+        """The variance of a counted class size's noise."""
+        return float(self.variances[CLASSES])
+
+    @property
     def cell_error(self) -> float:
         """The standard deviation of a cell's noise."""
-        return math.sqrt(1 / self.precisions[1])
+        return math.sqrt(self.cell_variance)
+
+    @cached_property
+    def leaves(self) -> Floats:
+        """The consistent leaves, shape (R, 2**(height + 1))."""
+        levels = [self.levels.get(level) for level in range(self.variances.size)]
+        return trees.consistent_leaves(levels, self.variances)
+
+    @property
+    def both_classes(self) -> Floats:
+        """The leaves of both classes, shape (R, 2, 2**height)."""
+        return self.leaves.reshape(self.leaves.shape[0], 2, -1)
+
+    @cached_property
+    def ends(self) -> Integers:
+        """Where the cells of the published functions end, in leaves, shape (R, 2**depth).
+
+        Of more leaves than cells every so many end one, but for those where a leaf of a single
+        double begins or ends: such a crowd keeps its edges.
+        """
+        leaves, cells = 1 << self.height, 1 << self.depth
+        even = np.arange(1, cells + 1) * (leaves // cells)
+        rows = self.leaves.shape[0]
+        if leaves == cells or self.knots is None:
+            return np.broadcast_to(even, (rows, cells))
+        single = np.broadcast_to(self._single_leaves, (rows, leaves))
+        return np.stack([_kept_ends(each, even) for each in single])
+
+    @property
+    def _single_leaves(self) -> NDArray[np.bool_]:
+        """Which leaves hold one double, shape (2**height,), or (R, 2**height)."""
+        if self.knots is None:
+            return np.zeros(1 << self.height, dtype=np.bool_)
+        return single_doubles(self.knots, self.scale.low, self.scale.high)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """The consistent counts by class in the cells of the published functions, (R, 2, B)."""
+        if self.height == self.depth:
+            return self.both_classes
+        below = np.cumsum(self.both_classes, axis=-1)
+        below = np.take_along_axis(below, self.ends[:, np.newaxis] - 1, -1)
+        return np.diff(below, axis=-1, prepend=0.0)
+
+    @property
+    def cell_knots(self) -> Floats | None:
+        """The inner edges of those cells, shape (B-1,) or (R, B-1)."""
+        if self.knots is None or self.height == self.depth:
+            return self.knots
+        inner = np.broadcast_to(self.knots, (self.leaves.shape[0], self.knots.shape[-1]))
+        return np.take_along_axis(inner, self.ends[:, :-1] - 1, axis=-1)
+
+    @cached_property
+    def single(self) -> NDArray[np.bool_]:
+        """Which of those cells hold one double, shape (B,) or (R, B)."""
+        if self.cell_knots is None:
+            return np.zeros(1 << self.depth, dtype=np.bool_)
+        return single_doubles(self.cell_knots, self.scale.low, self.scale.high)
 
     def crowded(self, auc_error: Floats) -> NDArray[np.bool_]:
         """Which cells hide too much beside this error, and hold more than one double, (R, B)."""
         crowded = zoomed_cells.crowded_cells(self.counts, self.cell_error, auc_error, self.straight)
-        return crowded & ~self.scale.single_doubles if self.straight else crowded
+        return crowded & ~self.single
 
     @cached_property
     def lone_mass(self) -> Floats:
@@ -73,35 +157,11 @@ class Seen:
         (``lone_crowds``).
         """
         if not self.straight:
-            return np.zeros(self.cells.shape[0])
+            return np.zeros(self.leaves.shape[0])
         lone = zoomed_cells.lone_crowds(self.counts, self.cell_error)
-        lone = np.where(self.scale.single_doubles, 0.0, lone)
+        lone = np.where(self.single[..., np.newaxis, :], 0.0, lone)
         pairs = np.prod(self.sizes, axis=-1)
         return np.asarray(np.sum(lone**2, axis=(-2, -1)) / 12 / pairs**2)
-
-    @property
-    def height(self) -> int:
-        """There are ``2**height`` cells."""
-        return int(self.cells.shape[-1]).bit_length() - 2
-
-    @property
-    def noise(self) -> trees.TreeNoise:
-        """Their errors, as those of a tree with two levels."""
-        variances = np.full(self.height + 2, np.inf)
-        variances[1], variances[-1] = (1 / precision for precision in self.precisions)
-        return trees.TreeNoise(variances)
-
-    @cached_property
-    def leaves(self) -> Floats:
-        """The consistent cells, shape (R, 2B)."""
-        levels: list[Floats | None] = [None] * (self.height + 2)
-        levels[1], levels[-1] = self.classes, self.cells
-        return trees.consistent_leaves(levels, self.noise.variances)
-
-    @cached_property
-    def counts(self) -> Floats:
-        """The consistent cells by class, shape (R, 2, B)."""
-        return self.leaves.reshape(self.cells.shape[0], 2, -1)
 
     @cached_property
     def sizes(self) -> Floats:
@@ -124,13 +184,13 @@ class Seen:
         look has less noise.
         """
         clear = np.any(self.counts > FILLED_ERRORS * self.cell_error, axis=-2)
+        if self.straight:
+            return np.ones_like(clear)
         empty = ~clear[:, np.newaxis]
         sums = np.abs(np.sum(self.counts, axis=-1, where=empty))
         lost = sums + self.cell_error * np.sqrt(empty.sum(axis=-1))
         product = np.prod(lost / self.sizes, axis=-1)
         few = product < EMPTY_PART * self.cell_error / self.smaller
-        if self.straight:
-            few = np.zeros_like(few)
         return np.asarray(clear | ~few[:, np.newaxis])
 
     @cached_property
@@ -144,26 +204,114 @@ class Seen:
     def linear_variance(self) -> Floats:
         """The variance of the AUC of these cells in first order, shape (R,)."""
         weights = influence_weights(self.counts) * np.tile(self.filled, 2)
-        return self.noise.variance_of(weights, self.leaves)
+        by_class = weights.reshape(weights.shape[0], 2, -1)
+        leaves = np.arange(1 << self.height)
+        cells = np.stack([np.searchsorted(ends, leaves, side="right") for ends in self.ends])
+        finer = np.take_along_axis(by_class, cells[:, np.newaxis], axis=-1)
+        return self.noise.variance_of(finer.reshape(self.leaves.shape), self.leaves)
 
     def of(self, rows: Rows) -> Seen:
         """The same for some of the replicates."""
-        return replace(self, classes=self.classes[rows], cells=self.cells[rows])
+        own = self.knots is not None and self.knots.ndim > 1
+        return replace(
+            self,
+            knots=self.knots[rows] if own and self.knots is not None else self.knots,
+            levels={level: counts[rows] for level, counts in self.levels.items()},
+        )
 
     def with_look(self, look: Seen) -> Seen:
         """Averaged with another look at the same cells, by inverse variances."""
-        first, second = np.array(self.precisions), np.array(look.precisions)
-        by_class, by_cell = first / (first + second)
-        return replace(
-            self,
-            classes=by_class * self.classes + (1 - by_class) * look.classes,
-            cells=by_cell * self.cells + (1 - by_cell) * look.cells,
-            precisions=tuple((first + second).tolist()),
-        )
+        variances, levels = self.variances.copy(), {}
+        for level, counts in self.levels.items():
+            first, second = self.variances[level], look.variances[level]
+            weight = second / (first + second)
+            levels[level] = weight * counts + (1 - weight) * look.levels[level]
+            variances[level] = first * weight
+        return replace(self, levels=levels, variances=variances)
 
 
-REPLICATES_AT_ONCE = 16
-"""Number of replicates whose errors at all edges are held at a time, in a processor's cache."""
+def tree_area(seen: Seen) -> KnownArea:
+    """The AUC of the cells alone, of every replicate, where functions are straight."""
+    positives, negatives = seen.counts[:, 0], seen.counts[:, 1]
+    variance = seen.linear_variance + product_variance(seen)
+    return _shown(
+        seen,
+        KnownArea(
+            curves.cell_area(positives, negatives),
+            variance,
+            np.zeros_like(variance),
+            hidden_variance(seen, np.sqrt(variance)),
+        ),
+    )
+
+
+def number_area(seen: Seen, area: Floats, by_number: Floats) -> KnownArea:
+    """The AUC by looks and one number, of every replicate.
+
+    The errors of the published functions cancel to first order (docs, section 5b). What remains is
+    the noise of the sum, the products of both functions' errors by noise and of one by noise with
+    one by interpolation, and the product of a class size's relative error with a function's error.
+
+    Parameters
+    ----------
+    seen : the looks.
+    area, by_number : the AUC by both, and its variance by the number's noise, shape (R,).
+    """
+    by_functions = product_variance(seen)
+    hidden_product = (CELL_BIAS / 4.0**seen.depth) ** 2
+    product = np.sqrt(by_functions)
+    with_hidden = by_functions + 2 * product * hidden_product
+    relative = class_variance(seen.both_classes, seen.noise) / seen.smaller**2
+    variance = by_number + with_hidden + relative * seen.linear_variance
+    hidden = hidden_variance(seen, np.sqrt(by_number + by_functions))
+    return _shown(seen, KnownArea(area, variance, by_number, hidden))
+
+
+def average_area(number: KnownArea, tree: KnownArea) -> KnownArea:
+    """Both by their inverse variances.
+
+    The number's error, the noise of a sum and products of the functions' errors, is uncorrelated
+    with what is linear in these errors, which is that of the tree.
+    """
+    weight = tree.variance / (tree.variance + number.variance)
+    return KnownArea(
+        weight * number.value + (1 - weight) * tree.value,
+        weight * number.variance,
+        weight**2 * number.by_number,
+        np.maximum(number.by_cells, tree.by_cells),
+    )
+
+
+def _shown(seen: Seen, area: KnownArea) -> KnownArea:
+    """The same without a value where a class does not show."""
+    error = np.sqrt(class_variance(seen.both_classes, seen.noise))
+    shown = seen.both_classes.sum(axis=-1).min(axis=-1) > MIN_CLASS_SIZE_IN_ERRORS * error
+    return replace(
+        area,
+        value=np.where(shown, area.value, np.nan),
+        variance=np.where(shown, area.variance, np.nan),
+    )
+
+
+def _kept_ends(single: NDArray[np.bool_], even: Integers) -> Integers:
+    """The ends of cells that keep the edges of single leaves, as many as the even ones.
+
+    Parameters
+    ----------
+    single : which leaves hold one double, shape (leaves,).
+    even : ends at equal distances, the last of which is the number of leaves, shape (B,).
+    """
+    crowds = np.flatnonzero(single)
+    kept = np.unique(np.concatenate([crowds, crowds + 1]))
+    kept = kept[(kept > 0) & (kept < single.size)]
+    if not kept.size or kept.size >= even.size - 1:
+        return even
+    others = np.setdiff1d(even[:-1], kept)
+    left_out = kept.size - (even.size - 1 - others.size)
+    if left_out:
+        dropped = np.unique(np.linspace(0, others.size - 1, left_out).round().astype(np.int64))
+        others = np.delete(others, dropped)
+    return np.concatenate([np.union1d(kept, others), even[-1:]])
 
 
 def product_variance(seen: Seen) -> Floats:
@@ -175,20 +323,46 @@ def product_variance(seen: Seen) -> Floats:
     ``trace(A S- A' D S+ D')``.
     """
     products, published = np.empty(seen.smaller.shape), seen.published
-    for start in range(0, products.size, REPLICATES_AT_ONCE):
-        rows = slice(start, start + REPLICATES_AT_ONCE)
+    cumulative: dict[bytes, Floats] = {}
+    for row in range(products.size):
+        filled, ends = seen.filled[row], seen.ends[row]
+        key = filled.tobytes() + ends.tobytes()
+        if key not in cumulative:
+            cumulative[key] = _edge_covariance(seen, filled, ends)
         positive, negative = (
-            _errors_at_edges(
-                published[name][rows], published[SIZES][rows, row], seen, seen.filled[rows]
+            _function_covariance(
+                cumulative[key], published[name][row], float(published[SIZES][row, index])
             )
-            for row, name in enumerate((POSITIVES, NEGATIVES))
+            for index, name in enumerate((POSITIVES, NEGATIVES))
         )
-        means = (negative[:, 1:] + negative[:, :-1]) / 2
-        steps = np.diff(positive, axis=1)
-        # the trace of (M M')(T T') is the sum of the squares of M' T
-        crossed = np.matmul(np.swapaxes(means, 1, 2), steps)
-        products[rows] = np.sum(crossed**2, axis=(1, 2))
-    return products + seen.lone_mass / seen.precisions[1]
+        # sums and differences of neighbours along both axes
+        means = negative[1:] + negative[:-1]
+        means = (means[:, 1:] + means[:, :-1]) / 4
+        steps = np.diff(np.diff(positive, axis=0), axis=1)
+        products[row] = np.sum(means * steps)
+    return products + seen.lone_mass * seen.cell_variance
+
+
+def _edge_covariance(seen: Seen, filled: NDArray[np.bool_], ends: Integers) -> Floats:
+    """The covariance of a class's counts below every edge, shape (B+1, B+1); filled cells count."""
+    leaves = 1 << seen.height
+    cells = np.searchsorted(ends, np.arange(leaves), side="right")
+    below = (np.concatenate([[0], ends])[:, np.newaxis] > np.arange(leaves)) & filled[cells]
+    weights = np.concatenate([below, np.zeros_like(below)], axis=-1).astype(np.float64)
+    return seen.noise.covariance_of(weights, np.zeros(2 * leaves))
+
+
+def _function_covariance(below: Floats, values: Floats, size: float) -> Floats:
+    """The covariance of a distribution function's errors at the edges, shape (B+1, B+1).
+
+    Of ``F_k = c_k / n``, with c_k the counts below edge k and n all of them, to first order
+    ``n^2 Cov(F_k, F_j) = Cov(c_k, c_j) - F_k Cov(n, c_j) - F_j Cov(c_k, n) + F_k F_j Var(n)``.
+    """
+    function = np.concatenate([[0.0], values, [1.0]])
+    crossed = np.outer(function, below[-1])
+    return np.asarray(
+        (below - crossed - crossed.T + np.outer(function, function) * below[-1, -1]) / size**2
+    )
 
 
 def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
@@ -200,34 +374,10 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
     """
     crowded = seen.crowded(auc_error)
     if seen.straight:
-        return zoomed_cells.lines_variance(seen.counts, crowded, seen.scale.single_doubles)
+        return zoomed_cells.lines_variance(seen.counts, crowded, seen.single)
     shares = np.prod(zoomed_cells.shares_of(seen.counts), axis=-2)
     pairs = np.prod(seen.sizes, axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
     smooth = np.sum(np.where(crowded, 0.0, zoomed_cells.hidden_in_cells(seen.counts)), axis=-1)
     in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
     return placed + curves.HIDDEN_TIES**2 + smooth**2 + in_crowds
-
-
-def _errors_at_edges(
-    values: Floats, sizes: Floats, seen: Seen, filled: NDArray[np.bool_]
-) -> Floats:
-    """How the function at every edge moves with a standard error of each count, (R, B+1, B+1).
-
-    A consistent cell is its count, plus an equal part of what the class size adds to their sum: w
-    times their difference, w the weight of the counted size. The function at edge k is the sum of
-    the first k cells, over the sum of all. Cells that count as empty move nothing.
-    """
-    count = 1 << seen.height
-    by_class, by_cell = (1 / precision for precision in seen.precisions)
-    weight = count * by_cell / (count * by_cell + by_class)
-    edges = np.arange(count + 1)
-    ends = np.zeros((values.shape[0], 1))
-    function = np.concatenate([ends, values, ends + 1], axis=-1)[..., np.newaxis]
-    summed = (edges[:, np.newaxis] > np.arange(count)).astype(np.float64)
-    even = edges[:, np.newaxis] / count
-    by_counts = summed - even * weight - function * (1 - weight)
-    by_size = even * weight - function * weight
-    by_counts = np.where(filled[:, np.newaxis], by_counts, 0.0)
-    moves = np.concatenate([by_counts * np.sqrt(by_cell), by_size * np.sqrt(by_class)], axis=-1)
-    return np.asarray(moves / sizes[:, np.newaxis, np.newaxis])

@@ -1,0 +1,131 @@
+"""Cells of a tree, placed where both classes score by the noisy counts of a look.
+
+A ROC curve errs in a cell by where its p positives and n negatives lie: by ``p n / 6`` records
+squared for either class, so that of B cells those of equal ``sqrt(p n)`` leave the least error
+(Lagrange: minimise ``sum p n / b`` over the numbers b of cells that a place is cut into). Equal
+cells of a fixed scale spend most of their number on tails without records.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import ScoreScale
+from tacit.protocols.histogram.local_rounds import placed_knots
+from tacit.protocols.histogram.looking.looks import MAX_FLAT_HEIGHT
+from tacit.protocols.histogram.looking.seen import Seen
+from tacit.protocols.shared.trees.tree_budget import CURVE_GROWTH, CURVE_HEIGHT
+from tacit.protocols.shared.zoomed_cells import around_round_numbers
+
+NOISE_ERRORS = 1.0
+"""Standard errors that are taken off every noisy count, so that noise draws no cells to tails."""
+
+CLASS_PART = 0.3
+"""Part of the cells that follows the records of either class, for rates where the other is rare."""
+
+FIXED_PART = 0.02
+"""Part of the cells that lies evenly on the protocol's scale, whatever the counts say."""
+
+TREE_HEIGHTS = (8, 13)
+"""Least and largest height of a tree of placed cells."""
+
+SUITED_RECORDS = 10**5
+"""For how many records ``CURVE_HEIGHT`` suits epsilon 1."""
+
+CROWD_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
+"""How many round numbers in crowded cells get cells: published functions keep all their edges."""
+
+CROWD_ERRORS = 5.0
+"""Standard errors of its noise that a cell of one double holds where it stays a cell."""
+
+
+def planned_height(protocol: Any, records: float) -> int:
+    """The height of the tree of about so many records, as noisy counts say.
+
+    Noise grows slowly with the height, and in sampling errors falls with epsilon times the root of
+    the records; what the cells hide halves with two more levels.
+    """
+    signal = protocol.known_epsilon * math.sqrt(max(records, 1.0) / SUITED_RECORDS)
+    low, high = TREE_HEIGHTS
+    return min(max(CURVE_HEIGHT + round(CURVE_GROWTH * math.log2(signal)), low), high)
+
+
+def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_]) -> Floats:
+    """The inner edges of ``2**height`` cells placed by the looks of one replicate.
+
+    The protocol's thresholds are among them, so that rates there are those of whole cells. So are
+    the edges of cells of a single double that hold many records, and edges around round numbers in
+    crowded cells.
+
+    Parameters
+    ----------
+    crowded : which cells of the look hide too much, shape (B,).
+    """
+    knots = balanced_knots(seen.scale, seen.counts[0], seen.cell_error, height)
+    edges = [protocol.threshold_edges]
+    if seen.knots is not None:
+        clear = np.any(seen.counts[0] > CROWD_ERRORS * seen.cell_error, axis=0)
+        ends = np.concatenate([[-np.inf], seen.knots, [np.inf]])
+        single = np.flatnonzero(seen.single & clear)
+        edges += [ends[single], ends[single + 1]]
+    cells = np.flatnonzero(crowded)
+    most = CROWD_NUMBERS // max(cells.size, 1)
+    edges += [around_round_numbers(seen.scale, cell, crowded.size, most) for cell in cells.tolist()]
+    wanted = np.unique(np.concatenate(edges))
+    return with_edges(knots, wanted[np.isfinite(wanted)])
+
+
+def balanced_knots(scale: ScoreScale, counts: Floats, error: float, height: int) -> Floats:
+    """Inner edges of cells of equal ``sqrt(p n)``, a part of them following either class alone.
+
+    Parameters
+    ----------
+    scale : of whose equal cells the counts are.
+    counts : positives and negatives, shape (2, B).
+    error : the standard error of a count.
+    height : there are ``2**height`` new cells.
+
+    Examples
+    --------
+    >>> from tacit.metrics.cells.score_scale import named_scale
+    >>> counts = np.array([[0.0, 100.0, 100.0, 0.0] * 16] * 2)
+    >>> balanced_knots(named_scale("even"), counts, 0.0, 2).round(2).tolist()
+    [0.25, 0.5, 0.75]
+    """
+    clear = np.maximum(counts - NOISE_ERRORS * error, 0.0)
+    both, alone = (_normalised(each) for each in (np.sqrt(np.prod(clear, axis=0)), clear.sum(0)))
+    mixed = (1 - CLASS_PART) * both + CLASS_PART * alone
+    return placed_knots(scale, mixed, height, FIXED_PART)
+
+
+def with_edges(knots: Floats, edges: Floats) -> Floats:
+    """As many ascending knots, these edges among them: each takes the place of the nearest.
+
+    Examples
+    --------
+    >>> with_edges(np.array([0.1, 0.2, 0.4, 0.6]), np.array([0.5, 0.61])).tolist()
+    [0.1, 0.2, 0.5, 0.61]
+    """
+    missing = np.setdiff1d(edges, knots)
+    replaced = np.zeros(knots.size, dtype=np.bool_)
+    replaced[np.isin(knots, edges)] = True
+    moved = knots.copy()
+    for edge in missing:
+        distances = np.where(replaced, np.inf, np.abs(knots - edge))
+        nearest = int(np.argmin(distances))
+        if not np.isfinite(distances[nearest]):
+            break
+        moved[nearest], replaced[nearest] = edge, True
+    moved = np.sort(moved)
+    return moved if np.all(np.diff(moved) > 0) else knots
+
+
+def _normalised(masses: Floats) -> Floats:
+    """The same adding up to 1; even where there is nothing."""
+    total = float(masses.sum())
+    return masses / total if total > 0 else np.full(masses.size, 1 / masses.size)
