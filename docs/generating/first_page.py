@@ -14,7 +14,7 @@ def main() -> None:
     """Write ``roc.png`` and ``example-report.html`` into ``docs/assets``."""
     scores, labels = tacit.binormal_scores(3000, 7000, 0.8, seed=0)
     clients = tacit.Clients.split(scores, labels, clients=10, seed=0)
-    result = tacit.evaluate(clients, tacit.ScoreHistogram(epsilon=1.0, aim="all"), seed=1)
+    result = tacit.evaluate(clients, tacit.ScoreHistogram(epsilon=1.0), seed=1)
     result.plot().figure.savefig(ASSETS / "roc.png", dpi=DOTS_PER_INCH)
     (ASSETS / "example-report.html").write_text(result.to_html(), encoding="utf-8")
 

@@ -41,7 +41,7 @@ ACCENT = "#17568f"
 
 HISTOGRAM = "score-histogram, secure sum"
 HOSPITAL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
-    (HISTOGRAM, ScoreHistogram("secure-sum", 1.0, aim="all")),
+    (HISTOGRAM, ScoreHistogram("secure-sum", 1.0)),
 )
 LABEL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
     ("fedauc", FedAUC(1.0)),

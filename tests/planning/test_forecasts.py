@@ -223,7 +223,7 @@ def test_measures_are_predicted_as_results_state_them() -> None:
     A stated error follows from noisy counts, which differ little from the expected ones.
     """
     shape, scenario = Shape(0.78), Scenario(12_000, 3_000, 10, 2.0)
-    protocol = ScoreHistogram("secure-sum", 2.0, 6, aim="all")
+    protocol = ScoreHistogram("secure-sum", 2.0, 6)
     found = measures_of(evaluate(scenario.drawn(shape, seed=4), protocol, seed=1))
     for metric in map(Metric, MEASURES):
         stated = found.named(metric.name)
@@ -241,7 +241,7 @@ def test_measures_are_predicted_as_many_runs_measure_them() -> None:
     probability 0.9.
     """
     shape, scenario = Shape(0.78), Scenario(12_000, 3_000, 10, 0.5)
-    protocol = ScoreHistogram("secure-sum", 0.5, 7, aim="curves")
+    protocol = ScoreHistogram("secure-sum", 0.5, 7)
     clients = scenario.drawn(shape, seed=4)
     exact = measures_of(evaluate(clients, ScoreHistogram("exact-sum", height=12)))
     runs = [measures_of(evaluate(clients, protocol, seed=seed)) for seed in range(80)]
@@ -288,7 +288,7 @@ def test_the_largest_difference_is_predicted_as_many_runs_measure_it(
 
 def separation_ratio(trust: str, scenario: Scenario, shape: Shape, height: int, runs: int) -> float:
     """The predicted over the measured error, with records drawn anew for every run."""
-    noisy = ScoreHistogram("secure-sum", scenario.epsilon, height, aim="curves")
+    noisy = ScoreHistogram("secure-sum", scenario.epsilon, height)
     protocol = noisy if trust == "secure-sum" else ScoreHistogram(trust, height=height)
     errors = []
     for seed in range(runs):
@@ -310,7 +310,7 @@ def test_less_noise_and_more_records_tell_the_largest_difference_better() -> Non
     metric, errors = Metric("Kolmogorov Smirnov"), []
     for epsilon, records in ((0.5, 6_000), (2.0, 6_000), (2.0, 24_000)):
         scenario = Scenario(records, records // 4, 10, epsilon)
-        protocol = ScoreHistogram("secure-sum", epsilon, 8, aim="curves")
+        protocol = ScoreHistogram("secure-sum", epsilon, 8)
         errors.append(tree_forecast(protocol, scenario, Shape(0.8), metric).error)
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < errors[0] / 4

@@ -24,7 +24,7 @@ from tests.federations import binormal_clients
 SUMMED: dict[str, Any] = {
     "exact": ScoreHistogram("exact-sum", height=4),
     "noisy": ScoreHistogram("secure-sum", 1.0, 4),
-    "replace": ScoreHistogram("secure-sum(dropouts=0.3)", 1.0, 4, adjacency="replace", aim="all"),
+    "replace": ScoreHistogram("secure-sum(dropouts=0.3)", 1.0, 4, adjacency="replace"),
     "sampled": PublishedHistogram("secure-sum(budget=sample)", 1.0, 4),
     "two rounds": ScoreHistogram("secure-sum", 4.0, 4),
     "ranks": FedAUC(4.0, trust="secure-sum"),

@@ -29,7 +29,7 @@ from tacit.protocols.shared.reports.flipped_labels import flipped_in_order
 
 PROTOCOLS: dict[str, Protocol] = {
     "looks": tacit.ScoreHistogram(epsilon=1.0),
-    "tree": tacit.ScoreHistogram(epsilon=1.0, aim="all", height=5),
+    "tree": tacit.ScoreHistogram(epsilon=1.0, height=5),
     "exact": tacit.ScoreHistogram("exact-sum", height=12),
     "sampled levels": PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, height=4),
     "dpauc": tacit.DPAUC(epsilon=2.0),

@@ -165,7 +165,7 @@ class TestWithoutNoise:
 STATISTICAL = {
     "record": SHARED,
     "replace": replace(SHARED, adjacency="replace"),
-    "cumulative": replace(SHARED, aim="curves"),
+    "auc": replace(SHARED, aim="auc"),
     "dropouts": replace(SHARED, trust=SecureSum(0.3)),
     "looks": LOOKS,
     "looks-replace": replace(LOOKS, adjacency="replace"),
@@ -269,7 +269,7 @@ class TestVanishedClients:
 
     @pytest.mark.parametrize("name", ["record", "replace"])
     def test_what_is_left_of_the_guarantee_is_said(self, name: str, clients: Clients) -> None:
-        protocol = replace(STATISTICAL[name], height=3, aim="curves")
+        protocol = replace(STATISTICAL[name], height=3, aim="report")
         run = simulate(clients, protocol, SimulatedNoise(1), asked=25)
         distance = protocol.distance
         parts = [part for part in epsilon_by_level(3, 1.0, distance, "curves", False) if part]
@@ -327,7 +327,7 @@ TINY = {
 }
 TRIED = {
     "exact-sum": ScoreHistogram("exact-sum"),
-    "one-cut": ScoreHistogram("secure-sum", 8.0, height=1, aim="all"),
+    "one-cut": ScoreHistogram("secure-sum", 8.0, height=1),
     "shared": SHARED,
     "little": ScoreHistogram("secure-sum", 0.01, 10),
     "looks": LOOKS,

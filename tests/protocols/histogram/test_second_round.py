@@ -18,16 +18,20 @@ from tacit.data.errors import DataError
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
-from tacit.protocols.histogram.looking.looks import LISTED, part_cost
+from tacit.protocols.histogram.looking.looks import LISTED, PARTS
 from tacit.protocols.histogram.second_round import (
+    both_rounds,
+    influences_of,
+    number_field,
+    summed_influences,
+)
+from tacit.protocols.shared.influence_sum import (
+    FIXED_POINT,
     NEGATIVES,
     POSITIVES,
     SIZES,
-    both_rounds,
-    influences_of,
-    summed_influences,
+    units_for,
 )
-from tacit.protocols.shared.influence_sum import FIXED_POINT, units_for
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -42,8 +46,8 @@ from tests.protocols.histogram.losses import (
 )
 
 PROTOCOLS = {
-    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT),
-    "replace": ScoreHistogram("secure-sum", 2.0, HEIGHT, adjacency="replace"),
+    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT, aim="auc"),
+    "replace": ScoreHistogram("secure-sum", 2.0, HEIGHT, adjacency="replace", aim="auc"),
 }
 SPENT = {"record": (1, 12), "replace": (1, 24)}
 """The parts of a look and of the number: it gets 0.3 and 0.6 of epsilon."""
@@ -67,7 +71,8 @@ def query_of(protocol: ScoreHistogram, fields: dict[str, Any], clients: int = 1)
 
 def cost_of(protocol: ScoreHistogram) -> Cost:
     adjacency = str(protocol.adjacency)
-    return part_cost(protocol.known_epsilon, SPENT[adjacency][-1], adjacency)
+    part = protocol.known_epsilon * SPENT[adjacency][-1] / PARTS
+    return Cost(part, adjacency=Adjacency(adjacency))
 
 
 def units_of(protocol: ScoreHistogram) -> int:
@@ -167,14 +172,14 @@ class TestTheSum:
         scores, positive = protocol.on_scale(clients).scores, clients.labels == 1
         beaten = influences.negatives.at(scores[positive]).mean()
         beating = 1 - influences.positives.at(scores[~positive]).mean()
-        epsilon = cost_of(protocol).epsilon
+        field = number_field(cost_of(protocol).epsilon)
         sums = np.asarray(answer(query_of(protocol, fields), clients, NoNoise())["sum"])
-        area, variance = both_rounds(fields, sums, epsilon, Adjacency(name))
+        area, variance = both_rounds(fields, sums, field, Adjacency(name))
         unit = 1 / (units_of(protocol) * 300)
         assert float(area) == pytest.approx(
             beaten + beating - float(influences.area), abs=unit + 1e-8
         )
-        _, doubled = both_rounds(fields, sums, epsilon, Adjacency(name), inflation=2.0)
+        _, doubled = both_rounds(fields, sums, field, Adjacency(name), noises=2.0)
         assert float(doubled) == pytest.approx(2 * float(variance))
 
     def test_replicates_have_functions_of_their_own(self) -> None:
@@ -235,7 +240,7 @@ def test_scores_outside_the_range_are_refused() -> None:
 @pytest.mark.parametrize("height", [1, 2])
 def test_the_flattest_trees_have_a_second_round(height: int) -> None:
     clients = binormal_clients(3000, 5000, 4, seed=3)
-    protocol = ScoreHistogram("secure-sum", 8.0, height, scale="even")
+    protocol = ScoreHistogram("secure-sum", 8.0, height, aim="auc", scale="even")
     result = simulate(clients, protocol, SimulatedNoise(1)).server_result
     error = math.hypot(float(result.privacy_error), float(result.approximation_error))
     assert abs(float(result.value) - exact_auc(clients)) < 4 * error

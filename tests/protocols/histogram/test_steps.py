@@ -41,8 +41,8 @@ from tests.protocols.histogram.losses import (
 SPLIT = {
     "record": PublishedHistogram("secure-sum", 1.0, HEIGHT, aim="auc"),
     "replace": PublishedHistogram("secure-sum", 1.0, HEIGHT, aim="auc", adjacency="replace"),
-    "curves": ScoreHistogram("secure-sum", 3.0, HEIGHT, aim="curves", adjacency="replace"),
-    "all": ScoreHistogram("secure-sum", 0.5, HEIGHT, aim="all"),
+    "curves": ScoreHistogram("secure-sum", 3.0, HEIGHT, adjacency="replace"),
+    "all": ScoreHistogram("secure-sum", 0.5, HEIGHT),
 }
 
 
@@ -122,7 +122,7 @@ class TestWhatIsSent:
     def test_trees_hold_the_counts_of_every_level(self, height: int) -> None:
         rng = np.random.default_rng(height)
         clients = Clients.from_arrays(rng.random(200), rng.integers(0, 2, 200))
-        protocol = ScoreHistogram("secure-sum", 1.0, height, aim="all", scale="even")
+        protocol = ScoreHistogram("secure-sum", 1.0, height, scale="even")
         reply = answer(
             Query(summed_trees, protocol, {"clients": 1, "height": height}, view=View.SUM),
             clients,

@@ -88,8 +88,8 @@ class TestAtAThreshold:
         "protocol",
         [
             NOISY,
-            replace(NOISY, aim="all"),
-            replace(NOISY, aim="all", scale="probability"),
+            replace(NOISY, height=8),
+            replace(NOISY, scale="probability"),
         ],
         ids=["looks", "even", "probability"],
     )

@@ -40,14 +40,14 @@ def test_more_cells_leave_less_area() -> None:
 def test_less_noise_leaves_less_area() -> None:
     """The means of 5 runs; the areas differ by a factor of about 7."""
     errors = [
-        np.mean([smooth(ScoreHistogram(epsilon=e, aim="curves"), s)[1] for s in range(5)], axis=0)
+        np.mean([smooth(ScoreHistogram(epsilon=e), s)[1] for s in range(5)], axis=0)
         for e in (0.3, 3.0)
     ]
     assert (errors[1] < errors[0] / 2).all()
 
 
 def test_rates_never_rise_and_stay_in_range() -> None:
-    curves = smooth(ScoreHistogram(epsilon=0.05, aim="curves"))[0].smooth_curves()
+    curves = smooth(ScoreHistogram(epsilon=0.05))[0].smooth_curves()
     for rates in (curves.false_positive_rate, curves.true_positive_rate):
         assert (np.diff(rates) <= 0).all()
         assert (rates[0], rates[-1]) == (1.0, 0.0)

@@ -21,7 +21,7 @@ def test_a_roc_curve_is_drawn_on_given_axes() -> None:
 
 
 def test_calibration_is_drawn_in_probabilities() -> None:
-    result = tacit.evaluate(CLIENTS, tacit.ScoreHistogram(epsilon=2.0, aim="all"), seed=1)
+    result = tacit.evaluate(CLIENTS, tacit.ScoreHistogram(epsilon=2.0), seed=1)
     display = tacit.CalibrationDisplay.from_result(result)
     assert np.all(np.diff(display.prob_pred) > 0)
     assert display.prob_true.shape == display.prob_pred.shape

@@ -46,7 +46,7 @@ def clients(unit: str = "probability") -> tacit.Clients:
 
 
 def released(seed: int, epsilon: float = 1.0) -> tacit.Evaluation:
-    protocol = tacit.ScoreHistogram("secure-sum", epsilon, height=8, aim="all")
+    protocol = tacit.ScoreHistogram("secure-sum", epsilon, height=8)
     return tacit.evaluate(clients(), protocol, seed=seed)
 
 
@@ -263,7 +263,7 @@ def test_no_index_where_a_group_is_empty(epsilon: float | None, reason: str) -> 
     protocol = (
         tacit.ScoreHistogram("exact-sum")
         if epsilon is None
-        else tacit.ScoreHistogram("secure-sum", epsilon, height=8, aim="all")
+        else tacit.ScoreHistogram("secure-sum", epsilon, height=8)
     )
     first, later = (tacit.evaluate(each, protocol, seed=0) for each in (clients(), moved))
     drift = later.drift(first)
@@ -287,7 +287,7 @@ def test_a_net_benefit_is_at_most_the_share_of_positives() -> None:
     """Where noise could give more, or the band is wider than that share, there is no point."""
     result = tacit.evaluate(
         binormal_clients(120, 280, 3),
-        tacit.ScoreHistogram("secure-sum", 1.0, aim="all", scale="even"),
+        tacit.ScoreHistogram("secure-sum", 1.0, scale="even"),
         seed=5,
     )
     content = result.to_dict()

@@ -36,7 +36,7 @@ Examples:
   tacit evaluate north.csv --split 20 --seed 7 --protocol dpauc --epsilon 4 --plot roc.png
   tacit evaluate phones.parquet --client phone --protocol two-round-auc --epsilon 2
   tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
-  tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --aim all --at 0.2
+  tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --at 0.2
   tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
   tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
   tacit evaluate photos.parquet --scores cat,dog,bird --protocol multiclass-histogram --epsilon 1

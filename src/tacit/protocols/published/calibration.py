@@ -158,7 +158,9 @@ class PublishedHistogram(ScoreHistogram):
     """
 
     trust: LevelSum | ExactSum | Local | str = trust_setting(LevelSum())
-    aim: Aim = setting(default="all", help="how epsilon is divided over levels; evenly by default")
+    aim: Aim = setting(  # type: ignore[assignment]  # the paper divides in further ways
+        default="all", help="how epsilon is divided over levels; evenly by default"
+    )
     scale: str = scale_setting(EVEN)
     buckets: int | None = setting(default=None, help="equi-depth buckets of curves and calibration")
 

@@ -77,7 +77,7 @@ def _records(bench: Bench) -> tuple[Floats, Labels]:
 
 def _smooth_curves(scores: Floats, labels: Labels, epsilon: float, seed: int) -> SmoothCurves:
     clients = Clients.split(scores, labels, CLIENTS, seed=0)
-    protocol = ScoreHistogram(epsilon=epsilon, aim="curves")
+    protocol = ScoreHistogram(epsilon=epsilon)
     histogram = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
     if histogram is None:
         raise ValueError(f"noise of epsilon {epsilon:g} leaves no curve of {clients.records}")

@@ -127,7 +127,7 @@ def _measured(data: str, size: int, bench: Bench) -> list[Repetition]:
 
 def _repetitions(data: str, size: int, bench: Bench, runs: range) -> list[Repetition]:
     """Runs with the same records, which the first of them draws."""
-    protocol = ScoreHistogram("secure-sum", epsilon=EPSILON, aim="all")
+    protocol = ScoreHistogram("secure-sum", epsilon=EPSILON)
     first = bench.seed("measures", data, size)
     scores, labels = DATA[data](size, bench.seed("records", data, size, runs.start), bench)
     clients = Clients.split(scores, labels, clients=CLIENTS, seed=runs.start)

@@ -46,8 +46,8 @@ out as 0.45 at most in the median: the AUC's total error is then 1.10 of samplin
 LEAST_TREE = 2
 """Least parts of epsilon of a tree."""
 
-REPORT_LOOKS = 3
-"""Largest number of looks of a report, so that it takes at most four rounds."""
+REPORT_ROUNDS = 4
+"""Largest number of rounds of a report."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,37 +110,40 @@ class Choices:
     def decided(self, seen: Seen, parts: tuple[int, ...]) -> list[Next]:
         """What follows these looks, for every replicate."""
         left, report = looks.PARTS - sum(parts), self.protocol.aim == "report"
-        most = REPORT_LOOKS if report else looks.MAX_LOOKS
-        if seen.height > looks.MAX_FLAT_HEIGHT or left <= looks.FIRST_PARTS or len(parts) == most:
+        most = REPORT_ROUNDS - 1 if report else looks.MAX_LOOKS
+        if seen.height > looks.MAX_FLAT_HEIGHT or left <= looks.FIRST_PARTS:
             return [Next(left, look=False)] * seen.smaller.size
         for_auc = self._for_auc(seen, parts, left, most)
         if not report:
             return for_auc
-        if len(parts) == most - 1:
-            return [self._tree(seen, row, left) or step for row, step in enumerate(for_auc)]
-        return [
-            step if step.zooms else self._tree(seen, row, left) or step
-            for row, step in enumerate(for_auc)
-        ]
+        return [self._for_report(seen, row, parts, step) for row, step in enumerate(for_auc)]
 
-    def _tree(self, seen: Seen, row: int, left: int) -> Next | None:
-        """The tree of a replicate's report; None where the AUC needs more than it would leave."""
+    def _for_report(self, seen: Seen, row: int, parts: tuple[int, ...], step: Next) -> Next:
+        """What follows for the report of a replicate, of which the AUC alone would take a step."""
+        left, rounds = looks.PARTS - sum(parts), REPORT_ROUNDS - len(parts)
         alone = seen.of(np.array([row]))
-        sizes, error = alone.sizes[0], math.sqrt(seen.class_variance)
+        tree = self._tree(alone, left, with_number=rounds > 1)
+        # a look into crowds, where a tree can follow it: with no number after the last round
+        zooms = step.zooms and (rounds > 2 or self._tree(alone, left - step.parts, False))
+        return step if zooms or tree is None else tree
+
+    def _tree(self, seen: Seen, left: int, with_number: bool) -> Next | None:
+        """The tree of one replicate; None where the AUC needs more than it would leave."""
+        sizes, error = seen.sizes[0], math.sqrt(seen.class_variance)
         if sizes.min() < CLEAR_CLASS_SIZE_IN_ERRORS * error:
             return None
-        enough = ENOUGH**2 * self._sampling(alone)
+        enough = ENOUGH**2 * self._sampling(seen)
         height = planned_height(self.protocol, float(sizes.sum()))
-        crowded = alone.crowded(np.sqrt([enough]))[0]
-        knots = knots_of(self.protocol, alone, height, crowded)
+        crowded = seen.crowded(np.sqrt([enough]))[0]
         base = self.protocol.score_scale
+        knots = knots_of(self.protocol, seen, height, crowded)
         scale = ScoreScale(knots, base.low, base.high)
-        expected = self._expected_tree(alone, scale, height, left)
-        area, products = expected.linear_variance[0], float(product_variance(expected)[0])
-        smaller, width = float(sizes.min()) - error, float(self._width(alone)[0])
-        for tree in range(left, LEAST_TREE - 1, -1):
-            # Laplace variances fall with the square of epsilon, products of them with its square
-            by_tree = (area + products) * (left / tree) ** 2
+        expected = self._expected_tree(seen, scale, height, left)
+        area, products = float(expected.linear_variance[0]), float(product_variance(expected)[0])
+        smaller, width = float(sizes.min()) - error, float(self._width(seen)[0])
+        for tree in range(left, LEAST_TREE - 1 if with_number else left - 1, -1):
+            # variances fall with the square of epsilon, those of products with its fourth power
+            by_tree = (area + products * (left / tree) ** 2) * (left / tree) ** 2
             rest = self.protocol.epsilon * (left - tree) / looks.PARTS
             if rest:
                 number = 2 * (width / (rest * smaller)) ** 2 + products * (left / tree) ** 4
@@ -178,6 +181,8 @@ class Choices:
 
     def _for_auc(self, seen: Seen, parts: tuple[int, ...], left: int, most: int) -> list[Next]:
         """What follows where the AUC is all that matters, for every replicate."""
+        if len(parts) >= most:
+            return [Next(left, look=False)] * seen.smaller.size
         again, least = self._best_parts(seen, left)
         crowded = seen.crowded(np.sqrt(least))
         zoom_parts = np.full(again.shape, looks.FIRST_PARTS)

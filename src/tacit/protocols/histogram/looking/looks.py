@@ -15,6 +15,7 @@ these is at most epsilon for every transcript.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.steps import level_name
 from tacit.protocols.shared.cells import KNOTS, even_cell_counts, placed_on, published_scale
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
@@ -54,7 +56,7 @@ HEIGHT, LISTED = "height", "parts"
 """Fields of a query: the height of its cells, and the parts of the run so far."""
 
 SPENT = ("score-histogram", "parts")
-"""Key under which a client state notes the parts of a run."""
+"""Key under which a client state notes the parts of a run, and a digest of the last query."""
 
 
 def listed_parts(query: Query) -> tuple[int, ...]:
@@ -85,19 +87,25 @@ def epsilon_of(query: Query) -> float:
 def pay(query: Query, noise: NoiseSource, state: ClientState) -> None:
     """Note the run's parts, and refuse a query that leaves out any of those before it.
 
-    The same query may come again, where a sum is tried again. Simulated replicates are not noted:
-    each of them goes its own way, with other parts.
+    The very same query may come again, where a sum is tried again; one with the same parts and
+    other cells or functions may not. Simulated replicates are not noted: each of them goes its own
+    way, with other parts.
 
     Raises
     ------
     ValueError : for parts that do not go on from those of the last query.
     """
-    parts, noted = listed_parts(query), state.recall(SPENT)
+    parts = listed_parts(query)
     if noise.full_shape(()):
         return
-    if query.step.name != first_look.name and noted not in (None, parts, parts[:-1]):
-        raise ValueError(f"{LISTED} must go on from {noted} of this run, got {parts}")
-    state.keep(SPENT, parts)
+    asked = hashlib.sha256(encode_query(query)).hexdigest()
+    noted, before = state.recall(SPENT) or (parts[:-1], asked)
+    goes_on = parts[:-1] == noted or (parts, asked) == (noted, before)
+    if query.step.name != first_look.name and not goes_on:
+        raise ValueError(
+            f"{LISTED} must go on from {noted} of this run, got {parts}, or the query be the same"
+        )
+    state.keep(SPENT, (parts, asked))
 
 
 def look_height(query: Query) -> int:
@@ -176,6 +184,9 @@ def _first_fields(query: Query) -> releases.Fields:
 def _further_fields(number: int, query: Query) -> releases.Fields:
     if len(listed_parts(query)) != number:
         raise ValueError(f"look {number} lists {number} {LISTED}, got {listed_parts(query)}")
+    knots = query.broadcast.get(KNOTS)
+    if knots is not None and np.ndim(knots) < 2:
+        query_scale(query)
     return look_fields(query.protocol, look_height(query), epsilon_of(query))
 
 

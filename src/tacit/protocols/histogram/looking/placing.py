@@ -77,7 +77,12 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
     most = CROWD_NUMBERS // max(cells.size, 1)
     edges += [around_round_numbers(seen.scale, cell, crowded.size, most) for cell in cells.tolist()]
     wanted = np.unique(np.concatenate(edges))
-    return with_edges(knots, wanted[np.isfinite(wanted)])
+    base = protocol.score_scale
+    spare = base.scores(np.arange(1, 2 << height) / (2 << height))
+    outside = [-np.inf, np.inf, *(each for each in (base.low, base.high) if each is not None)]
+    return with_edges(
+        np.setdiff1d(knots, outside), np.setdiff1d(wanted, outside), spare, (1 << height) - 1
+    )
 
 
 def balanced_knots(scale: ScoreScale, counts: Floats, error: float, height: int) -> Floats:
@@ -103,26 +108,29 @@ def balanced_knots(scale: ScoreScale, counts: Floats, error: float, height: int)
     return placed_knots(scale, mixed, height, FIXED_PART)
 
 
-def with_edges(knots: Floats, edges: Floats) -> Floats:
-    """As many ascending knots, these edges among them: each takes the place of the nearest.
+def with_edges(knots: Floats, edges: Floats, spare: Floats, count: int) -> Floats:
+    """So many ascending knots, these edges among them: each takes the place of the nearest.
+
+    Parameters
+    ----------
+    knots : ascending, at most ``count``.
+    edges : ascending, at most ``count``.
+    spare : further knots where there are too few, ascending.
 
     Examples
     --------
-    >>> with_edges(np.array([0.1, 0.2, 0.4, 0.6]), np.array([0.5, 0.61])).tolist()
+    >>> with_edges(np.array([0.1, 0.2, 0.4, 0.6]), np.array([0.5, 0.61]), np.zeros(0), 4).tolist()
     [0.1, 0.2, 0.5, 0.61]
     """
-    missing = np.setdiff1d(edges, knots)
-    replaced = np.zeros(knots.size, dtype=np.bool_)
-    replaced[np.isin(knots, edges)] = True
-    moved = knots.copy()
-    for edge in missing:
-        distances = np.where(replaced, np.inf, np.abs(knots - edge))
-        nearest = int(np.argmin(distances))
-        if not np.isfinite(distances[nearest]):
-            break
-        moved[nearest], replaced[nearest] = edge, True
-    moved = np.sort(moved)
-    return moved if np.all(np.diff(moved) > 0) else knots
+    left = np.setdiff1d(knots, edges)
+    for edge in np.setdiff1d(edges, knots):
+        if left.size + edges.size > count:
+            left = np.delete(left, int(np.argmin(np.abs(left - edge))))
+    made = np.union1d(left, edges)
+    more = np.setdiff1d(spare, made)
+    missing = count - made.size
+    chosen = np.linspace(0, more.size - 1, missing).round().astype(np.int64)
+    return np.union1d(made, more[chosen])
 
 
 def _normalised(masses: Floats) -> Floats:
