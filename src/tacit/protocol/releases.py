@@ -342,6 +342,13 @@ def _received(query: Query, reply: Reply) -> Sums:
     return Sums(reply, fields, sums, answered, noises, protocol.guarantee.adjacency)
 
 
+def planned_noises(trust: Any, clients: int) -> float:
+    """The noise in the numbers of so many clients, as a multiple of what the guarantee needs."""
+    if isinstance(trust, Each):
+        return float(clients)
+    return float(trust.share(clients, clients)) if isinstance(trust, SecureSum) else 1.0
+
+
 def check_shares(protocol: Any, fields: Fields) -> None:
     """Refuse noise of which no shares are drawn, before any client pays for it.
 

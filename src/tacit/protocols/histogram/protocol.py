@@ -23,7 +23,7 @@ from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step
-from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, trust_setting
+from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, trust_setting
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.one_count import OneCount
 from tacit.protocol.releases import ask, total_protection
@@ -128,7 +128,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     Parameters
     ----------
     trust : ``SecureSum()`` (the server sees a sum over the clients, with noise of which every
-        client draws a share), ``ExactSum()`` (the exact sum, nothing of a client, and there is no
+        client draws a share), ``Each()`` (it sees what each client releases, which has the whole
+        noise), ``ExactSum()`` (the exact sum, nothing of a client, and there is no
         differential privacy) or ``Local()`` (every record's report is private by itself), or their
         words.
     epsilon : the privacy budget of one record; none for exact sums.
@@ -156,7 +157,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
     """
 
-    trust: SecureSum | ExactSum | Local | str = trust_setting()
+    trust: SecureSum | Each | ExactSum | Local | str = trust_setting()
     epsilon: float | None = setting(default=None, help=EPSILON)
     height: int | None = setting(default=None, help="2**height cells of scores")
     adjacency: Literal["record", "replace"] | None = setting(
@@ -199,7 +200,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         the first look's noise would have too large a scale.
         """
         most = MAX_FLAT_HEIGHT if self.aim == "auc" else 0
-        if not isinstance(self.trust, SecureSum) or (self.height or 0) > most:
+        if not isinstance(self.trust, SecureSum | Each) or (self.height or 0) > most:
             return False
         first = self.known_epsilon * FIRST_PARTS / PARTS * CLASS_FRACTION
         return self.distance / first <= MAX_SHARED_SCALE
@@ -235,6 +236,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     def min_clients(self, clients: int) -> int:
         """With fewer than the clients that are planned to stay, the noise would not suffice."""
+        if isinstance(self.trust, Each):
+            return 1
         return self.trust.needed(clients) if isinstance(self.trust, SecureSum) else clients
 
     @property
@@ -297,7 +300,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds."""
-        return 16 << (self.tree_height(clients.count) + 1)
+        seen = clients.count if isinstance(self.trust, Each) else 2
+        return 8 * seen << (self.tree_height(clients.count) + 1)
 
     @property
     def title(self) -> str:
@@ -336,4 +340,4 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
 def _adjacencies(trust: object) -> tuple[str, ...]:
     """What epsilon may hide: a report of one record is there whatever it holds."""
-    return ("record", "replace") if isinstance(trust, SecureSum) else ("replace",)
+    return ("record", "replace") if isinstance(trust, SecureSum | Each) else ("replace",)

@@ -119,32 +119,32 @@ def summed_influences(clients: Clients, query: Query) -> dict[str, Integers]:
     adjacency = Adjacency(query.protocol.adjacency)
     queries, chosen = looks.by_knots(query)
     if chosen.size:
-        sums = np.zeros(chosen.size, dtype=np.int64)
+        totals = np.zeros((chosen.size, clients.count), dtype=np.int64)
         for index, each in enumerate(queries):
             rows = np.flatnonzero(chosen == index)
             fields = {name: query.broadcast[name][rows] for name in influence_sum.PUBLISHED}
             influences = influences_of(fields, straight=True)
-            sums[rows] = _in_units(influences, looks.placed(clients, each), units, adjacency)
-        return {SUM: sums}
+            totals[rows] = _in_units(influences, looks.placed(clients, each), units, adjacency)
+        return {SUM: releases.by_view(query, totals)}
     fields = {name: query.broadcast[name] for name in influence_sum.PUBLISHED}
     if np.ndim(fields[SIZES]) == 1:
         influences = influences_of(fields, _straight(query))
-        return {SUM: _in_units(influences, looks.placed(clients, query), units, adjacency)}
+        totals = _in_units(influences, looks.placed(clients, query), units, adjacency)
+        return {SUM: releases.by_view(query, totals)}
     # replicates with the same functions have one sum
     together = np.concatenate(list(fields.values()), axis=-1)
     _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
     distinct = influences_of({name: each[first] for name, each in fields.items()}, _straight(query))
-    made = _in_units(distinct, looks.placed(clients, query), units, adjacency)
-    return {SUM: made[index.ravel()]}
+    totals = _in_units(distinct, looks.placed(clients, query), units, adjacency)
+    return {SUM: releases.by_view(query, totals[index.ravel()])}
 
 
 def _in_units(
     influences: influence_sum.Influences, clients: Clients, units: int, adjacency: Adjacency
 ) -> Integers:
-    """The sum over all clients of each one's total, rounded once to units, shape (...)."""
+    """Every client's sum of influences, rounded once to units, shape (..., K)."""
     reach = influences.sensitivity(adjacency)[..., np.newaxis]
-    totals = influences.totals(clients)
-    return np.asarray(influence_sum.whole_units(totals, reach, units).sum(axis=-1))
+    return influence_sum.whole_units(influences.totals(clients), reach, units)
 
 
 def both_rounds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,14 @@ from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import devices, releases
-from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocol.conversation import ClientState, Query, Reply, View, step
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocol.sum_bounds import planned_clients
-from tacit.protocols.shared.cells import even_cell_counts, even_leaves
+from tacit.protocols.shared.cells import (
+    even_cell_counts,
+    even_cell_counts_by_client,
+    even_leaves,
+)
 from tacit.protocols.shared.trees.forest_reports import (
     packed_bytes,
     packed_counts,
@@ -81,11 +86,29 @@ def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
     The server learns the noisy sum of the trees, and how many clients answered.
     """
     height = agreed_height(query)
-    counts = even_cell_counts(query.protocol.on_scale(clients), 1 << height)
-    return {
-        level_name(level): counts.reshape(*counts.shape[:-1], 1 << level, -1).sum(axis=-1)
-        for level in query.protocol.level_parts(height)
-    }
+    counts = leaf_counts(query, query.protocol.on_scale(clients), height)
+    return level_counts(query, counts, query.protocol.level_parts(height))
+
+
+def leaf_counts(query: Query, clients: Clients, height: int) -> Integers:
+    """Both classes' counts in equal cells of positions, of each client or of all as the query asks.
+
+    Shape (2 * cells,), or (2 * cells, K) where the server sees each client.
+    """
+    if query.view is View.EACH:
+        return even_cell_counts_by_client(clients, 1 << height)
+    return even_cell_counts(clients, 1 << height)
+
+
+def level_counts(query: Query, leaves: Integers, levels: Iterable[int]) -> dict[str, Integers]:
+    """The counts of these levels by field, from those of the leaves."""
+    axis = -2 if query.view is View.EACH else -1
+    by_level = {}
+    for level in levels:
+        nodes, below = 1 << level, leaves.shape[axis] >> level
+        shape = (*leaves.shape[:axis], nodes, below, *leaves.shape[leaves.ndim + axis + 1 :])
+        by_level[level_name(level)] = leaves.reshape(shape).sum(axis=axis)
+    return by_level
 
 
 def level_name(level: int) -> str:

@@ -138,6 +138,17 @@ def even_cell_counts(clients: Clients, cells: int) -> Integers:
     return np.bincount(leaves, minlength=2 * cells)
 
 
+def even_cell_counts_by_client(clients: Clients, cells: int) -> Integers:
+    """The same of every client, shape (2 * cells, K)."""
+    if not clients.at_hand:
+        edges = np.arange(1, cells) / cells
+        return np.asarray(clients.counts_in(edges)).reshape(2 * cells, clients.count)
+    leaves = even_leaves(clients.scores, clients.labels, cells)
+    places = leaves * clients.count + clients.client_of_record
+    counts = np.bincount(places, minlength=2 * cells * clients.count)
+    return counts.reshape(2 * cells, clients.count)
+
+
 def even_leaves(positions: Floats, labels: NDArray[Any], cells: int) -> Integers:
     """The cell of every record at a position from 0 to 1, those of negatives after all positives'.
 

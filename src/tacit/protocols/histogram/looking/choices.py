@@ -87,11 +87,11 @@ class Choices:
     Parameters
     ----------
     protocol : the settings of the histogram.
-    inflation : the noise that arrives, as a multiple of what the guarantee needs.
+    noises : the noise that arrives, as a multiple of what the guarantee needs.
     """
 
     protocol: Any
-    inflation: float = 1.0
+    noises: float = 1.0
 
     def variances(self, parts: int, height: int) -> Floats:
         """The noise variances of a look's levels, shape (height+2,)."""
@@ -99,7 +99,7 @@ class Choices:
         made = np.full(height + 2, np.inf)
         for level, part in looks.look_levels(self.protocol, height, epsilon).items():
             scale = self.protocol.distance / part
-            made[level] = self.inflation * float(discrete_laplace_variance(scale))
+            made[level] = self.noises * float(discrete_laplace_variance(scale))
         return made
 
     def precisions(self, parts: int) -> tuple[float, float]:
@@ -146,7 +146,10 @@ class Choices:
             by_tree = (area + products * (left / tree) ** 2) * (left / tree) ** 2
             rest = self.protocol.epsilon * (left - tree) / looks.PARTS
             if rest:
-                number = 2 * (width / (rest * smaller)) ** 2 + products * (left / tree) ** 4
+                number = (
+                    self.noises * 2 * (width / (rest * smaller)) ** 2
+                    + products * (left / tree) ** 4
+                )
                 by_tree = by_tree * number / (by_tree + number)
             if by_tree <= enough:
                 return Next(tree, look=True, scale=scale, height=height)
@@ -273,7 +276,7 @@ class Choices:
         by_class, by_cell = (1 / (a + b) for a, b in zip(before, added, strict=True))
         smaller, pairs = seen.smaller, np.prod(seen.sizes, axis=-1)
         rest = self.protocol.epsilon * (left - more) / looks.PARTS
-        by_number = 2 * (width / (rest * smaller)) ** 2
+        by_number = self.noises * 2 * (width / (rest * smaller)) ** 2
         by_functions = (by_cell * cells) ** 2 / 12 / pairs**2
         by_ties = 0.0 if alone else by_cell * seen.lone_mass
         linear = seen.linear_variance * by_cell / seen.cell_variance * cells / (1 << seen.height)

@@ -28,8 +28,8 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.values import encode_query
-from tacit.protocols.histogram.steps import level_name
-from tacit.protocols.shared.cells import KNOTS, even_cell_counts, placed_on, published_scale
+from tacit.protocols.histogram.steps import leaf_counts, level_counts, level_name
+from tacit.protocols.shared.cells import KNOTS, placed_on, published_scale
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 
 PARTS = 40
@@ -194,12 +194,9 @@ def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
     """Both classes' counts on the levels of a look."""
     height = look_height(query)
     queries, chosen = by_knots(query)
-    rows = [even_cell_counts(placed(clients, each), 1 << height) for each in queries]
+    rows = [leaf_counts(query, placed(clients, each), height) for each in queries]
     counts = np.stack(rows)[chosen] if chosen.size else rows[0]
-    return {
-        level_name(level): counts.reshape(*counts.shape[:-1], 1 << level, -1).sum(axis=-1)
-        for level in look_levels(query.protocol, height, epsilon_of(query))
-    }
+    return level_counts(query, counts, look_levels(query.protocol, height, epsilon_of(query)))
 
 
 @releases.release(_first_fields, admits=pay, once=True)

@@ -19,7 +19,7 @@ from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Conversation, Query, Reply
-from tacit.protocol.releases import Released, Sums, ask, total_protection
+from tacit.protocol.releases import Released, Sums, ask, planned_noises, total_protection
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
 from tacit.protocols.histogram.looking.looks import (
@@ -58,7 +58,7 @@ def looked(protocol: Any, clients: int) -> Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
     sums = yield from run.asked(first_look, (FIRST_PARTS,), protocol.look_heights[0])
-    run.answered = sums.answered
+    run.answered, run.noises = sums.answered, float(sums.noises)
     run.single = next(iter(sums.sums.values())).ndim == 1
     seen = run.seen(sums, protocol.score_scale, None)
     rows = np.arange(seen.leaves.shape[0])
@@ -99,6 +99,7 @@ class _Run:
     def __init__(self, protocol: Any, clients: int) -> None:
         self.protocol, self.clients = protocol, clients
         self.answered, self.single, self.replicates = clients, True, 1
+        self.noises = planned_noises(protocol.trust, clients)
 
     def asked(
         self, step: Any, parts: tuple[int, ...], height: int, **more: Any
@@ -108,14 +109,9 @@ class _Run:
         return (yield from ask(step, self.protocol, self.clients, shared))
 
     @property
-    def inflation(self) -> float:
-        """The noise that arrived, as a multiple of what the guarantee needs."""
-        return float(self.protocol.trust.share(self.answered, self.clients))
-
-    @property
     def choices(self) -> Choices:
         """How it divides epsilon."""
-        return Choices(self.protocol, self.inflation)
+        return Choices(self.protocol, self.noises)
 
     def seen(self, sums: Sums, scale: ScoreScale, knots: Floats | None) -> Seen:
         """What a look alone says, of all replicates."""
@@ -207,7 +203,7 @@ class _Run:
         if field is not None:
             adjacency = Adjacency(self.protocol.adjacency)
             area, by_number = both_rounds(
-                seen.published, number, field, adjacency, self.inflation, seen.straight
+                seen.published, number, field, adjacency, self.noises, seen.straight
             )
             by_both = number_area(seen, area, by_number)
             known = by_both if known is None else average_area(by_both, known)
