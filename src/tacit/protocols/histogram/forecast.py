@@ -76,7 +76,8 @@ def tree_forecast(
     0.00069
     """
     target_metric, smaller = metric or AUC, min(scenario.positives, scenario.negatives)
-    height = protocol.look_heights[0] if protocol.looks else protocol.tree_height(scenario.clients)
+    clients = scenario.clients
+    height = protocol.first_height(clients) if protocol.looks else protocol.tree_height(clients)
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
     axis = ScoreAxis(named_scale(scale))
@@ -217,7 +218,7 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[traff
 
     Noise makes a run take a look more or less where two divisions of epsilon are as good.
     """
-    height, scale = protocol.look_heights[0], planned_scale(protocol.scale)
+    height, scale = protocol.first_height(scenario.clients), planned_scale(protocol.scale)
     counts = np.stack(scenario.counts(Shape(GUESSES[1]), 1 << height, scale))
     conversation, rounds = protocol.conversation(scenario.clients), []
     query = next(conversation)

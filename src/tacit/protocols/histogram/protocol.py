@@ -47,6 +47,7 @@ from tacit.protocols.histogram.local_rounds import (
 from tacit.protocols.histogram.looking.looks import (
     CLASS_FRACTION,
     FIRST_PARTS,
+    LEAST_LOOK_HEIGHT,
     LOOK_HEIGHT,
     LOOKS,
     MAX_FLAT_HEIGHT,
@@ -211,16 +212,22 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         return isinstance(self.trust, Local) and self.scale != EVEN
 
     @property
-    def zoom_height(self) -> int:
-        """The height of flat looks with zoomed cells."""
-        return min((self.height or LOOK_HEIGHT) + 1, MAX_FLAT_HEIGHT)
-
-    @property
     def look_heights(self) -> tuple[int, ...]:
         """The heights of looks: the first, those with zoomed cells, and a report's trees."""
         first, (low, high) = self.height or LOOK_HEIGHT, TREE_HEIGHTS
+        least = LEAST_LOOK_HEIGHT if isinstance(self.trust, Each) and not self.height else first
         trees_too = range(low, high + 1) if self.aim == "report" else ()
-        return tuple(sorted({first, self.zoom_height, *trees_too}))
+        zoomed = min(first + 1, MAX_FLAT_HEIGHT)
+        return tuple(sorted({*range(least, first), first, zoomed, *trees_too}))
+
+    def first_height(self, clients: int) -> int:
+        """The height of the first look: fewer cells where each client adds the whole noise.
+
+        The product of both functions' errors grows with the noise and the number of cells.
+        """
+        if self.height is not None or not isinstance(self.trust, Each):
+            return self.height or LOOK_HEIGHT
+        return max(LOOK_HEIGHT - round(math.log2(clients) / 2), LEAST_LOOK_HEIGHT)
 
     @property
     def threshold_edges(self) -> Floats:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from tacit.arrays import Floats
 from tacit.metrics import curves
@@ -27,7 +28,7 @@ from tacit.protocols.histogram.looking.placing import knots_of, planned_height
 from tacit.protocols.histogram.looking.seen import Seen, product_variance
 from tacit.protocols.histogram.second_round import influences_of
 from tacit.protocols.shared.zoomed_cells import best_scales, recounted, zoomed
-from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
+from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 
 MORE_PARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 """Parts of epsilon that another look may get; 0 for none."""
@@ -38,6 +39,9 @@ taken."""
 
 UNSHOWN_VARIANCE = 0.25
 """Variance that counts for a class that will not show."""
+
+UNKNOWN_ERRORS = 1.5
+"""Standard errors below which the size of a class says nothing of whether it will show."""
 
 ENOUGH = 0.4
 """Largest planned noise of a report's AUC in its sampling error. As first looks are noisy, it comes
@@ -87,11 +91,18 @@ class Choices:
     Parameters
     ----------
     protocol : the settings of the histogram.
+    height : of the first look.
     noises : the noise that arrives, as a multiple of what the guarantee needs.
     """
 
     protocol: Any
+    height: int = looks.LOOK_HEIGHT
     noises: float = 1.0
+
+    @property
+    def zoom_height(self) -> int:
+        """The height of flat looks with zoomed cells."""
+        return min(self.height + 1, looks.MAX_FLAT_HEIGHT)
 
     def variances(self, parts: int, height: int) -> Floats:
         """The noise variances of a look's levels, shape (height+2,)."""
@@ -187,6 +198,7 @@ class Choices:
         if len(parts) >= most:
             return [Next(left, look=False)] * seen.smaller.size
         again, least = self._best_parts(seen, left)
+        closes = self._closes(seen, left, least)
         crowded = seen.crowded(np.sqrt(least))
         zoom_parts = np.full(again.shape, looks.FIRST_PARTS)
         fine = self._fine(seen, left, least, crowded.any(axis=-1))
@@ -195,6 +207,9 @@ class Choices:
         steps = []
         for row, more in enumerate(again.tolist()):
             at_fine_cells = fine[row]
+            if closes[row]:
+                steps.append(Next(left, look=True))
+                continue
             if at_fine_cells is not None:
                 steps.append(at_fine_cells)
                 continue
@@ -205,11 +220,24 @@ class Choices:
                 steps.append(Next(more or left, look=bool(more)))
         return steps
 
+    def _closes(self, seen: Seen, left: int, least: Floats) -> NDArray[np.bool_]:
+        """Where a last look at the same cells, and their own AUC, beat a number, shape (R,).
+
+        So where little shows: a number's noise is then more than that of all cells together.
+        """
+        if seen.straight:
+            return np.zeros(least.shape, dtype=np.bool_)
+        added = float(self.variances(left, seen.height)[-1])
+        ratio = added / (added + seen.cell_variance)
+        by_cells = seen.linear_variance * ratio + product_variance(seen) * ratio**2
+        known = seen.smaller >= UNKNOWN_ERRORS * math.sqrt(seen.class_variance)
+        return np.asarray(known & (by_cells < least))
+
     def _finer(self, seen: Seen, row: int, crowded: NDArray[np.bool_]) -> ScoreScale | None:
         """The zoomed scale of a replicate; None where nothing is crowded, or can be split."""
         if not crowded.any():
             return None
-        cells = 1 << self.protocol.zoom_height
+        cells = 1 << self.zoom_height
         return zoomed(seen.scale, seen.counts[row], crowded, cells, seen.cell_error)
 
     def _fine(
@@ -221,7 +249,8 @@ class Choices:
         the first look, ``HIDDEN_TIES``, or where fine cells may part a crowd.
         """
         none: list[Next | None] = [None] * crowded.size
-        if seen.knots is not None or self.protocol.height is not None or left < 2:
+        asked = self.protocol.height is not None
+        if seen.knots is not None or asked or self.height != looks.LOOK_HEIGHT or left < 2:
             return none
         fine_parts, variance = self._best_parts(seen, left, alone=True)
         pays = variance < WORTHWHILE**2 * (least + curves.HIDDEN_TIES**2)
@@ -250,7 +279,7 @@ class Choices:
         """
         before = (0.0, 0.0) if alone else (1 / seen.class_variance, 1 / seen.cell_variance)
         tried = [more for more in MORE_PARTS if more < left and (more or not alone)]
-        cells = 1 << (self.protocol.zoom_height if alone else seen.height)
+        cells = 1 << (self.zoom_height if alone else seen.height)
         width = self._width(seen)
         variances = np.array(
             [self._predicted(seen, width, before, more, left, cells, alone) for more in tried]
@@ -281,8 +310,10 @@ class Choices:
         by_ties = 0.0 if alone else by_cell * seen.lone_mass
         linear = seen.linear_variance * by_cell / seen.cell_variance * cells / (1 << seen.height)
         variance = by_number + by_functions + by_ties + by_class / smaller**2 * linear
-        shown = smaller > CLEAR_CLASS_SIZE_IN_ERRORS * math.sqrt(by_class)
-        return np.where(shown, variance, UNSHOWN_VARIANCE * (1 + 1 / (1 + more)))
+        shown = norm.cdf(smaller / math.sqrt(by_class) - MIN_CLASS_SIZE_IN_ERRORS)
+        shown = np.where(smaller < UNKNOWN_ERRORS * math.sqrt(seen.class_variance), 0.0, shown)
+        unshown = UNSHOWN_VARIANCE * (1 + 1 / (1 + more))
+        return np.asarray(shown * np.minimum(variance, unshown) + (1 - shown) * unshown)
 
     def _width(self, seen: Seen) -> Floats:
         """How far a record moves the smaller class's size times the AUC, shape (R,)."""

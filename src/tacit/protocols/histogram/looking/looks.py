@@ -41,9 +41,9 @@ FIRST_PARTS = 1
 MAX_LOOKS = 4
 """Largest number of looks of a run."""
 
-LOOK_HEIGHT, MAX_FLAT_HEIGHT = 6, 7
-"""The first look has ``2**height`` cells, by default of the first height; a zoomed one has twice as
-many where that is at most ``2**MAX_FLAT_HEIGHT``. More cells are the leaves of a tree."""
+LEAST_LOOK_HEIGHT, LOOK_HEIGHT, MAX_FLAT_HEIGHT = 4, 6, 7
+"""The first look has ``2**height`` cells, by default of the second height; a zoomed one has twice
+as many where that is at most ``2**MAX_FLAT_HEIGHT``. More cells are the leaves of a tree."""
 
 CLASSES = 1
 """The level of the class sizes."""

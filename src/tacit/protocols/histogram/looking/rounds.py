@@ -57,7 +57,7 @@ def spent_in(rounds: Rounds) -> tuple[int, ...]:
 def looked(protocol: Any, clients: int) -> Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
-    sums = yield from run.asked(first_look, (FIRST_PARTS,), protocol.look_heights[0])
+    sums = yield from run.asked(first_look, (FIRST_PARTS,), protocol.first_height(clients))
     run.answered, run.noises = sums.answered, float(sums.noises)
     run.single = next(iter(sums.sums.values())).ndim == 1
     seen = run.seen(sums, protocol.score_scale, None)
@@ -79,7 +79,9 @@ def expected_looks(
     """
     run, spent = _Run(protocol, clients), [FIRST_PARTS]
     run.single = False
-    seen = run.expected(counts, protocol.score_scale, None, FIRST_PARTS, protocol.look_heights[0])
+    seen = run.expected(
+        counts, protocol.score_scale, None, FIRST_PARTS, protocol.first_height(clients)
+    )
     while (step := run.choices.decided(seen, tuple(spent))[0]).look:
         spent.append(step.parts)
         height = step.height or run.flat_height(seen, step)
@@ -111,7 +113,7 @@ class _Run:
     @property
     def choices(self) -> Choices:
         """How it divides epsilon."""
-        return Choices(self.protocol, self.noises)
+        return Choices(self.protocol, self.protocol.first_height(self.clients), self.noises)
 
     def seen(self, sums: Sums, scale: ScoreScale, knots: Floats | None) -> Seen:
         """What a look alone says, of all replicates."""
@@ -134,7 +136,7 @@ class _Run:
 
     def flat_height(self, seen: Seen, step: Next) -> int:
         """The height of a flat look."""
-        height: int = seen.height if step.scale is None else self.protocol.zoom_height
+        height: int = seen.height if step.scale is None else self.choices.zoom_height
         return height
 
     def after(
