@@ -17,8 +17,8 @@ from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
-from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, SUM_TRUST
+from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
+from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NOBODY, SUM_TRUST
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import ClientState, Query
@@ -47,6 +47,16 @@ BY_TRUST = {
         "where a first count placed them; else nothing.",
         "Clients that vanish, or that tell the server their shares, take their part of the noise "
         "away. Colluders cannot be seen.",
+        PAGE,
+    ),
+    Trust.EACH: ThreatModel(
+        NOBODY,
+        "With noise: each client's positives and negatives in every cell, and, where the server "
+        "asks for it, the sum of its records' influences on the AUC.",
+        "Cells that noisy counts place, and both classes' noisy distributions and sizes where it "
+        "asks for that sum.",
+        "What is true of a large client as a whole: a noisy count of many records is a good "
+        "estimate of that count.",
         PAGE,
     ),
     Trust.LOCAL: ThreatModel(
@@ -108,6 +118,8 @@ class HistogramDeclarations(Declarations):
                 {**tree, "adjacency": "replace"},
                 {**tree, "aim": "auc"},
                 {"trust": SECURE_SUM},
+                {"trust": Each.word, "height": 2},
+                {"trust": Each.word},
             ),
             audits.AuditCase(cls.name, local, REPORTING, apart=True),
             audits.AuditCase(cls.name, {**local, "scale": EVEN}, apart=True),
@@ -168,8 +180,10 @@ class HistogramDeclarations(Declarations):
             "histogram-secure": kind(ExactSum(), height=5),
             "histogram-looks": kind(SECURE_SUM, 30.0),
             "histogram-looks-replace": kind(SECURE_SUM, 60.0, adjacency="replace"),
-            "histogram-placed": kind(SECURE_SUM, 8.0, aim="curves"),
-            "histogram-all": kind(SECURE_SUM, 1.0, 5, aim="all"),
+            "histogram-auc": kind(SECURE_SUM, 30.0, aim="auc"),
+            "histogram-tree": kind(SECURE_SUM, 1.0, 5),
+            "histogram-each": kind(Each(), 1.0, 5),
+            "histogram-each-looks": kind(Each(), 30.0),
             "local-histogram": kind(Local(), 1.0, 4),
         }
 
@@ -181,7 +195,9 @@ class HistogramDeclarations(Declarations):
             "histogram": audits.ErrorCase(kind(SECURE_SUM, 1.0, 10), noticed=True),
             "histogram-replace": audits.ErrorCase(kind(SECURE_SUM, 2.0, 10, adjacency="replace")),
             "histogram-looks": audits.ErrorCase(kind(SECURE_SUM, 1.0), noticed=True),
-            "histogram-curves": audits.ErrorCase(kind(SECURE_SUM, 1.0, aim="auc")),
+            "histogram-auc": audits.ErrorCase(kind(SECURE_SUM, 1.0, aim="auc"), noticed=True),
+            "histogram-each": audits.ErrorCase(kind(Each(), 1.0), noticed=True),
+            "histogram-each-auc": audits.ErrorCase(kind(Each(), 1.0, aim="auc")),
         }
 
     @property

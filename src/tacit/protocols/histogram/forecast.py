@@ -26,7 +26,7 @@ from tacit.protocol.declarations.forecast import (
     placement,
 )
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
-from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, Trust
+from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocol.releases import ANSWERED
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
@@ -125,10 +125,15 @@ def _placed(
 
 
 def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
-    """Sums with looks, noisy sums in one round, exact sums, and private reports."""
+    """Sums and clients' counts with looks, noisy sums in one round, exact sums, private reports."""
     adjacencies = ("record", "replace")
     aims = ("report", "auc") if metric == AUC else ("report",)
-    rounds = [_looks(scenario, metric, each, aim) for each in adjacencies for aim in aims]
+    looks = [
+        _looks(scenario, metric, trust, adjacency, aim)
+        for trust in (SecureSum(), Each())
+        for adjacency in adjacencies
+        for aim in aims
+    ]
     sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in adjacencies]
     exact = Family(
         (ScoreHistogram(ExactSum(), height=EXACT_HEIGHT),),
@@ -136,7 +141,10 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
         "there is no differential privacy: the sum is exact, and epsilon is not kept",
         metric,
     )
-    return [*rounds, *sums, exact, _private_reports(scenario, metric)]
+    return [*looks, *sums, exact, _private_reports(scenario, metric)]
+
+
+DROPOUTS = "clients that vanish weaken the guarantee unless dropouts is set"
 
 
 def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
@@ -147,24 +155,26 @@ def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
     return Family(
         accepted(partial(noisy, height=height) for height in heights),
         (Trust.SECURE_SUM,),
-        "nobody sees a single client's figures, and clients that vanish weaken the guarantee "
-        "unless dropouts is set",
+        f"nobody sees a single client's figures, and {DROPOUTS}",
         metric,
     )
 
 
-def _looks(scenario: Scenario, metric: Metric, adjacency: Any, aim: Any) -> Family:
+def _looks(scenario: Scenario, metric: Metric, trust: Any, adjacency: Any, aim: Any) -> Family:
     """Looks at the scores, and the rest of epsilon for what they show to be needed."""
-    looking = partial(ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency, aim=aim)
-    given_up = (
-        "most of epsilon goes to the AUC as one number, so the curve and all other figures have "
-        "several times the error, and clients"
-    )
+    given_up = ["every client adds noise of its own, so the error grows with their number"]
+    if isinstance(trust, SecureSum):
+        given_up = [DROPOUTS]
+    if aim == "auc":
+        given_up.insert(
+            0,
+            "most of epsilon goes to the AUC as one number, so the curve and all other figures "
+            "have several times the error",
+        )
     return Family(
-        accepted([looking]),
-        (Trust.SECURE_SUM,),
-        f"{given_up if aim == 'auc' else 'clients'} that vanish weaken the guarantee unless "
-        "dropouts is set",
+        accepted([partial(ScoreHistogram, trust, scenario.epsilon, adjacency=adjacency, aim=aim)]),
+        (Trust.of(trust.word),),
+        ", and ".join(given_up),
         metric,
     )
 

@@ -42,7 +42,7 @@ from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
-from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
+from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
 Rounds = tuple[tuple[int, Sums], ...]
@@ -219,11 +219,12 @@ class _Run:
 
     def remarks(self, result: ServerResult) -> tuple[str, ...]:
         """Where a single run gives no figure, what epsilon would do."""
-        if not self.single or np.isfinite(result.value):
+        if not self.single:
             return ()
         smaller = float(min(result.positives, result.negatives))
         error = float(np.asarray(result.positives_error))
-        if smaller <= error:
+        shown = np.isfinite(result.value) and smaller >= MIN_CLASS_SIZE_IN_ERRORS * error
+        if shown or smaller <= error:
             return ()
         least = self.protocol.epsilon * CLEAR_CLASS_SIZE_IN_ERRORS * error / smaller
         return (f"by these counts an epsilon of about {least:.2g} would give a figure",)
