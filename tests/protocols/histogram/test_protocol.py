@@ -35,7 +35,7 @@ LOOKS = ScoreHistogram("secure-sum", 1.0)
 BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     (
         {"trust": "nobody", "epsilon": 1.0},
-        "trust must be one of secure-sum, exact-sum, local, got 'nobody'",
+        "trust must be one of secure-sum, each, exact-sum, local, got 'nobody'",
     ),
     ({"epsilon": 1.0, "height": 0}, "height must be from 1 to 24, got 0"),
     ({"epsilon": 1.0, "height": 25}, "height must be from 1 to 24, got 25"),
@@ -61,7 +61,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"trust": "local(dropouts=0.2)", "epsilon": 1.0}, "local has no parameter 'dropouts'"),
     (
         {"trust": "distributed-dp", "epsilon": 1.0},
-        "trust must be one of secure-sum, exact-sum, local, got 'distributed-dp'",
+        "trust must be one of secure-sum, each, exact-sum, local, got 'distributed-dp'",
     ),
     (
         {"trust": "local", "epsilon": 1.0, "adjacency": "record"},
@@ -102,14 +102,14 @@ class TestSettings:
     def test_settings_are_named_with_the_parameters_of_trust(self) -> None:
         assert ScoreHistogram("exact-sum").settings == {
             "trust": "exact-sum",
-            "aim": "auc",
+            "aim": "report",
             "scale": "probability",
         }
         assert replace(SHARED, height=4, trust=SecureSum(0.2)).settings == {
             "trust": "secure-sum(dropouts=0.2)",
             "adjacency": "record",
             "epsilon": 1.0,
-            "aim": "auc",
+            "aim": "report",
             "height": 4,
             "scale": "even",
         }

@@ -128,8 +128,9 @@ class TestWhatIsSent:
             clients,
             NoNoise(),
         )
-        assert len(reply) == height + 2
-        for level in range(1, height + 2):
+        levels = protocol.level_parts(height)
+        assert reply.keys() == {"clients", *(f"level-{level}" for level in levels)}
+        for level in levels:
             edges = np.linspace(0, 1, (1 << level - 1) + 1)
             expected = [
                 np.histogram(clients.scores[clients.labels == own], edges)[0] for own in (1, 0)
