@@ -31,7 +31,7 @@ def run(*arguments: Any) -> Result:
     return CliRunner().invoke(main, [str(each) for each in arguments])
 
 
-HISTOGRAM = ("--protocol", "score-histogram", "--aim", "all", "--epsilon", 8, "--seed", 1)
+HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", 8, "--seed", 1)
 
 
 def test_by_default_an_incomplete_record_is_an_error(ward: str) -> None:

@@ -94,7 +94,7 @@ def test_a_wish_names_a_figure_and_how_near_it_must_be() -> None:
     assert result.exit_code == 0
     assert "errors of the net benefit at probability 0.2 about" in result.stdout
     assert "For an error of 0.00102" in result.stdout
-    assert "--aim " in result.stdout
+    assert "--protocol score-histogram" in result.stdout
     other = run("--want", "charm within 0.1")
     assert other.exit_code == 2
     assert "or a measure such as 'calibration slope'" in other.stderr

@@ -170,7 +170,7 @@ def test_unknown_trusts_are_refused() -> None:
 def test_histograms_are_planned_for_other_figures(metric: str) -> None:
     prediction = plan(20_000, 4_000, 10, 1.0, "secure-sum", metric=metric, auc_guess=0.8)
     assert prediction.recommended is not None
-    assert prediction.recommended.protocol.settings["aim"] == "curves"
+    assert prediction.recommended.protocol.settings["aim"] == "report"
     assert 0 < prediction.recommended.forecast.error < 0.05
 
 

@@ -14,7 +14,7 @@ from tests.federations import binormal_clients
 @pytest.mark.parametrize(
     ("protocol", "clients"),
     [
-        (ScoreHistogram("secure-sum", 1.0), 3),
+        (ScoreHistogram("secure-sum", 1.0, aim="auc"), 3),
         (FedAUC(1.0, trust="secure-sum"), 3),
         (DPAUC(1.0), 1),
     ],
@@ -30,7 +30,7 @@ def test_one_draw_widens_the_interval(protocol: Protocol, clients: int) -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "clients"),
-    [(DPAUC(1.0), 3), (FedAUC(1.0), 3), (ScoreHistogram("secure-sum", 1.0), 3)],
+    [(DPAUC(1.0), 3), (FedAUC(1.0), 3), (ScoreHistogram("secure-sum", 1.0, 10), 3)],
 )
 def test_many_draws_are_taken_as_normal(protocol: Protocol, clients: int) -> None:
     result = evaluate(binormal_clients(2000, 3000, clients, seed=1), protocol, seed=1)

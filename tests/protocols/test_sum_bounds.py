@@ -26,7 +26,7 @@ SUMMED: dict[str, Any] = {
     "noisy": ScoreHistogram("secure-sum", 1.0, 4),
     "replace": ScoreHistogram("secure-sum(dropouts=0.3)", 1.0, 4, adjacency="replace"),
     "sampled": PublishedHistogram("secure-sum(budget=sample)", 1.0, 4),
-    "two rounds": ScoreHistogram("secure-sum", 4.0, 4),
+    "two rounds": ScoreHistogram("secure-sum", 4.0, 4, aim="auc"),
     "ranks": FedAUC(4.0, trust="secure-sum"),
 }
 

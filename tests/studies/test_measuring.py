@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tacit import FedAUC, Protocol, ScoreHistogram
+from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit_studies.measuring import Bench, Job, Split, Table, quotient
 from tacit_studies.registry import TABLES
@@ -85,9 +86,9 @@ def test_nothing_to_divide_by_gives_no_number() -> None:
 
 
 SEEDS = [
-    (ScoreHistogram("secure-sum", 1.0, scale="even"), 16244281362233009043),
-    (ScoreHistogram("exact-sum", height=3, scale="even"), 6094658179223879928),
-    (ScoreHistogram("local", 2.0, scale="even"), 5072967195606724882),
+    (PublishedHistogram("secure-sum", 1.0, aim="curves"), 16244281362233009043),
+    (ScoreHistogram("exact-sum", height=3, aim="auc", scale="even"), 6094658179223879928),
+    (PublishedHistogram("local", 2.0, aim="all"), 5072967195606724882),
     (FedAUC(1.0), 3840340499046965773),
 ]
 """Protocols with the seeds that the committed tables were measured with."""
@@ -100,6 +101,6 @@ def test_seeds_are_those_of_the_committed_tables(protocol: Protocol, seed: int) 
 
 
 def test_rows_are_called_as_in_the_committed_tables() -> None:
-    settings = table_settings(ScoreHistogram("secure-sum", 1.0))
+    settings = table_settings(PublishedHistogram("secure-sum", 1.0, aim="curves"))
     assert (settings["trust"], settings["aim"]) == ("distributed-dp", "cdf")
     assert table_settings(FedAUC(1.0)) == {"epsilon": 1.0, "mechanism": "staircase"}

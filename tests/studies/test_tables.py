@@ -57,6 +57,7 @@ LATER = [
             "federated",
             "fhe",
             "ustatistics",
+            "balance",
             "histogram",
             "score",
             "planning",

@@ -70,6 +70,11 @@ class Candidate:
         return self.forecast.obstacle is None
 
     @property
+    def serves_report(self) -> bool:
+        """Whether epsilon serves all figures that the protocol gives."""
+        return bool(self.protocol.serves_report)
+
+    @property
     def title(self) -> str:
         """The protocol's name with the settings that distinguish it."""
         return self.protocol.title
@@ -116,6 +121,18 @@ def of_persons(candidate: Candidate, named: Scenario, per_person: int) -> Candid
         protocol = replace(changeable, epsilon=named.epsilon)
     whole = None if least is None else least * per_person
     return replace(candidate, protocol=protocol, smallest_epsilon=whole)
+
+
+def for_reports(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Those that remain where nobody asked for one figure alone.
+
+    Settings that serve one figure at the cost of all others go where the same protocol would serve
+    them all.
+    """
+    serving = {each.protocol.name for each in candidates if each.feasible and each.serves_report}
+    return tuple(
+        each for each in candidates if each.serves_report or each.protocol.name not in serving
+    )
 
 
 def best_of(candidates: tuple[Candidate, ...]) -> Candidate | None:

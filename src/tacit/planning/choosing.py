@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tacit.planning.candidates import HIDES, Candidate, best_of, rank
+from tacit.planning.candidates import HIDES, Candidate, best_of, for_reports, rank
 from tacit.planning.planner import plan, trust_of
 from tacit.planning.result import Plan
 from tacit.protocol.conversation import Protocol
@@ -96,7 +96,7 @@ def choose(
         )
     candidates = _most_hiding(planned)
     _check_budget(candidates, epsilon, model)
-    best = best_of(candidates)
+    best = best_of(for_reports(candidates))
     if best is None:
         raise ValueError(_refusal(candidates, planned))
     return Choice(_naming(best.protocol, classes), _reason(best, planned, model))

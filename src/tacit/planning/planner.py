@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from tacit.planning import searching
-from tacit.planning.candidates import Candidate, best_of, of_persons, rank
+from tacit.planning.candidates import Candidate, best_of, for_reports, of_persons, rank
 from tacit.planning.result import Plan, advice
 from tacit.privacy import composition
 from tacit.protocol.declarations.forecast import AREA, NO_FORECAST, Family, Metric
@@ -82,8 +82,8 @@ def plan(
         for each in _candidates(trust, scenario, requested_metric, shapes, target)
     )
     elsewhere = {} if candidates else searching.trusts_by_protocol(scenario, requested_metric)
-    chosen = best_of(candidates)
     plain = metric is None and classes is None
+    chosen = best_of(for_reports(candidates) if plain and target is None else candidates)
     others = _others(trust, scenario, shapes) if plain else ()
     sampling = [scenario.sampling_error(shape) for shape in shapes]
     return Plan(

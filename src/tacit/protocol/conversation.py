@@ -164,6 +164,11 @@ class Protocol(Declarations, ABC):
     """Whether its figure is the number of records that were left out as incomplete."""
 
     @property
+    def serves_report(self) -> bool:
+        """Whether epsilon serves all figures that it gives, and not one at the others' cost."""
+        return True
+
+    @property
     def gives_histogram(self) -> bool:
         """Whether its results hold both classes' score histograms."""
         return False

@@ -8,6 +8,7 @@ from typing import Any
 
 from tacit_studies import figures, targets
 from tacit_studies.floors import (
+    balance,
     coverage_any_scale,
     curve_areas,
     encrypted_private,
@@ -277,6 +278,12 @@ _TARGETS = (
         "our target: errors beside the least that noise of the agreed privacy allows",
         floor.floors,
         repeats=200,
+    ),
+    _table(
+        "balance",
+        "our target: every figure's noise beside its sampling error, by default and before",
+        balance.balance,
+        repeats=32,
     ),
     _table(
         "encrypted-private",

@@ -25,7 +25,7 @@ TRUSTS = {
 PLANNED_TRUSTS = {"each": "central", "mpc": "two-party"}
 """The words for trust models of plans by which seeds are drawn, where they differ."""
 
-AIMS = {"curves": "cdf", "all": "even"}
+AIMS = {"report": "cdf", "curves": "cdf", "all": "even"}
 """The tables' words for its aims, where they differ."""
 
 

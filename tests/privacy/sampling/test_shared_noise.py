@@ -316,7 +316,8 @@ class TestLossUnderAShare:
         self, needed: int, left: int, said: float
     ) -> None:
         """The losses of all levels add up; ``docs/privacy.md`` states them."""
-        levels = tacit.ScoreHistogram("secure-sum", 1.0).level_parts(height=10).values()
+        protocol = tacit.ScoreHistogram("secure-sum", 1.0, 10, aim="auc")
+        levels = protocol.level_parts(height=10).values()
         total = 0.0
         for scale in (1 / part for part in levels):
             pmf = stats.nbinom.pmf(

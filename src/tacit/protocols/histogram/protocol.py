@@ -312,8 +312,16 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     @property
     def title(self) -> str:
-        """The name with trust and adjacency, and whether there is a second round."""
-        return super().title
+        """The name with trust and adjacency, and where there is a choice what epsilon serves."""
+        if not isinstance(self.trust, SecureSum | Each):
+            return super().title
+        form = f", aim {self.aim}" if self.looks else ", one round"
+        return super().title + ("" if form == ", aim report" else form)
+
+    @property
+    def serves_report(self) -> bool:
+        """Whether epsilon serves all figures."""
+        return self.aim == "report"
 
     def device_reports(self, devices: int) -> DeviceReports:
         """Unary bits of class and cell, in the local model."""

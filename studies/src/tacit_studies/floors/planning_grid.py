@@ -122,10 +122,10 @@ TITLES = {
         "published-dpauc, randomised-response, label",
     ),
     "secure-sum": (
-        "score-histogram, secure-sum, record",
-        "score-histogram, secure-sum, replace",
+        "score-histogram, secure-sum, record, one round",
+        "score-histogram, secure-sum, replace, one round",
         "score-histogram, exact-sum",
-        "score-histogram, secure-sum, record, two rounds",
+        "score-histogram, secure-sum, record, aim auc",
     ),
     "local": (
         "two-round-auc, window, private",
@@ -257,7 +257,7 @@ def _called(kind: Kind, scenario: Scenario, protocol: Protocol) -> str:
     shown = ("trust", "mechanism", "labels", "adjacency")
     settings, name = table_settings(protocol), protocol.name.removeprefix("published-")
     parts = [str(settings[name]) for name in shown if name in settings]
-    parts += ["two rounds"] if TITLES[kind.trust][kind.place].endswith("two rounds") else []
+    parts += ["two rounds"] if TITLES[kind.trust][kind.place].endswith("aim auc") else []
     parts += [] if kind.metric == AREA else [kind.metric]
     parts += [kind.shape.form] if kind.shape.form != "even" else []
     return (
