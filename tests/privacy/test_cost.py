@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 from typing import Literal
 
 import numpy as np
@@ -262,4 +263,14 @@ class TestGaussian:
         with pytest.raises(ValueError, match=message):
             analytic_gaussian_sigma(epsilon, 1e-6)
         with pytest.raises(ValueError, match=message):
+            check_epsilon(epsilon)
+
+    @pytest.mark.parametrize(
+        ("epsilon", "got"),
+        [(True, "True"), ("one", "'one'"), (10**400, "a larger integer"), (10**5000, "a larger")],
+    )
+    def test_what_is_no_number_that_can_be_computed_with_is_refused(
+        self, epsilon: Any, got: str
+    ) -> None:
+        with pytest.raises(ValueError, match=f"epsilon must be positive and finite, got {got}"):
             check_epsilon(epsilon)

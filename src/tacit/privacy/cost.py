@@ -309,9 +309,13 @@ def check_budget(epsilon: float, largest: float = MAX_BUDGET) -> None:
 
 def check_epsilon(epsilon: float) -> None:
     """Refuse an epsilon that is not a positive finite number."""
-    number = isinstance(epsilon, int | float | np.integer)
-    if not (number and math.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"epsilon must be positive and finite, got {epsilon}")
+    is_number = isinstance(epsilon, int | float | np.integer) and not isinstance(epsilon, bool)
+    try:
+        is_usable = is_number and math.isfinite(epsilon) and epsilon > 0
+    except OverflowError:
+        raise ValueError("epsilon must be positive and finite, got a larger integer") from None
+    if not is_usable:
+        raise ValueError(f"epsilon must be positive and finite, got {epsilon!r:.60}")
 
 
 def _one_adjacency(costs: Iterable[Cost]) -> Adjacency | None:

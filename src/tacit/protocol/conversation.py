@@ -22,7 +22,7 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.forecast import Family, Forecast, Metric, Planning, accepted
-from tacit.protocol.declarations.trust import SecureSum, Trust, trust_of
+from tacit.protocol.declarations.trust import ExactSum, SecureSum, Trust, trust_of
 from tacit.protocol.settings.declaring import (
     check_choices,
     known_settings,
@@ -255,9 +255,13 @@ class Protocol(Declarations, ABC):
     def min_clients(self, clients: int) -> int:
         """The least number of clients in a sum with which each spends no more than declared.
 
-        By default as many as the noise is divided among, where a step releases sums with shares.
+        By default as many as the noise is divided among, where a step releases sums with shares,
+        and all where sums are exact: the difference of two of them, over all clients and over all
+        but one, would be that client's counts.
         """
         trust = trust_of(self)
+        if isinstance(trust, ExactSum):
+            return clients
         if isinstance(trust, SecureSum) and any(each.releases for each in self.steps):
             return trust.needed(clients)
         return 1

@@ -87,13 +87,25 @@ class Released:
     def supported(self, share: float) -> float:
         """The epsilon that this share of the noise supports, below 1.
 
-        Of ``sensitivity / per_record`` numbers each moves by at most ``per_record``, and their
-        losses add up.
+        A neighbour moves number i by a whole ``d_i``, the sum of which is at most ``sensitivity``,
+        and the losses ``l(d_i)`` of the numbers, whose noises are independent, add up. With shares
+        below 1 the noise falls fastest from 0 (``shared_laplace_epsilon``): each further step of
+        a number adds no more to its loss than the step before, so that l is concave, with
+        ``l(0) = 0``. Of two numbers whose moves differ by more than 1, a step from the larger to
+        the smaller one therefore loses nothing. So the sum is largest where the move is spread
+        evenly over as many numbers as it reaches, ``n = min(numbers, sensitivity)``: with
+        ``sensitivity = q n + r`` these are r numbers moved by ``q + 1`` and ``n - r`` by q.
         """
         if self.is_exact:
             return self.cost
-        loss = shared_laplace_epsilon(self.scale, share, self.per_record)
-        return self.sensitivity / self.per_record * loss
+        moved = min(math.prod(self.shape), self.sensitivity)
+        least, further = divmod(self.sensitivity, moved)
+        parts = [(moved - further, least), (further, least + 1)]
+        return math.fsum(
+            numbers * shared_laplace_epsilon(self.scale, share, distance)
+            for numbers, distance in parts
+            if numbers
+        )
 
 
 Fields = Mapping[str, Released]
@@ -388,7 +400,17 @@ def _share(query: Query, batch: int) -> Fraction:
 
 
 def _check_shape(name: str, exact: Any, shape: tuple[int, ...], noise: NoiseSource) -> None:
-    """Refuse numbers of another shape: a second axis would release one number several times."""
+    """Refuse numbers of another shape or type.
+
+    A second axis would release one number several times, and integer noise hides no fraction.
+
+    Raises
+    ------
+    ValueError : naming the field, with its shape or its type.
+    """
+    kind = np.asarray(exact).dtype
+    if not np.issubdtype(kind, np.integer):
+        raise ValueError(f"{name} must be whole numbers, got an array of {kind}")
     if np.shape(exact) not in (shape, noise.full_shape(shape)):
         raise ValueError(f"{name} must have the shape {shape}, got {np.shape(exact)}")
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
+from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocol.settings.choices import chosen
+from tacit.protocols.encrypted.protocol import Colluding
+from tacit.protocols.published.calibration import LevelSum
 from tacit.protocols.ustatistic.kernels import Area, Gini, Kendall, Listed, Range, Scaled
 
 KINDS = (Gini, Kendall, Area)
@@ -40,11 +44,73 @@ def test_a_parameter_may_be_given_as_its_text() -> None:
     [
         ("gini(domain=scaled)", "kernel: domain must be one of range, listed, got 'scaled'"),
         (Gini(Scaled()), "kernel: domain must be one of range, listed"),  # type: ignore[arg-type]
-        ("gini(domain=range(bins=x))", "kernel: domain: bins must be a number, got 'x'"),
+        ("gini(domain=range(bins=x))", "kernel: domain: bins must be a whole number, got 'x'"),
+        ("gini(domain=range(high=x))", "kernel: domain: high must be a number, got 'x'"),
+        ("gini(domain=listed(values=x))", "values must be numbers with commas or spaces between"),
+        ("gini(domain=listed(values=))", "values must be given, got none"),
         ("gini(domain=listed)", "kernel: domain: listed needs values"),
-        ("gini(bins=4)", "kernel: gini has no parameter 'bins'"),
+        ("gini(bins=4)", "kernel: gini has no parameter 'bins'; it has domain$"),
+        ("gini(range)", "kernel: a parameter is written as name=value, got 'range'"),
+        ("gini(domain=range, domain=range)", "kernel: gini has the parameter 'domain' once"),
+        ("gini(domain=range", "kernel must end with the bracket that it opens"),
+        ("gini(domain=range) x", "kernel must end with the bracket that it opens"),
+        ("gini(domain=range(])", "kernel must close every bracket that it opens"),
+        ("gini(domain=range))", "kernel must close every bracket that it opens"),
+        ("gini)", "kernel must close every bracket that it opens"),
+        ("gini(" + "," * 1000 + ")", "kernel must be a text of at most 1000 characters, got one"),
+        ("x" * 900, "kernel must be one of gini, kendall, auc, got 'x{59}$"),
+        (3, "kernel must be one of gini, kendall, auc, got 3"),
     ],
 )
 def test_what_a_parameter_does_not_take_is_refused(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         chosen("kernel", value, KINDS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kendall(second=listed(values=0 1.5), domain=range)",
+        "kendall(second=listed(values=0, 1.5))",
+        "Kendall( second = Listed( values = [0, 1.5] ) )",
+    ],
+)
+def test_a_list_is_written_with_spaces_commas_or_brackets(text: str) -> None:
+    assert chosen("kernel", text, KINDS) == Kendall(second=Listed([0, 1.5]))
+
+
+@pytest.mark.parametrize("unit", ["(", "((", "()", "a=(", ", ", " ", "a=,", "[", "=", ") "])
+def test_hostile_texts_are_read_in_one_pass(unit: str) -> None:
+    """The steps of the interpreter grow with the length of a text, not with its cube."""
+
+    def steps(repeats: int) -> int:
+        count = 0
+
+        def trace(*_: Any) -> Any:
+            nonlocal count
+            count += 1
+            return trace
+
+        text = f"gini(domain=range({unit * repeats}"
+        sys.settrace(trace)
+        try:
+            with pytest.raises(ValueError, match="kernel"):
+                chosen("kernel", text, KINDS)
+        finally:
+            sys.settrace(None)
+        return count
+
+    assert steps(200) < 5 * steps(50)
+
+
+def test_a_choice_of_another_setting_is_read_as_its_text() -> None:
+    assert chosen("trust", SecureSum(dropouts=0.2), (LevelSum,)) == LevelSum(dropouts=0.2)
+    assert type(chosen("trust", LevelSum(), (SecureSum,))) is SecureSum
+    with pytest.raises(ValueError, match="secure-sum has no parameter 'budget'; it has dropouts"):
+        chosen("trust", LevelSum(budget="sampled"), (SecureSum,))
+
+
+@pytest.mark.parametrize("part", [-0.1, 1.0, float("nan")])
+def test_a_part_that_colludes_is_from_0_to_below_1(part: float) -> None:
+    with pytest.raises(ValueError, match=f"part must be from 0 to below 1, got {part}"):
+        Colluding(part)

@@ -57,6 +57,12 @@ def test_unknown_choices_are_refused(change: dict[str, Any], sentence: str) -> N
         check_choices(Lamp(1.0, **change))
 
 
+def test_a_plain_choice_is_spelled_in_any_way() -> None:
+    lamp = Lamp(1.0, socket="Bayonet", colour="RED")  # type: ignore[arg-type]
+    check_choices(lamp)
+    assert (lamp.socket, lamp.colour) == ("bayonet", "red")
+
+
 def test_a_class_knows_its_settings() -> None:
     known = known_settings(Lamp)
     assert list(known) == ["power", "colour", "socket", "ends", "plain"]

@@ -7,18 +7,14 @@ the parameters that differ from their defaults: ``secure-sum(dropouts=0.2)``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, get_type_hints
 
-from tacit.protocol.settings.types import alternatives, spelled
+from tacit.protocol.settings.types import WORDS, alternatives, spelled
 
-WRITTEN = re.compile(r"\s*([^()\s]+)\s*(?:\(\s*(.*?)\s*\)\s*)?")
-"""A choice as a text: its word, and its parameters in brackets."""
-
-BETWEEN = re.compile(r"\s*,(?![^()]*\))\s*")
-"""A comma between parameters, outside the brackets of a parameter that is a choice itself."""
+LONGEST = 1000
+"""Largest number of characters of a text that is read as a choice."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +45,13 @@ def chosen(name: str, value: Any, kinds: Sequence[type[Choice]]) -> Choice:
     Parameters
     ----------
     name : the setting, for errors.
-    value : a choice or its text.
+    value : a choice or its text; a choice of another setting is read as its text.
     kinds : the classes of the choices that there are.
 
     Raises
     ------
-    ValueError : for another value, or parameters that the choice does not have.
+    ValueError : for another value, brackets that do not match, or parameters that the choice does
+        not have, that are written twice or that are missing.
 
     Examples
     --------
@@ -63,32 +60,85 @@ def chosen(name: str, value: Any, kinds: Sequence[type[Choice]]) -> Choice:
     SecureSum(dropouts=0.2)
     >>> chosen("trust", "each(dropouts=0.2)", (SecureSum, Each))
     Traceback (most recent call last):
-    ValueError: trust: each has no parameter 'dropouts'
+    ValueError: trust: each has no parameter 'dropouts'; it has none
     """
-    if isinstance(value, Choice) and isinstance(value, tuple(kinds)):
+    if type(value) in kinds:
         return _checked(name, value)
     by_word = {kind.word: kind for kind in kinds}
-    written = WRITTEN.fullmatch(value) if isinstance(value, str) else None
-    word = None if written is None else spelled(written[1], tuple(by_word))
-    if written is None or word is None:
-        raise ValueError(f"{name} must be one of {', '.join(by_word)}, got {value!r}")
-    kind = by_word[word]
-    types, parameters = get_type_hints(kind), {}
-    known = {each.name for each in fields(kind)}
-    for part in filter(None, BETWEEN.split(written[2] or "")):
-        key, _, text = (side.strip() for side in part.partition("="))
-        if key not in known:
-            raise ValueError(f"{name}: {word} has no parameter {key!r}")
-        parameters[key] = _parsed(f"{name}: {key}", text, types[key])
-    for each in fields(kind):
-        if each.default is MISSING and each.name not in parameters:
-            raise ValueError(f"{name}: {word} needs {each.name}")
-    return kind(**parameters)
+    text = str(value) if isinstance(value, Choice) else value
+    if isinstance(text, str) and len(text) > LONGEST:
+        raise ValueError(
+            f"{name} must be a text of at most {LONGEST} characters, got one of {len(text)}"
+        )
+    called, parts = _written(name, text) if isinstance(text, str) else ("", [])
+    word = spelled(called, tuple(by_word))
+    if word is None:
+        raise ValueError(f"{name} must be one of {', '.join(by_word)}, got {value!r:.60}")
+    return _made(f"{name}: ", by_word[word], parts)
 
 
 def choice_kinds(forms: Sequence[Any]) -> tuple[type[Choice], ...]:
     """The classes of choices among the types of a setting or a parameter."""
     return tuple(form for form in forms if isinstance(form, type) and issubclass(form, Choice))
+
+
+def _written(name: str, text: str) -> tuple[str, list[str]]:
+    """The word of a choice's text, and its parameters as texts."""
+    word, bracket, rest = text.strip().partition("(")
+    if bracket and not rest.endswith(")"):
+        raise ValueError(f"{name} must end with the bracket that it opens, got {text!r:.60}")
+    parts = _parts(rest[:-1])
+    if ")" in word or parts is None:
+        raise ValueError(f"{name} must close every bracket that it opens, got {text!r:.60}")
+    return word.strip(), parts
+
+
+def _parts(text: str) -> list[str] | None:
+    """The parameters in a text, each as ``key=value``; None where brackets do not match.
+
+    They end at commas outside brackets. What follows such a comma without a key is a further entry
+    of the list before it.
+    """
+    parts, open_brackets, start = list[str](), list[str](), 0
+    for place, character in enumerate(f"{text},"):
+        if character in "([":
+            open_brackets.append(")" if character == "(" else "]")
+        elif character in ")]":
+            if not open_brackets or open_brackets.pop() != character:
+                return None
+        elif character == "," and not open_brackets:
+            part, start = text[start:place].strip(), place + 1
+            if parts and part and not _has_key(part):
+                parts[-1] += f", {part}"
+            elif part:
+                parts.append(part)
+    return None if open_brackets else parts
+
+
+def _has_key(part: str) -> bool:
+    """Whether an equals sign comes before any bracket."""
+    key, equals, _ = part.partition("=")
+    return bool(equals) and not {"(", "["} & set(key)
+
+
+def _made(prefix: str, kind: type[Choice], parts: Sequence[str]) -> Choice:
+    """A choice of a class from its parameters' texts; errors begin with the prefix."""
+    types, parameters = get_type_hints(kind), dict[str, Any]()
+    known = [each.name for each in fields(kind)]
+    for part in parts:
+        key, _, text = (side.strip() for side in part.partition("="))
+        if not _has_key(part):
+            raise ValueError(f"{prefix}a parameter is written as name=value, got {part!r:.60}")
+        if key not in known:
+            listed = ", ".join(known) or "none"
+            raise ValueError(f"{prefix}{kind.word} has no parameter {key!r:.60}; it has {listed}")
+        if key in parameters:
+            raise ValueError(f"{prefix}{kind.word} has the parameter {key!r} once, got it twice")
+        parameters[key] = _parsed(f"{prefix}{key}", text, types[key])
+    for each in fields(kind):
+        if each.default is MISSING and each.name not in parameters:
+            raise ValueError(f"{prefix}{kind.word} needs {each.name}")
+    return kind(**parameters)
 
 
 def _checked(name: str, choice: Choice) -> Choice:
@@ -108,9 +158,10 @@ def _parsed(name: str, text: str, kind: Any) -> Any:
     if kinds:
         return chosen(name, text, kinds)
     made = alternatives(kind)[0]
-    if not isinstance(made, type):
+    if not isinstance(made, type) or made is bool:
         raise ValueError(f"{name} cannot be written as a text")
     try:
         return made(text)
     except ValueError:
-        raise ValueError(f"{name} must be a number, got {text!r}") from None
+        wanted = WORDS.get(made, "numbers with commas or spaces between")
+        raise ValueError(f"{name} must be {wanted}, got {text!r:.60}") from None

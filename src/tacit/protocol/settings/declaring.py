@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from tacit.protocol.settings.choices import Choice, choice_kinds, chosen
-from tacit.protocol.settings.types import alternatives
+from tacit.protocol.settings.types import alternatives, spelled
 
 METADATA = "tacit.setting"
 """Under which key a field's metadata has its declaration."""
@@ -77,7 +77,9 @@ class Setting:
         return not _is_same(getattr(protocol, self.name), self.default)
 
     def chosen(self, value: Any) -> Any:
-        """The value, of a choice with its own parameters the object.
+        """The value: of a choice with its own parameters the object, of another choice its word.
+
+        Case, dashes, underscores and spaces of a word do not count.
 
         Raises
         ------
@@ -87,9 +89,12 @@ class Setting:
         kinds = choice_kinds(self.forms)
         if kinds and not left_open:
             return chosen(self.name, value, kinds)
-        if self.choices and not left_open and value not in self.choices:
-            raise ValueError(f"{self.name} must be one of {self.choices}, got {value!r}")
-        return value
+        if not self.choices or left_open or value in self.choices:
+            return value
+        word = spelled(value, self.choices) if isinstance(value, str) else None
+        if word is None:
+            raise ValueError(f"{self.name} must be one of {self.choices}, got {value!r:.60}")
+        return word
 
 
 def setting(
@@ -171,7 +176,7 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def check_choices(protocol: Any) -> None:
-    """Refuse choices that there are not, and make objects of the words of those that are objects.
+    """Refuse choices that there are not, and put the choices themselves in place of their texts.
 
     Raises
     ------

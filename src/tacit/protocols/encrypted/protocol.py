@@ -78,11 +78,19 @@ class Colluding(Choice):
     Parameters
     ----------
     part : of the parties, from 0 to below 1.
+
+    Raises
+    ------
+    ValueError : for a part outside this range.
     """
 
     part: float = 0.2
 
     word = "colluding"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.part < 1:
+            raise ValueError(f"part must be from 0 to below 1, got {self.part}")
 
 
 @dataclass(frozen=True)

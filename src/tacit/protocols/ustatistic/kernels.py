@@ -28,19 +28,23 @@ MAX_SYMBOLS = 4096
 
 
 class Numbers(tuple[float, ...]):
-    """Numbers, also from a text with spaces between them.
+    """Numbers, also from a text with spaces or commas between them, in brackets or not.
 
     Examples
     --------
-    >>> str(Numbers("1 2.5")), Numbers(range(2))
-    ('1 2.5', (0.0, 1.0))
+    >>> str(Numbers("1 2.5")), Numbers("[1, 2.5]"), Numbers(range(2))
+    ('1 2.5', (1.0, 2.5), (0.0, 1.0))
     """
 
     __slots__ = ()
 
     def __new__(cls, given: str | Iterable[float]) -> Self:
         """The numbers."""
-        return super().__new__(cls, map(float, given.split() if isinstance(given, str) else given))
+        if isinstance(given, str):
+            text = given.strip()
+            is_enclosed = (text[:1], text[-1:]) in (("[", "]"), ("(", ")"))
+            given = map(float, (text[1:-1] if is_enclosed else text).replace(",", " ").split())
+        return super().__new__(cls, map(float, given))
 
     def __str__(self) -> str:
         return " ".join(str(int(each)) if each.is_integer() else repr(each) for each in self)
@@ -54,6 +58,8 @@ def _check_bins(bins: int) -> None:
 def _ascending(values: Iterable[float]) -> Numbers:
     """Finite values in their order."""
     grid = Numbers(values)
+    if not grid:
+        raise ValueError("values must be given, got none")
     if not all(map(math.isfinite, grid)):
         raise ValueError(f"values must be finite, got {tuple(grid)}")
     for low, high in pairwise(grid):

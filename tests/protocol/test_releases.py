@@ -1,0 +1,95 @@
+"""Guarantees that follow from declared releases: of fewer shares of noise, and of exact sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.data.clients import Clients
+from tacit.privacy.sampling.distributions import shared_laplace_epsilon
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Protocol, Query, View
+from tacit.protocol.declarations.trust import ExactSum
+from tacit.protocol.registry import kind_of, protocol_names
+from tacit.protocol.releases import Released, release
+from tacit.protocols.multiclass.protocol import MulticlassHistogram
+from tacit.protocols.private_groups import GroupedHistogram
+
+
+def moves(total: int, numbers: int, largest: int) -> Iterator[list[int]]:
+    """The ways to divide a move among numbers, the largest part first."""
+    if not numbers:
+        yield from [[]] if not total else []
+        return
+    for first in range(min(total, largest), -1, -1):
+        for rest in moves(total - first, numbers - 1, first):
+            yield [first, *rest]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8, 1.0, 1.5])
+@pytest.mark.parametrize("shape", [(), (2,), (2, 2), (9,)])
+@pytest.mark.parametrize("sensitivity", [1, 3, 7])
+def test_what_a_share_supports_is_the_loss_of_the_worst_neighbour(
+    share: float, shape: tuple[int, ...], sensitivity: int
+) -> None:
+    """Whichever numbers a neighbour moves by the sensitivity in all, and one such neighbour."""
+    field = Released(shape, sensitivity, 0.9, per_record=sensitivity)
+    losses = [0.0] + [
+        shared_laplace_epsilon(field.scale, share, distance)
+        for distance in range(1, sensitivity + 1)
+    ]
+    worst = max(
+        math.fsum(losses[distance] for distance in move)
+        for move in moves(sensitivity, math.prod(shape), sensitivity)
+    )
+    assert field.supported(share) == pytest.approx(worst, rel=1e-9)
+
+
+def test_one_number_that_is_moved_by_all_loses_less_than_several() -> None:
+    one, several = (Released(shape, 6, 1.0, per_record=6) for shape in ((), (3,)))
+    assert several.supported(0.5) > 1.05 * one.supported(0.5) > 1.05
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        GroupedHistogram("exact-sum", group_names=("x", "y")),
+        MulticlassHistogram("exact-sum", classes=("x", "y", "z")),
+    ],
+)
+def test_an_exact_sum_is_over_all_clients(protocol: Protocol) -> None:
+    """The difference of two exact sums, over all and over all but one, is one client's counts."""
+    assert protocol.min_clients(7) == 7
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_no_exact_sum_of_any_protocol_is_over_fewer(name: str) -> None:
+    for protocol in kind_of(name).law_cases().values():
+        if isinstance(getattr(protocol, "trust", None), ExactSum):
+            assert protocol.min_clients(7) == 7
+
+
+COUNTED: dict[str, Any] = {}
+
+
+@release(lambda query: {"counts": Released((2,))})
+def given_counts(clients: Clients, query: Query) -> dict[str, Any]:
+    """Whatever the test gives."""
+    return COUNTED
+
+
+@pytest.mark.parametrize("trust", ["secure-sum", "each"])
+@pytest.mark.parametrize("counts", [[0.5, 1.0], [math.nan, 1.0], [True, False], ["1", "2"]])
+def test_numbers_that_are_not_whole_are_not_released(trust: str, counts: list[Any]) -> None:
+    protocol = MulticlassHistogram(trust, 1.0)
+    by_view = np.asarray(counts) if trust == "secure-sum" else np.asarray(counts)[:, np.newaxis]
+    COUNTED["counts"] = by_view
+    view = View.SUM if trust == "secure-sum" else View.EACH
+    query = Query(given_counts, protocol, {"clients": 1}, view=view)
+    clients = Clients.from_arrays([0.5], [1])
+    with pytest.raises(ValueError, match="counts must be whole numbers, got an array of"):
+        given_counts.answer(clients, query, NoNoise(), ClientState())
