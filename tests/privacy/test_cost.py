@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -268,6 +267,7 @@ class TestGaussian:
     @pytest.mark.parametrize(
         ("epsilon", "got"),
         [(True, "True"), ("one", "'one'"), (10**400, "a larger integer"), (10**5000, "a larger")],
+        ids=["a truth value", "a word", "400 digits", "5000 digits"],
     )
     def test_what_is_no_number_that_can_be_computed_with_is_refused(
         self, epsilon: Any, got: str

@@ -90,7 +90,7 @@ class Colluding(Choice):
 
     def __post_init__(self) -> None:
         if not 0 <= self.part < 1:
-            raise ValueError(f"part must be from 0 to below 1, got {self.part}")
+            raise ValueError(f"colluding must be from 0 to below 1, got {self.part:g}")
 
 
 @dataclass(frozen=True)
