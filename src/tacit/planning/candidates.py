@@ -126,12 +126,16 @@ def of_persons(candidate: Candidate, named: Scenario, per_person: int) -> Candid
 def for_reports(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     """Those that remain where nobody asked for one figure alone.
 
-    Settings that serve one figure at the cost of all others go where the same protocol would serve
-    them all.
+    Of a protocol's settings that hide as much, one is left that serves all figures, where there is
+    one: that of the least error. Errors of others say nothing about a report, in which no figure
+    has more of epsilon than it can use.
     """
-    serving = {each.protocol.name for each in candidates if each.feasible and each.serves_report}
+    best: dict[tuple[str, int], Candidate] = {}
+    for each in sorted(candidates, key=rank):
+        if each.feasible and each.serves_report:
+            best.setdefault((each.protocol.name, rank(each)[0]), each)
     return tuple(
-        each for each in candidates if each.serves_report or each.protocol.name not in serving
+        each for each in candidates if best.get((each.protocol.name, rank(each)[0]), each) is each
     )
 
 

@@ -80,6 +80,8 @@ class Evaluation:
     shuffled : the central guarantee of devices' reports in sealed batches, beside what was spent;
         None where there is none.
     choice : why this protocol, in a line, where nobody named one; else None.
+    division : how the server divided epsilon by what it saw, and why; None where it was settled
+        before.
     left_out : how many incomplete records were left out; None where none may be, or nobody says.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's
@@ -116,6 +118,7 @@ class Evaluation:
     sites: Sites | None = None
     shuffled: Shuffled | None = None
     choice: str | None = None
+    division: str | None = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are the same, to the last bit."""
@@ -231,8 +234,8 @@ class Evaluation:
     def _optional_entries(self) -> dict[str, Any]:
         """The entries that only some results have."""
         made: dict[str, Any] = {}
-        if self.choice is not None:
-            made["choice"] = self.choice
+        lines = {"choice": self.choice, "division": self.division}
+        made |= {name: line for name, line in lines.items() if line is not None}
         if self.time is not None:
             made["time"] = f"{self.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         if self.clients <= LISTED and self.traffic.summary is None:
@@ -340,6 +343,8 @@ class Evaluation:
         rows = [("protocol", protocol_line(self.protocol))]
         if self.choice is not None:
             rows.append(("chosen", self.choice))
+        if self.division is not None:
+            rows.append(("epsilon divided", self.division))
         if self.has_signal:
             rows.append((self.figure, f"{self.estimate.value:.6f}"))
         else:

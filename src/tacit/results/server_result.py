@@ -46,6 +46,8 @@ class ServerResult:
     sites : the figures of every client that released its own counts; None where none did.
     silence : why no figure may be given, where class sizes alone do not say it; empty for nothing.
     laplace_error : the part of ``privacy_error`` that is one draw of Laplace noise, same shape.
+    division : how epsilon was divided by what was seen, and why, in a line; None where it was
+        settled before.
     law : of the part of ``privacy_error`` that is a sum of few draws; None where errors are normal.
     """
 
@@ -69,6 +71,7 @@ class ServerResult:
     silence: str = ""
     laplace_error: Floats | float = 0.0
     law: errors.ErrorLaw | None = None
+    division: str | None = None
 
     def warnings_to(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """All that a reader must know, with the clients called by these names.

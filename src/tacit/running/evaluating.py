@@ -188,6 +188,7 @@ def evaluate_counted(
         histogram=server_result.histogram,
         breakdown=server_result.breakdown,
         sites=server_result.sites,
+        division=server_result.division,
         protection=None
         if server_result.protection is None
         else composition.of_person(server_result.protection, per_person),

@@ -148,11 +148,13 @@ class TestThePolicy:
         """Two rounds: a look, and a tree with the rest."""
         run = simulate(records(40_000), PLACED, SimulatedNoise(1))
         assert run.rounds == 2
+        assert str(run.server_result.division).startswith("all of it for the counts")
         assert self.ratio(40_000, 1.0) < 0.3
 
     def test_in_between_the_auc_gets_what_it_needs(self) -> None:
         run = simulate(records(3_000), PLACED, SimulatedNoise(1))
         assert run.rounds in (3, 4)
+        assert "for the AUC alone, the rest for all" in str(run.server_result.division)
         assert 0.3 < self.ratio(3_000, 1.0) < 0.47
 
     def test_with_little_signal_the_auc_gets_all(self) -> None:

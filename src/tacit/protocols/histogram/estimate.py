@@ -37,20 +37,18 @@ class KnownArea:
     ----------
     value : the AUC; NaN where a class does not show.
     variance : by all noise.
-    by_number : the part of it that is the number's noise.
+    by_draw : the part of it that is one draw of Laplace noise.
     by_cells : the variance by what cells hide.
     """
 
     value: Floats
     variance: Floats
-    by_number: Floats
+    by_draw: Floats
     by_cells: Floats
 
     def of(self, row: int) -> KnownArea:
         """That of one replicate."""
-        return KnownArea(
-            self.value[row], self.variance[row], self.by_number[row], self.by_cells[row]
-        )
+        return KnownArea(self.value[row], self.variance[row], self.by_draw[row], self.by_cells[row])
 
 
 def result_from_tree(
@@ -109,7 +107,7 @@ def result_from_tree(
         negatives=classes[1],
         positives_error=np.sqrt(counted),
         approximation_error=np.sqrt(cell_variance),
-        laplace_error=0.0 if known is None else np.sqrt(known.by_number),
+        laplace_error=0.0 if known is None else np.sqrt(known.by_draw),
         roc=histogram.roc() if histogram is not None else None,
         histogram=histogram,
         protection=protection,

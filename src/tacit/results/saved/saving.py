@@ -83,6 +83,7 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
         decisions=_decisions(known),
         shuffled=Shuffled.from_dict(known["shuffled"]) if "shuffled" in known else None,
         choice=known.get("choice"),
+        division=known.get("division"),
     )
 
 

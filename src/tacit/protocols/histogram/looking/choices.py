@@ -144,7 +144,7 @@ class Choices:
         if sizes.min() < CLEAR_CLASS_SIZE_IN_ERRORS * error:
             return None
         enough = ENOUGH**2 * self._sampling(seen)
-        height = planned_height(self.protocol, float(sizes.sum()))
+        height = planned_height(self.protocol, float(sizes.sum()), self.noises)
         crowded = seen.crowded(np.sqrt([enough]))[0]
         base = self.protocol.score_scale
         knots = knots_of(self.protocol, seen, height, crowded)

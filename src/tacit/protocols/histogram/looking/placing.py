@@ -44,13 +44,13 @@ CROWD_ERRORS = 5.0
 """Standard errors of its noise that a cell of one double holds where it stays a cell."""
 
 
-def planned_height(protocol: Any, records: float) -> int:
+def planned_height(protocol: Any, records: float, noises: float) -> int:
     """The height of the tree of about so many records, as noisy counts say.
 
     Noise grows slowly with the height, and in sampling errors falls with epsilon times the root of
-    the records; what the cells hide halves with two more levels.
+    the records over the number of noises; what the cells hide halves with two more levels.
     """
-    signal = protocol.known_epsilon * math.sqrt(max(records, 1.0) / SUITED_RECORDS)
+    signal = protocol.known_epsilon * math.sqrt(max(records, 1.0) / SUITED_RECORDS / noises)
     low, high = TREE_HEIGHTS
     return min(max(CURVE_HEIGHT + round(CURVE_GROWTH * math.log2(signal)), low), high)
 

@@ -19,6 +19,7 @@ from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Conversation, Query, Reply
+from tacit.protocol.declarations.trust import Each
 from tacit.protocol.releases import Released, Sums, ask, planned_noises, total_protection
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
@@ -40,9 +41,11 @@ from tacit.protocols.histogram.second_round import (
 from tacit.protocols.histogram.steps import level_of
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.influence_sum import check_the_same_number
+from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
+from tacit.results.parts.sites import Sites
 from tacit.results.server_result import ServerResult
 
 Rounds = tuple[tuple[int, Sums], ...]
@@ -109,6 +112,11 @@ class _Run:
         """Ask for a release of the last of these parts."""
         shared = {HEIGHT: height, LISTED: np.array(parts), **more}
         return (yield from ask(step, self.protocol, self.clients, shared))
+
+    @property
+    def one_draw(self) -> bool:
+        """Whether the noise of a number is one draw, and not one of each client."""
+        return self.answered == 1 or not isinstance(self.protocol.trust, Each)
 
     @property
     def choices(self) -> Choices:
@@ -207,7 +215,7 @@ class _Run:
             area, by_number = both_rounds(
                 seen.published, number, field, adjacency, self.noises, seen.straight
             )
-            by_both = number_area(seen, area, by_number)
+            by_both = number_area(seen, area, by_number, self.one_draw)
             known = by_both if known is None else average_area(by_both, known)
         leaves = seen.leaves
         if self.single:
@@ -215,7 +223,41 @@ class _Run:
         protection = total_protection([sums for _, sums in rounds]) if rounds else None
         axis = ScoreAxis(seen.scale, self.protocol.unit)
         result = result_from_tree(leaves, seen.noise, None, protection, known, axis)
-        return replace(result, warnings=(*result.warnings, *self.remarks(result)))
+        return replace(
+            result,
+            warnings=(*result.warnings, *self.remarks(result)),
+            division=self.division(result, rounds, field is not None) if self.single else None,
+            sites=self.sites(seen, rounds),
+        )
+
+    def sites(self, seen: Seen, rounds: Rounds) -> Sites | None:
+        """The figures of every client, by its own counts of the last look, where these are seen."""
+        apart = isinstance(self.protocol.trust, Each) and self.single and bool(rounds)
+        if not apart or not has_sites(self.answered):
+            return None
+        look = [sums for _, sums in rounds if SUM not in sums.fields][-1]
+        own = self.seen(look.by_client(), seen.scale, seen.knots)
+        axis = ScoreAxis(seen.scale, self.protocol.unit)
+        area = tree_area(own) if own.straight else None
+        result = result_from_tree(own.leaves, own.noise, None, None, area, axis)
+
+        def variance(weights: Floats) -> float:
+            both = np.concatenate([weights, np.zeros_like(weights)])
+            return float(own.noise.variance_of(both, own.leaves[0]))
+
+        classes = own.both_classes
+        return sites_of(result, ClientCells(classes[:, 0], classes[:, 1], variance), axis)
+
+    def division(self, result: ServerResult, rounds: Rounds, with_number: bool) -> str:
+        """How much of epsilon the AUC had for itself, and why, in a line."""
+        number = rounds[-1][0] / PARTS if with_number else 0.0
+        if self.protocol.aim == "auc":
+            return f"{number:.2g} of it for the AUC alone, which was the aim"
+        ratio = float(result.privacy_error) / float(result.sampling_error)
+        noise = f"its noise is {ratio:.2g} of its sampling error"
+        if not with_number:
+            return f"all of it for the counts that every figure follows from; of the AUC {noise}"
+        return f"{number:.2g} of it for the AUC alone, the rest for all other figures: {noise}"
 
     def remarks(self, result: ServerResult) -> tuple[str, ...]:
         """Where a single run gives no figure, what epsilon would do."""

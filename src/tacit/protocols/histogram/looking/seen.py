@@ -245,7 +245,7 @@ def tree_area(seen: Seen) -> KnownArea:
     )
 
 
-def number_area(seen: Seen, area: Floats, by_number: Floats) -> KnownArea:
+def number_area(seen: Seen, area: Floats, by_number: Floats, one_draw: bool) -> KnownArea:
     """The AUC by looks and one number, of every replicate.
 
     The errors of the published functions cancel to first order (docs, section 5b). What remains is
@@ -256,6 +256,7 @@ def number_area(seen: Seen, area: Floats, by_number: Floats) -> KnownArea:
     ----------
     seen : the looks.
     area, by_number : the AUC by both, and its variance by the number's noise, shape (R,).
+    one_draw : whether that noise is one draw of Laplace noise.
     """
     by_functions = product_variance(seen)
     hidden_product = (CELL_BIAS / 4.0**seen.depth) ** 2
@@ -264,7 +265,8 @@ def number_area(seen: Seen, area: Floats, by_number: Floats) -> KnownArea:
     relative = class_variance(seen.both_classes, seen.noise) / seen.smaller**2
     variance = by_number + with_hidden + relative * seen.linear_variance
     hidden = hidden_variance(seen, np.sqrt(by_number + by_functions))
-    return _shown(seen, KnownArea(area, variance, by_number, hidden))
+    drawn = by_number if one_draw else np.zeros_like(by_number)
+    return _shown(seen, KnownArea(area, variance, drawn, hidden))
 
 
 def average_area(number: KnownArea, tree: KnownArea) -> KnownArea:
@@ -277,7 +279,7 @@ def average_area(number: KnownArea, tree: KnownArea) -> KnownArea:
     return KnownArea(
         weight * number.value + (1 - weight) * tree.value,
         weight * number.variance,
-        weight**2 * number.by_number,
+        weight**2 * number.by_draw,
         np.maximum(number.by_cells, tree.by_cells),
     )
 
