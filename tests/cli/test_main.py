@@ -23,7 +23,6 @@ from tacit.cli import main
 from tacit.cli.plugins import MODULES, SUMMARIES
 from tacit.cli.shell import name_help
 from tacit.output import OutputFile
-from tacit.protocols.dpauc.looks import MANY_CELLS
 from tests.cli.examples import example_files
 from tests.running.joining.studies import quick_codes
 
@@ -199,7 +198,7 @@ def test_a_column_names_the_clients(folder: Path) -> None:
     assert result["clients"] == 5
     assert result["noise"] == "system"
     assert result["spent"]["adjacency"] == "record"
-    assert len(result["roc"]["true_positive_rate"]) in MANY_CELLS
+    assert len(result["roc"]["true_positive_rate"]) == 100
 
 
 def test_columns_may_have_other_names(folder: Path) -> None:

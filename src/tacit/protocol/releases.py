@@ -34,10 +34,24 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance, shar
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.declarations.trust import Each, SecureSum, trust_of
-from tacit.protocol.steps import ClientState, Layout, Participation, Query, Reply, Step, View, step
+from tacit.protocol.steps import (
+    MAX_RECORDS,
+    ClientState,
+    Layout,
+    Participation,
+    Query,
+    Reply,
+    Step,
+    View,
+    step,
+)
 from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
+
+FAR = 64.0
+"""Largest noise that is taken for noise, in its scales: Laplace noise is larger by a chance of
+``exp(-64)``, about ``2**-92``."""
 
 ANSWERED = "clients"
 """The field of a sum that says over how many clients it is."""
@@ -341,6 +355,8 @@ def _received(query: Query, reply: Reply) -> Sums:
     trust = trust_of(protocol)
     if query.view is View.EACH:
         received = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
+        for name, each in fields.items():
+            _check_believable(name, received[name], each)
         answered = next(iter(received.values())).shape[-1]
         sums, noises = (
             {name: each.sum(axis=-1) for name, each in received.items()},
@@ -359,6 +375,24 @@ def planned_noises(trust: Any, clients: int) -> float:
     if isinstance(trust, Each):
         return float(clients)
     return float(trust.share(clients, clients)) if isinstance(trust, SecureSum) else 1.0
+
+
+def _check_believable(name: str, numbers: Floats, field: Released) -> None:
+    """Refuse a client's numbers beyond what ``MAX_RECORDS`` records and noise give.
+
+    Raises
+    ------
+    DataError : naming the client and its number.
+    """
+    noise = 0.0 if field.is_exact else FAR * field.scale
+    most = float(MAX_RECORDS) * field.per_record + noise
+    beyond = ~(np.abs(numbers) <= most)
+    if beyond.any():
+        *place, client = np.argwhere(beyond)[0].tolist()
+        raise DataError(
+            f"{name} of client {client} must be from {-most:.6g} to {most:.6g}, as records and "
+            f"noise give, got {numbers[(*place, client)]:.6g}"
+        )
 
 
 def check_shares(protocol: Any, fields: Fields) -> None:

@@ -1,37 +1,31 @@
-"""DPAUC: labels and scores stay at the clients, after Sun et al. 2022b (docs, sections 2c and 2d).
+"""DPAUC: labels and scores stay at the clients, after Sun et al. 2022b (docs, section 2c).
 
 The scores' positions on a public scale are cut at public thresholds. Clients release noisy counts
-in the cells between them, and the server forms the ROC curve and its area; in two rounds each
-client then sends one noisy number for a more accurate area. The server sees every client's noisy
-counts and number and nothing else, except that label adjacency treats the scores, and so each
-cell's number of records, as public.
+in the cells between them, and the server forms the ROC curve and its area. The server sees every
+client's noisy counts and nothing else, except that label adjacency treats the scores, and so each
+cell's number of records, as public. Where records are hidden whole, ``ScoreHistogram`` with trust
+``each`` chooses cells by noisy counts and gives the other figures as well.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.declarations.trust import Each
 from tacit.protocol.one_count import OneCount
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.dpauc import looks
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
 from tacit.protocols.dpauc.server import rounds
-from tacit.protocols.dpauc.steps import noisy_histograms, noisy_influences, noisy_looks
+from tacit.protocols.dpauc.steps import noisy_histograms
 from tacit.protocols.shared.trees.levels import Levels, best_levels
-from tacit.protocols.shared.zoomed_cells import fine_scales
-
-THRESHOLDS = 100
-"""Number of cells at label adjacency by default."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +35,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     Parameters
     ----------
     epsilon : the privacy budget of one evaluation, for every record.
-    thresholds : the number of equal cells of positions, counted in one round. None lets the server
-        choose from noisy counts where cells lie, how many there are and whether each client then
-        sends one number, its sum of influences on the AUC; at label adjacency it takes 100.
+    thresholds : the number of equal cells of positions.
     adjacency : ``"record"`` (added or removed), ``"label"`` or ``"replace"``.
     scale : where cells lie (``metrics.score_scale``); ``"even"`` as in the paper.
 
@@ -58,9 +50,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     """
 
     epsilon: float = setting(help=EPSILON)
-    thresholds: int | None = setting(
-        default=None, help="number of cells in one round; by default chosen from noisy counts"
-    )
+    thresholds: int = setting(default=100, help="number of cells")
     adjacency: Literal["record", "label", "replace"] = setting(
         default="record", help="what epsilon hides; record by default where it applies"
     )
@@ -72,66 +62,18 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.thresholds is None and self.adjacency == "label":
-            object.__setattr__(self, "thresholds", THRESHOLDS)
-        if self.thresholds is not None and not 2 <= self.thresholds <= 2**20:
+        if not 2 <= self.thresholds <= 2**20:
             raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
 
     @property
-    def asks_again(self) -> bool:
-        """Whether the server chooses cells, and whether there is a second round."""
-        return self.thresholds is None
-
-    @property
     def steps(self) -> tuple[Step, ...]:
-        """Histograms, in one round or in looks, and the number."""
-        return (noisy_looks, noisy_influences) if self.asks_again else (noisy_histograms,)
-
-    @property
-    def look_menu(self) -> tuple[float, ...]:
-        """The parts that a histogram may cost, those that end the run last."""
-        return (*looks.LOOK_PARTS, *looks.CLOSING_PARTS)
-
-    @property
-    def cell_menu(self) -> tuple[int, ...]:
-        """The numbers of cells that a party counts in, or that published functions may have."""
-        return looks.MANY_CELLS if self.thresholds is None else (self.thresholds,)
+        """The one step."""
+        return (noisy_histograms,)
 
     @property
     def cell_count(self) -> int:
-        """The number of cells; of several the largest."""
-        return max(self.cell_menu)
-
-    def cells_for(self, clients: int) -> int:
-        """The number of cells of a look at so many clients."""
-        return looks.look_cells(clients, self.epsilon)
-
-    @property
-    def places_cells(self) -> bool:
-        """Whether the server chooses where cells lie: nothing of them was agreed."""
-        return self.asks_again and self.scale != EVEN
-
-    def coarse_place(self, clients: int) -> looks.Cells:
-        """Equal cells of positions for so many clients."""
-        return looks.Cells(self.cells_for(clients), self.score_scale)
-
-    def first_look(self, clients: int) -> tuple[float, looks.Cells]:
-        """The first look's part of epsilon, and its cells."""
-        few = looks.are_few(clients, self.epsilon)
-        if few and self.places_cells:
-            return looks.FIRST_LOOKS[few], looks.fine_place(self.scale, fine_scales(self.scale)[0])
-        return looks.FIRST_LOOKS[few], self.coarse_place(clients)
-
-    def levels_for(self, part: float, cells: int) -> Levels:
-        """How a histogram of these cells divides this part of epsilon."""
-        spent = part * self.epsilon
-        if part in looks.CLOSING_PARTS:
-            return best_levels(cells, spent, self.record_distance)
-        return looks.look_levels(cells, spent)
-
-    def cost_of(self, part: float) -> Cost:
-        """What a part of epsilon costs."""
-        return Cost(self.epsilon * part, adjacency=Adjacency(self.adjacency))
+        """The number of cells."""
+        return self.thresholds
 
     @property
     def guarantee(self) -> Cost:
@@ -155,16 +97,12 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     @property
     def one_count(self) -> OneCount:
-        """One round of noisy counts."""
-        once = replace(self, thresholds=THRESHOLDS) if self.asks_again else self
-        return OneCount(once, self.score_edges(once.edges[1:]), self.score_ends)
+        """All that a run asks for."""
+        return OneCount(self, self.score_edges(self.edges[1:]), self.score_ends)
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: its noisy counts."""
-        cells = self.cell_count
-        if self.places_cells:
-            cells = looks.split_cells(clients.count, self.epsilon)
-        return 8 * cells * clients.count
+        return 8 * self.cell_count * clients.count
 
     @property
     def edge_scores(self) -> Floats:
@@ -172,5 +110,5 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         return self.score_scale.scores(self.edges)
 
     def conversation(self, clients: int) -> Conversation:
-        """Noisy counts up, in one round or several looks; then, in two rounds, numbers up."""
+        """Noisy counts up."""
         return rounds(self, clients)

@@ -115,7 +115,6 @@ def lines_variance(
     counts: Floats,
     crowded: NDArray[np.bool_],
     single: NDArray[np.bool_],
-    bent: Floats | float = 0.0,
 ) -> Floats:
     """What cells hide of the AUC where functions are straight between edges, shape (...).
 
@@ -128,17 +127,14 @@ def lines_variance(
     counts : positives, then negatives, shape (..., 2, B).
     crowded : cells that hide too much, shape (..., B).
     single : cells that hold one double, and so hide nothing, shape (B,).
-    bent : the error by lines in every cell that the counts show beside that, shape (..., B); None
-        for none.
     """
     shares = np.prod(shares_of(counts), axis=-2)
     pairs = np.prod(np.maximum(counts.sum(axis=-1), 1.0), axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
     left_out = crowded | single
     smooth = np.where(left_out, 0.0, hidden_in_cells(counts, straight=True)).sum(axis=-1)
-    shown = 0.0 if bent is None else np.abs(np.where(left_out, 0.0, bent).sum(axis=-1))
     in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
-    return np.asarray(placed + (smooth + shown) ** 2 + in_crowds)
+    return np.asarray(placed + smooth**2 + in_crowds)
 
 
 def zoomed(

@@ -25,8 +25,6 @@ LevelSet = tuple[int, ...]
 Fractions = list[float]
 Aim = Literal["report", "auc", "curves", "all"]
 
-AIMS = ("report", "auc", "curves", "all")
-
 MIN_LEVEL_FRACTION = 0.01
 """Least fraction of the budget of a level; a level below it is not queried."""
 
