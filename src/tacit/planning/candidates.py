@@ -127,11 +127,12 @@ def for_reports(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     """Those that remain where nobody asked for one figure alone.
 
     Of a protocol's settings that hide as much, one is left that serves all figures, where there is
-    one: that of the least error. Errors of others say nothing about a report, in which no figure
-    has more of epsilon than it can use.
+    one. The errors of others say nothing about a report, in which no figure has more of epsilon
+    than it can use: records are added or removed rather than replaced, which takes less noise.
     """
     best: dict[tuple[str, int], Candidate] = {}
-    for each in sorted(candidates, key=rank):
+    replaced = Adjacency.REPLACE
+    for each in sorted(candidates, key=lambda each: (each.adjacency is replaced, rank(each))):
         if each.feasible and each.serves_report:
             best.setdefault((each.protocol.name, rank(each)[0]), each)
     return tuple(

@@ -277,7 +277,7 @@ def encode_query(query: Query) -> bytes:
     >>> protocol = DPAUC(1.0)
     >>> query = next(protocol.conversation(3))
     >>> decode_query(encode_query(query), protocol).step.name
-    'noisy_looks'
+    'noisy_histograms'
     """
     content = {"shared": dict(query.broadcast), "each": dict(query.per_client)}
     return encode_values(

@@ -22,7 +22,7 @@ def test_settings_that_cannot_be_read_are_said_not_to_be() -> None:
 @pytest.mark.parametrize(
     ("protocol", "views"),
     [
-        (DPAUC(1.0), [("noisy_looks", "each")] * 3),
+        (DPAUC(1.0), [("noisy_histograms", "each")]),
         (ScoreHistogram("exact-sum", height=2), [("summed_trees", "sum")]),
         (
             FedAUC(1.0, trust="mpc"),

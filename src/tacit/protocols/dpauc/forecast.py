@@ -32,7 +32,7 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecas
     --------
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
     >>> round(dpauc_forecast(DPAUC(1.0), scenario, Shape(0.8)).standard_error, 4)
-    0.0045
+    0.0033
     """
     levels = protocol.levels
     edges = np.arange(levels.cells) / levels.cells

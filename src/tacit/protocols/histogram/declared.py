@@ -219,6 +219,7 @@ class HistogramDeclarations(Declarations):
 
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
+        from tacit.protocol.releases import planned_noises
         from tacit.protocols.histogram.estimate import best_depth, crowding, within_cells
         from tacit.protocols.histogram.steps import leaves_of, tree_fields
         from tacit.protocols.histogram.trees import tree_noise
@@ -230,7 +231,8 @@ class HistogramDeclarations(Declarations):
         )
         depth, noise = height, trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
-            noise = tree_noise(tree_fields(protocol, height), height)
+            noises = planned_noises(self.trust, clients.count)
+            noise = tree_noise(tree_fields(protocol, height), height, noises)
             both = leaves.reshape(2, -1)
             depth = best_depth(both, noise, crowding(both, protocol.score_axis))
         cells = leaves.reshape(2, 1 << depth, -1).sum(axis=-1)

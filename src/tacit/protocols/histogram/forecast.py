@@ -27,7 +27,7 @@ from tacit.protocol.declarations.forecast import (
 )
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
-from tacit.protocol.releases import ANSWERED
+from tacit.protocol.releases import ANSWERED, planned_noises
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
@@ -280,7 +280,8 @@ def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> 
         early = _early_fraction(protocol, scenario)
         units = protocol.level_units(height)
         return _local_noise(scenario.records, protocol.epsilon or math.inf, units, early)
-    return tree_noise(tree_fields(protocol, height), height)
+    noises = planned_noises(protocol.trust, scenario.clients)
+    return tree_noise(tree_fields(protocol, height), height, noises)
 
 
 def _local_noise(

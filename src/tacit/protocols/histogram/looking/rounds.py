@@ -253,8 +253,10 @@ class _Run:
         number = rounds[-1][0] / PARTS if with_number else 0.0
         if self.protocol.aim == "auc":
             return f"{number:.2g} of it for the AUC alone, which was the aim"
-        ratio = float(result.privacy_error) / float(result.sampling_error)
-        noise = f"its noise is {ratio:.2g} of its sampling error"
+        noise = "its sampling error is not known"
+        if result.sampling_error > 0:
+            ratio = float(result.privacy_error) / float(result.sampling_error)
+            noise = f"its noise is {ratio:.2g} of its sampling error"
         if not with_number:
             return f"all of it for the counts that every figure follows from; of the AUC {noise}"
         return f"{number:.2g} of it for the AUC alone, the rest for all other figures: {noise}"
