@@ -72,7 +72,7 @@ def test_simulated_clients_are_the_ones_that_count(folder: Path) -> None:
 
 def test_a_trust_decides(folder: Path) -> None:
     result = json.loads(run(folder, "--epsilon 1 --trust Each --seed 1 --json").stdout)
-    assert result["protocol"]["name"] == "dpauc"
+    assert (result["protocol"]["name"], result["protocol"]["trust"]) == ("score-histogram", "each")
     assert "hides a record" in result["choice"]
 
 
@@ -92,7 +92,10 @@ def test_a_protocol_is_named_in_any_spelling(folder: Path, word: str) -> None:
         ("--epsilon 1 --second score", "--second needs --protocol"),
         ("--epsilon 1 --trust encrypted", "would not be kept"),
         ("--epsilon 0.01", "is predicted to give an AUC at epsilon 0.01"),
-        ("--epsilon 1 --trust each --calibrate bbq", "cannot be used with --protocol dpauc"),
+        (
+            "--epsilon 1 --trust server-sees-scores --calibrate bbq",
+            "cannot be used with --protocol",
+        ),
         ("--epsilon 1 --trust nobody", "'nobody' is not one of"),
         ("--epsilon -1", "epsilon must be positive and finite, got -1.0"),
         ("--epsilon 1 --protocol score-histogramm", "did you mean 'score-histogram'?"),
