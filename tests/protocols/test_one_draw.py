@@ -16,7 +16,7 @@ from tests.federations import binormal_clients
     [
         (ScoreHistogram("secure-sum", 1.0, aim="auc"), 3),
         (FedAUC(1.0, trust="secure-sum"), 3),
-        (DPAUC(1.0), 1),
+        (ScoreHistogram("each", 1.0, aim="auc"), 1),
     ],
 )
 def test_one_draw_widens_the_interval(protocol: Protocol, clients: int) -> None:

@@ -230,18 +230,18 @@ def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Pa
 @pytest.mark.parametrize(
     ("protocol", "adjacency", "spent"),
     [
-        ('name = "dpauc"\nepsilon = 1.0', "record", None),
+        ('name = "score-histogram"\nepsilon = 1.0\ntrust = "each"', "record", None),
         ('name = "hierarchical-auc"\nepsilon = 1.0', "score", 4.0),
         ('name = "fedauc"\nepsilon = 1.0\ntrust = "local"', "label", 1.0),
     ],
-    ids=["dpauc", "hierarchical-auc", "fedauc"],
+    ids=["score-histogram", "hierarchical-auc", "fedauc"],
 )
 def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
     tmp_path: Path, protocol: str, adjacency: str, spent: float | None
 ) -> None:
     """Three parties of five vanish, each in the second round of another run.
 
-    What two rounds of DPAUC cost follows from the noisy counts of the first: at most all of it.
+    What the first round of a histogram's run costs is a part of epsilon that its next rounds divide.
     """
     last_of = {104: 0, 103: 2, 102: 4}
     grid = Grid(
