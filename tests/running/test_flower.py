@@ -241,7 +241,7 @@ def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
 ) -> None:
     """Three parties of five vanish, each in the second round of another run.
 
-    What the first round of a histogram's run costs is a part of epsilon that its next rounds divide.
+    A histogram's first round costs a part of epsilon, and its next rounds divide the rest.
     """
     last_of = {104: 0, 103: 2, 102: 4}
     grid = Grid(
