@@ -255,6 +255,7 @@ def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
     coordinator, _, journal = conducted(tmp_path, identity, grid)
     result = concluded(Plan.read(tmp_path / "plan.toml"), coordinator, journal.received)
     assert result.participants == ("a", "b")
+    assert (result.division is not None) == ("score-histogram" in protocol)
     for name in result.participants:
         with Ledger(tmp_path / name / "ledger.db") as ledger:
             debits = [line for line in ledger.lines() if line.kind == "debit"]

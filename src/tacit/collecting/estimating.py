@@ -30,6 +30,7 @@ from tacit.privacy.shuffling import Shuffled, shuffled_epsilon
 from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.shared.reports.turns import at_their_turn
+from tacit.results import concluding as results
 from tacit.results.evaluation import Evaluation
 from tacit.results.traffic import Traffic
 
@@ -99,22 +100,17 @@ def evaluation_of(
     """
     terms = campaign.terms
     ended = concluded(terms, stages)
-    result, count = ended.result.published(), sum(map(len, stages))
+    count = sum(map(len, stages))
     down, up = (LIARS * each for each in devices.influences_of(terms.reports, ended))
-    return Evaluation(
-        protocol={"name": terms.protocol.name, **terms.protocol.settings},
-        estimate=result.estimate(),
-        roc=result.roc,
+    return results.evaluation_of(
+        terms.protocol,
+        ended.result,
         spent=terms.protocol.guarantee,
         traffic=Traffic(len(stages), np.broadcast_to(np.int64(report_bytes), count)),
         clients=count,
-        positives=float(result.positives),
-        negatives=float(result.negatives),
         noise="system",
-        figure=terms.protocol.figure,
-        warnings=(TRUSTED.format(down=down, up=up), *result.warnings_to(())),
+        before=(TRUSTED.format(down=down, up=up),),
         unit=terms.protocol.unit or "probability",
-        histogram=result.histogram,
         federation=terms.name,
         time=datetime.now(UTC),
     )

@@ -32,6 +32,7 @@ from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query
 from tacit.protocol.devices import Concluded, DeviceReports, ReportsByInput, conversed
 from tacit.protocols.shared.reports.turns import SLOTS, at_their_turn
+from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
 from tacit.results.traffic import Traffic
 
@@ -364,21 +365,16 @@ def evaluate_one_record_clients(
 def _evaluation(
     ended: Concluded, records: RecordFiles, protocol: Protocol, federation: str | None
 ) -> Evaluation:
-    result, devices = ended.result.published(), protocol.device_reports(records.records)
+    devices = protocol.device_reports(records.records)
     most = max(devices.payload_bytes(query) for query in ended.queries)
-    return Evaluation(
-        protocol={"name": protocol.name, **protocol.settings},
-        estimate=result.estimate(),
-        roc=result.roc,
+    return evaluation_of(
+        protocol,
+        ended.result,
         spent=protocol.guarantee,
         traffic=Traffic(len(ended.queries), np.broadcast_to(np.int64(most), records.records)),
         clients=records.records,
-        positives=float(result.positives),
-        negatives=float(result.negatives),
         noise="simulated",
-        figure=protocol.figure,
-        warnings=(SIMULATED, *result.warnings_to(())),
-        histogram=result.histogram,
+        before=(SIMULATED,),
         federation=federation,
         simulated=True,
         unit=records.target or protocol.unit or "probability",

@@ -49,6 +49,7 @@ from tacit.protocol.steps import (
     unshared,
 )
 from tacit.results.figure import AUC_FIGURE, Figure
+from tacit.results.measures.applied import THRESHOLDS
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
@@ -172,6 +173,20 @@ class Protocol(Declarations, ABC):
     def gives_histogram(self) -> bool:
         """Whether its results hold both classes' score histograms."""
         return False
+
+    @property
+    def decisions(self) -> tuple[float, ...]:
+        """The probabilities at which results give net benefit and the rates of a decision."""
+        return THRESHOLDS
+
+    def deciding(self, probabilities: Sequence[float]) -> Self:
+        """The protocol that serves decisions at these probabilities; as it is where all are alike.
+
+        Parameters
+        ----------
+        probabilities : between 0 and 1, in any order.
+        """
+        return self
 
     def fitted(self, clients: Clients) -> Clients:
         """The clients with values beyond the public range moved to its nearest end.
@@ -312,16 +327,6 @@ class Protocol(Declarations, ABC):
         Raises
         ------
         ValueError : for settings that a comparison does not use.
-        """
-        return None
-
-    def prior_estimate(self, records: int, server_result: ServerResult) -> Any:
-        """What a later evaluation of these records may start from; None for nothing.
-
-        Parameters
-        ----------
-        records : how many were evaluated.
-        server_result : of a single run, as they were published.
         """
         return None
 

@@ -88,8 +88,6 @@ class Evaluation:
         view allows it; else None.
     protection : what the noise that arrived supports, where clients vanished and that is less than
         what was spent.
-    release : what a later evaluation by the same protocol may start from, as ``prior=`` takes it;
-        None where the protocol starts from none.
     """
 
     protocol: Mapping[str, Any]
@@ -105,7 +103,6 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
     histogram: Histogram | None = field(default=None, repr=False)
     protection: Cost | None = None
-    release: Any = field(default=None, repr=False)
     negatives: float = math.nan
     participants: tuple[str, ...] = ()
     federation: str | None = None
@@ -295,8 +292,8 @@ class Evaluation:
         """The result in a file of ``save`` or of the command's JSON.
 
         Figures, curves and the histogram are as they were written: a curve of more than 500 points
-        has 500 of them. What the file does not state is absent: ``release``, ``sites``,
-        ``breakdown``, and single clients' traffic where there are more than 200 clients.
+        has 500 of them. What the file does not state is absent: ``sites``, ``breakdown``, and
+        single clients' traffic where there are more than 200 clients.
 
         Raises
         ------

@@ -17,14 +17,14 @@ from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNois
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names
-from tacit.results.evaluation import Evaluation
+from tacit.results.concluding import evaluation_of
 from tacit.results.parts.comparison import Comparison
-from tacit.results.server_result import ComparisonResult, ServerResult
+from tacit.results.server_result import ComparisonResult
 from tacit.results.traffic import Traffic
 from tacit.running.arguments import check_clients, check_protocol
 from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
 from tacit.running.persons import counted_clients, unit_of
-from tacit.running.simulation import Run, simulate
+from tacit.running.simulation import simulate
 from tacit.running.units import result_unit
 
 
@@ -106,43 +106,22 @@ def compare(
         names,
         server_result.first.published().estimate(),
         server_result.second.published().estimate(),
-        _evaluation(both, chosen, source, run, server_result, federation, most),
-        _exact(both) if exact else None,
-    )
-
-
-def _evaluation(
-    clients: Clients,
-    protocol: Protocol,
-    source: NoiseSource,
-    run: Run,
-    server_result: ServerResult,
-    federation: str | None,
-    per_person: int,
-) -> Evaluation:
-    """The run as an evaluation of the difference."""
-    return Evaluation(
-        protocol={"name": protocol.name, **protocol.settings},
-        estimate=server_result.estimate(),
-        roc=None,
-        spent=composition.of_person(run.spent, per_person),
-        traffic=Traffic(run.rounds, run.bytes_sent),
-        clients=clients.count,
-        positives=float(server_result.positives),
-        noise=noise_name(source),
-        figure=protocol.figure,
-        warnings=(
-            *simulation_warnings(clients, source),
-            *composition.person_warnings(per_person),
-            *server_result.warnings_to(clients.names),
+        evaluation_of(
+            chosen,
+            run.server_result,
+            spent=composition.of_person(run.spent, most),
+            traffic=Traffic(run.rounds, run.bytes_sent),
+            clients=both.count,
+            noise=noise_name(source),
+            before=simulation_warnings(both, source),
+            names=both.names,
+            federation=federation,
+            simulated=both.simulated or not isinstance(source, SystemNoise),
+            time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
+            unit=result_unit(chosen, both),
+            per_person=most,
         ),
-        negatives=float(server_result.negatives),
-        participants=clients.names,
-        federation=federation,
-        simulated=clients.simulated or not isinstance(source, SystemNoise),
-        time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
-        unit=result_unit(protocol, clients),
-        per_person=per_person,
+        _exact(both) if exact else None,
     )
 
 

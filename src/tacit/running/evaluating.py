@@ -17,6 +17,7 @@ from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNois
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.revealed import result_of_client, revealed_to
+from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
 from tacit.results.traffic import Traffic
@@ -167,34 +168,16 @@ def evaluate_counted(
     run = _run(clients, divided, source, stored, engine, ledgers, per_person)
     revealed = None if stored is None else revealed_to(stored)
     known = run.server_result if revealed is None else result_of_client(divided, revealed)
-    server_result = known.published()
-    return Evaluation(
-        protocol={"name": protocol.name, **protocol.settings},
-        estimate=server_result.estimate(),
-        roc=server_result.roc,
+    return evaluation_of(
+        protocol,
+        known,
         spent=run.spent if engine == "spu" else composition.of_person(run.spent, per_person),
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
-        positives=float(server_result.positives),
         noise=noise_name(source) if protocol.draws_noise else "none",
-        figure=protocol.figure,
         exact=protocol.exact(clients) if exact else None,
-        warnings=(
-            *simulation_warnings(clients, source),
-            *_mpc_warnings(run),
-            *composition.person_warnings(per_person),
-            *server_result.warnings_to(clients.names),
-        ),
-        histogram=server_result.histogram,
-        breakdown=server_result.breakdown,
-        sites=server_result.sites,
-        division=server_result.division,
-        protection=None
-        if server_result.protection is None
-        else composition.of_person(server_result.protection, per_person),
-        release=divided.prior_estimate(clients.records, server_result),
-        negatives=float(server_result.negatives),
-        participants=clients.names,
+        before=(*simulation_warnings(clients, source), *_mpc_warnings(run)),
+        names=clients.names,
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),

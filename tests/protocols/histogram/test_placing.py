@@ -183,3 +183,45 @@ def test_placed_cells_leave_less_area_than_fixed_ones() -> None:
         for each in (PLACED, replace(PLACED, height=9))
     )
     assert placed < fixed
+
+
+def test_cells_end_at_the_thresholds_that_were_asked_for() -> None:
+    """A rate there has no error of placement: it is that of whole cells."""
+    scores, labels = binormal_scores(5_000, 5_000, 0.8, seed=4)
+    clients = Clients.split(1 / (1 + np.exp(-scores)), labels, clients=5, seed=0)
+    protocol = ScoreHistogram("secure-sum", 1.0, thresholds=(0.6137, 0.2718))
+    result = evaluate(clients, protocol, seed=1)
+    assert result.histogram is not None
+    assert set(protocol.threshold_edges) <= set(result.histogram.edges)
+    assert result.decisions == (0.2718, 0.6137)
+    assert result.histogram.at(0.6137)["recall"].approximation_error == 0
+    assert result.histogram.at(0.6)["recall"].approximation_error > 0
+
+
+def test_thresholds_of_log_odds_are_log_odds() -> None:
+    scores, labels = binormal_scores(5_000, 5_000, 0.8, seed=4)
+    clients = Clients.split(scores, labels, clients=5, seed=0)
+    protocol = ScoreHistogram("secure-sum", 1.0, scale="log-odds").deciding((0.5, 0.2))
+    assert protocol.threshold_edges.tolist() == pytest.approx([np.log(0.25), 0.0])
+    assert protocol.decisions == pytest.approx((0.2, 0.5))
+    result = evaluate(clients, protocol, seed=1)
+    assert result.histogram is not None
+    assert set(protocol.threshold_edges) <= set(result.histogram.edges)
+
+
+def test_the_usual_thresholds_serve_where_no_others_can() -> None:
+    real = ScoreHistogram("secure-sum", 1.0, scale="real")
+    assert real.deciding((0.2,)) is real
+    assert real.threshold_edges.size == 0
+    assert replace(real, thresholds=(7.5,)).decisions == real.decisions
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "said"),
+    [((0.0,), "between 0 and 1, got 0"), ((), "1 to 50, got 0"), ((0.5,) * 51, "got 51")],
+)
+def test_thresholds_are_within_the_range_of_scores(
+    thresholds: tuple[float, ...], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        ScoreHistogram("secure-sum", 1.0, thresholds=thresholds)

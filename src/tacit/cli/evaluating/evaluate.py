@@ -232,6 +232,8 @@ def evaluate(
     )
     _check_figures(chosen, calibrate, save_calibrator, at)
     chosen, clients = taken_by(chosen, clients, given)
+    if "thresholds" not in given:
+        chosen = chosen.deciding(at)
     if split is not None:
         clients = sources.with_dealt(
             record_options.split_clients(clients, split, by, seed, per_person), clients

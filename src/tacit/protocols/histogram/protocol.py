@@ -11,15 +11,16 @@ What the server of a score histogram asks for, and what it concludes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
+from tacit.data.units import PROBABILITY, are_convertible, converted
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step
@@ -60,6 +61,7 @@ from tacit.protocols.histogram.steps import summed_trees, unary_reports
 from tacit.protocols.shared.reports.turns import Turns, each_turn, has_replicates, records_of
 from tacit.protocols.shared.trees import tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.measures.applied import THRESHOLDS
 
 
 def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:
@@ -115,8 +117,8 @@ def _knots(protocol: ScoreHistogram, reply: Reply, height: int) -> Floats:
     return np.stack([placed_knots(protocol.score_scale, row, height) for row in masses])
 
 
-DEFAULT_THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5)
-"""Thresholds on probabilities at which a report gives rates and net benefit by default."""
+MOST_THRESHOLDS = 50
+"""How many thresholds may be asked for: of 256 cells enough are left for curves."""
 
 EXACT_HEIGHT, SUM_HEIGHT, MAX_HEIGHT = 14, 10, 24
 """The height of exact sums and of noisy ones by default, and the largest."""
@@ -147,6 +149,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         levels.
     scale : the public map of scores to the positions that ``2**height`` equal cells cut (``SCALES``
         of ``metrics.score_scale``).
+    thresholds : scores at which placed cells end, so that rates there are those of whole cells, and
+        at which decisions are reported; None takes the probabilities ``THRESHOLDS``.
 
     Raises
     ------
@@ -168,6 +172,9 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         default="report", help="what epsilon serves: all figures of a report, or the AUC alone"
     )
     scale: str = scale_setting()
+    thresholds: tuple[float, ...] | None = setting(
+        default=None, help="scores at which cells end and decisions are reported"
+    )
 
     name = "score-histogram"
     planning_module = "tacit.protocols.histogram.forecast"
@@ -186,12 +193,22 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             raise ValueError(f"{word} needs an epsilon")
         if self.height is not None and not 1 <= self.height <= MAX_HEIGHT:
             raise ValueError(f"height must be from 1 to {MAX_HEIGHT}, got {self.height}")
+        if self.thresholds is not None:
+            self._check_thresholds(self.thresholds)
         if self.adjacency is None and self.epsilon is not None:
             object.__setattr__(self, "adjacency", allowed[0])
         elif self.adjacency not in (None, *allowed):
             raise ValueError(
                 f"adjacency must be one of {allowed} for {word}, got {self.adjacency!r}"
             )
+
+    def _check_thresholds(self, thresholds: tuple[float, ...]) -> None:
+        low, high = self.score_range or (-math.inf, math.inf)
+        wrong = [each for each in thresholds if not low < each < high]
+        if wrong:
+            raise ValueError(f"thresholds must be between {low:g} and {high:g}, got {wrong[0]}")
+        if not 1 <= len(thresholds) <= MOST_THRESHOLDS:
+            raise ValueError(f"thresholds must be 1 to {MOST_THRESHOLDS}, got {len(thresholds)}")
 
     @property
     def looks(self) -> bool:
@@ -231,8 +248,25 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     @property
     def threshold_edges(self) -> Floats:
-        """The scores at which placed cells end, so that rates there are those of whole cells."""
-        return np.asarray(DEFAULT_THRESHOLDS if self.scale == PROBABILITY else ())
+        """The scores at which placed cells end, ascending, shape (T,)."""
+        if self.thresholds is not None:
+            return np.unique(self.thresholds)
+        has_usual = are_convertible(PROBABILITY, self.unit)
+        return converted(THRESHOLDS, PROBABILITY, self.unit) if has_usual else np.zeros(0)
+
+    @property
+    def decisions(self) -> tuple[float, ...]:
+        """The thresholds as probabilities; the usual ones where scores have none."""
+        if self.thresholds is None or not are_convertible(self.unit, PROBABILITY):
+            return THRESHOLDS
+        return tuple(converted(self.threshold_edges, self.unit, PROBABILITY).tolist())
+
+    def deciding(self, probabilities: Sequence[float]) -> Self:
+        """The same whose cells end at these probabilities, where scores are such or log-odds."""
+        if not probabilities or not are_convertible(PROBABILITY, self.unit):
+            return self
+        edges = np.unique(converted(probabilities, PROBABILITY, self.unit))
+        return replace(self, thresholds=tuple(edges.tolist()))
 
     @property
     def steps(self) -> tuple[Step, ...]:
