@@ -19,9 +19,10 @@ from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.results.curves.curve import Reliability
 from tacit.results.drawing import picture
-from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line
+from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.measure import LABELS, Measure
+from tacit.results.text import aligned
 from tacit.running.evaluating import evaluate
 
 DATA_SEED = 0
@@ -197,12 +198,12 @@ def _scene_text(scene: Scene) -> str:
             f"mean of the ten AUCs  {mean_of_aucs(scene.clients):.4f}",
             f"AUC of all records    {scene.exact:.4f}",
             "",
-            *_aligned([FIGURES, *_figures(scene, first)]),
+            *aligned([FIGURES, *_figures(scene, first)]),
             "",
         ]
     else:
         lines += [f"AUC of all records    {scene.exact:.4f}", ""]
-    return "\n".join([*lines, *_aligned([HEADER, *(_row(*each) for each in scene.results)])])
+    return "\n".join([*lines, *aligned([HEADER, *(_row(*each) for each in scene.results)])])
 
 
 def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:
@@ -229,14 +230,8 @@ def _value(figure: Estimate | Measure) -> tuple[str, str]:
     if not math.isfinite(figure.value):
         return "no signal", "none"
     known = all(map(math.isfinite, bounds))
-    return f"{figure.value:.4f}", bounds_line(bounds, ".4f") if known else "none"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return lines
+    value = f"{figure.value:.{decimals(bounds)}f}"
+    return value, bounds_line(bounds) if known else "none"
 
 
 def _draw_curve(scene: Scene, axes: Any) -> None:

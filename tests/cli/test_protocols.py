@@ -151,7 +151,7 @@ def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
     [
         (("--protocol", "score-histogram", "--trust", "local"), "local needs an epsilon"),
         ((*HISTOGRAM, "--height", 25), "height must be from 1 to 24, got 25"),
-        ((*HISTOGRAM, "--thresholds", 9), "--thresholds cannot be used with --protocol score"),
+        ((*HISTOGRAM, "--thresholds", 9), "thresholds must be between 0 and 1, got 9"),
         ((*HISTOGRAM, "--save-calibrator", "x.json"), "--save-calibrator needs --calibrate"),
         (("--protocol", "dpauc", "--epsilon", 1, "--calibrate", "bbq"), "--calibrate cannot be"),
         (("--protocol", "ustatistic", "--epsilon", 1), "--protocol ustatistic needs --kernel"),

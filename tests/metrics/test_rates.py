@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from sklearn import metrics as sklearn
 
 from tacit import binormal_scores
+from tacit.metrics.measures.functional import Functional
 from tacit.metrics.rates import (
+    OTHER_NAMES,
     RATES,
-    Rate,
     average_precision,
     false_positive_rate,
-    positive_fraction,
-    precision,
+    positive_predictive_value,
+    rate_name,
     reaching,
-    recall,
+    sensitivity,
     specificity,
 )
 
@@ -29,8 +30,8 @@ Floats = NDArray[np.float64]
 
 EDGES = np.linspace(0.0, 1.0, 9)
 REFERENCES: dict[str, Callable[[Any, Any], float]] = {
-    "precision": sklearn.precision_score,
-    "recall": sklearn.recall_score,
+    "positive_predictive_value": sklearn.precision_score,
+    "sensitivity": sklearn.recall_score,
     "specificity": lambda labels, called: sklearn.recall_score(labels, called, pos_label=0),
     "accuracy": sklearn.accuracy_score,
     "f1": sklearn.f1_score,
@@ -57,10 +58,9 @@ def test_rates_agree_with_scikit_learn(
     counts = np.array([positive_counts, negative_counts], dtype=np.float64)
     scores, labels = records(counts)
     above = reaching(EDGES, EDGES[border : border + 1])
-    assert RATES.keys() == REFERENCES.keys()
-    for name, rate in RATES.items():
-        expected = REFERENCES[name](labels, scores >= EDGES[border])
-        assert rate(counts, above).value == pytest.approx([expected], rel=1e-12)
+    for name, reference in REFERENCES.items():
+        expected = reference(labels, scores >= EDGES[border])
+        assert RATES[name](counts, above).value == pytest.approx([expected], rel=1e-12)
     fell = sklearn.recall_score(labels, scores >= EDGES[border], pos_label=0)
     assert false_positive_rate(counts, above).value == pytest.approx([1 - fell])
 
@@ -115,14 +115,16 @@ def test_rates_do_not_change_when_all_counts_grow_alike(
     counts = np.array([positive_counts, negative_counts], dtype=np.float64)
     above = reaching(EDGES, np.array([threshold]))
     rates = [*(rate(counts, above) for rate in THRESHOLD_RATES.values())]
-    rates += [average_precision(counts), positive_fraction(counts, np.eye(8))]
+    rates += [average_precision(counts), positive_predictive_value(counts, np.eye(8))]
     for rate in rates:
         known = np.isfinite(rate.value)
         moved = np.sum(counts * rate.gradient, axis=(-2, -1))
         np.testing.assert_allclose(moved[known], 0.0, atol=1e-12)
-    again = precision(counts * 3, above)
-    np.testing.assert_allclose(again.value, precision(counts, above).value)
-    np.testing.assert_allclose(again.gradient, precision(counts, above).gradient / 3)
+    again = positive_predictive_value(counts * 3, above)
+    np.testing.assert_allclose(again.value, positive_predictive_value(counts, above).value)
+    np.testing.assert_allclose(
+        again.gradient, positive_predictive_value(counts, above).gradient / 3
+    )
 
 
 def test_a_threshold_takes_its_part_of_the_cell_that_it_cuts() -> None:
@@ -137,9 +139,9 @@ def test_rates_of_nothing_are_unknown() -> None:
     above = np.array([[0.0, 1.0], [0.0, 0.0]])
     assert np.isnan(false_positive_rate(counts, above).value).all()
     assert np.isnan(specificity(counts, above).value).all()
-    assert recall(counts, above).value.tolist() == [1.0, 0.0]
-    np.testing.assert_array_equal(precision(counts, above).value, [1.0, np.nan])
-    np.testing.assert_array_equal(positive_fraction(counts, np.eye(2)).value, [np.nan, 1.0])
+    assert sensitivity(counts, above).value.tolist() == [1.0, 0.0]
+    np.testing.assert_array_equal(positive_predictive_value(counts, above).value, [1.0, np.nan])
+    np.testing.assert_array_equal(positive_predictive_value(counts, np.eye(2)).value, [np.nan, 1.0])
 
 
 def test_average_precision_of_nothing_is_unknown() -> None:
@@ -162,7 +164,7 @@ def test_average_precision_is_that_of_scikit_learn(
     edges = np.linspace(0, 1, 4097)
     counts = np.stack([np.histogram(scores[labels == own], edges)[0] for own in (1, 0)])
     exact = sklearn.average_precision_score(labels, scores)
-    computed_precision = float(average_precision(counts.astype(np.float64)).value)
+    computed_precision = float(average_precision(counts.astype(np.float64)).value[0])
     assert computed_precision == pytest.approx(exact, abs=error)
 
 
@@ -185,7 +187,9 @@ def test_average_precision_is_the_sum_that_it_says(
     positive_counts: list[int], negative_counts: list[int]
 ) -> None:
     counts = np.array([positive_counts, negative_counts], dtype=np.float64)
-    assert float(average_precision(counts).value) == pytest.approx(naive_average_precision(counts))
+    assert float(average_precision(counts).value[0]) == pytest.approx(
+        naive_average_precision(counts)
+    )
 
 
 def test_sampling_errors_are_those_of_drawn_samples() -> None:
@@ -197,9 +201,9 @@ def test_sampling_errors_are_those_of_drawn_samples() -> None:
     chances = np.concatenate([np.linspace(1, 5, 8), np.linspace(9, 1, 8)])
     drawn = rng.multinomial(3000, chances / chances.sum(), 4000).reshape(4000, 2, 8)
     above = reaching(EDGES, np.array([0.55]))
-    rates: list[Callable[[Floats], Rate]] = [
+    rates: list[Callable[[Floats], Functional]] = [
         *(lambda c, rate=rate: rate(c, above) for rate in THRESHOLD_RATES.values()),
-        lambda c: positive_fraction(c, np.eye(8)[2:3]),
+        lambda c: positive_predictive_value(c, np.eye(8)[2:3]),
         average_precision,
     ]
     for rate in rates:
@@ -218,18 +222,16 @@ def test_noise_in_empty_cells_is_not_taken_for_records() -> None:
     counts = np.zeros((2, 1024))
     counts[0, 300:1000:7], counts[1, 100:900:2] = 1, 1
     above = reaching(np.linspace(0, 1, 1025), np.array([0.5]))
-    exact = float(recall(counts, above).sampling_error(counts)[0])
+    exact = float(sensitivity(counts, above).sampling_error(counts)[0])
     errors = []
     for _ in range(200):
         noisy = counts + rng.normal(0, 0.5, counts.shape)
-        errors.append(float(recall(noisy, above).sampling_error(noisy)[0]))
+        errors.append(float(sensitivity(noisy, above).sampling_error(noisy)[0]))
     assert np.mean(errors) == pytest.approx(exact, rel=0.1)
 
 
-def test_the_complement_errs_alike() -> None:
-    counts = np.array([[3.0, 4.0], [5.0, 2.0]])
-    rate = recall(counts, np.array([[0.0, 1.0]]))
-    other = rate.complement
-    assert other.value == pytest.approx(1 - rate.value)
-    np.testing.assert_allclose(other.sampling_error(counts), rate.sampling_error(counts))
-    np.testing.assert_array_equal(other.gradient, -rate.gradient)
+def test_both_fields_names_are_known() -> None:
+    assert {rate_name(name) for name in OTHER_NAMES} <= RATES.keys()
+    assert rate_name("Positive predictive value") == rate_name("precision")
+    with pytest.raises(KeyError, match=r"did you mean 'accuracy'.*sensitivity, .*ppv"):
+        rate_name("acuracy")

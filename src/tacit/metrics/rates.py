@@ -1,44 +1,22 @@
-"""Rates of a classifier from counts in score cells, and how each depends on every count.
+"""Rates of calling scores positive from a threshold on, from counts in cells of scores.
 
-Counts have shape (2, B): positives, then negatives, in cells of ascending score. A gradient has the
-same shape after that of the rate: what one more record in that cell would add to it. Rates do not
-change when all counts grow alike, so the counts weighted by a gradient sum to zero.
+Counts have shape (2, B): positives, then negatives, in cells of ascending score. ``above`` is the
+part of each cell that reaches each threshold, shape (T, B). Two fields have two names for some of
+these rates: ``rate_name`` knows both.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.measures.functional import Functional, both, ratio
 
-
-@dataclass(frozen=True, eq=False)
-class Rate:
-    """A rate with its dependence on the counts.
-
-    Parameters
-    ----------
-    value : shape (...); NaN where it is undefined.
-    gradient : shape (..., 2, B).
-    """
-
-    value: Floats
-    gradient: Floats
-
-    @property
-    def complement(self) -> Rate:
-        """One less the rate."""
-        return Rate(1 - self.value, -self.gradient)
-
-    def sampling_error(self, counts: Floats) -> Floats:
-        """The standard error of a sample's rate about its population's, by linearisation.
-
-        Negative counts are used as they are: noise clipped at zero would look like records.
-        """
-        return np.sqrt(np.maximum(np.sum(counts * self.gradient**2, axis=(-2, -1)), 0.0))
+Rate = Callable[[Floats, Floats], Functional]
 
 
 def reaching(edges: Floats, thresholds: Floats) -> Floats:
@@ -54,52 +32,123 @@ def reaching(edges: Floats, thresholds: Floats) -> Floats:
     return np.clip((high - thresholds[:, np.newaxis]) / (high - low), 0.0, 1.0)
 
 
-def recall(counts: Floats, above: Floats) -> Rate:
-    """The fraction of positives that reach the threshold, ``TP / P``."""
-    return _ratio(counts, _stack(above, 0.0), _stack(np.ones_like(above), 0.0))
+def positive_predictive_value(counts: Floats, above: Floats) -> Functional:
+    """The share of positives among records that reach the threshold, ``TP / (TP + FP)``."""
+    return ratio(counts, both(above, 0.0), both(above, above), above)
 
 
-def false_positive_rate(counts: Floats, above: Floats) -> Rate:
-    """The fraction of negatives that reach the threshold, ``FP / N``."""
-    return _ratio(counts, _stack(0.0, above), _stack(0.0, np.ones_like(above)))
+def negative_predictive_value(counts: Floats, above: Floats) -> Functional:
+    """The share of negatives among records below the threshold, ``TN / (TN + FN)``."""
+    return ratio(counts, both(0.0, 1 - above), both(1 - above, 1 - above), above)
 
 
-def specificity(counts: Floats, above: Floats) -> Rate:
-    """The fraction of negatives below the threshold, ``TN / N``."""
-    return false_positive_rate(counts, above).complement
+def sensitivity(counts: Floats, above: Floats) -> Functional:
+    """The share of positives that reach the threshold, ``TP / P``."""
+    return ratio(counts, both(above, 0.0), both(np.ones_like(above[:1]), 0.0), above)
 
 
-def precision(counts: Floats, above: Floats) -> Rate:
-    """The fraction of positives among the records that reach the threshold, ``TP / (TP + FP)``."""
-    return _ratio(counts, _stack(above, 0.0), _stack(above, above))
+def specificity(counts: Floats, above: Floats) -> Functional:
+    """The share of negatives below the threshold, ``TN / N``."""
+    return ratio(counts, both(0.0, 1 - above), both(0.0, np.ones_like(above[:1])), above)
 
 
-def accuracy(counts: Floats, above: Floats) -> Rate:
-    """The fraction of records that the threshold classifies correctly, ``(TP + TN) / M``."""
-    return _ratio(counts, _stack(above, 1 - above), np.ones((*above.shape[:-1], 2, 1)))
+def positive_likelihood_ratio(counts: Floats, above: Floats) -> Functional:
+    """Sensitivity over the false-positive rate, ``(TP / P) / (FP / N)``.
+
+    Examples
+    --------
+    >>> counts, above = np.array([[10.0, 30.0], [80.0, 20.0]]), np.array([[0.0, 1.0]])
+    >>> positive_likelihood_ratio(counts, above).value.round(4).tolist()
+    [3.75]
+    """
+    return _quotient_of_shares(counts, above, above)
 
 
-def f1(counts: Floats, above: Floats) -> Rate:
+def negative_likelihood_ratio(counts: Floats, above: Floats) -> Functional:
+    """The missed share of positives over specificity, ``(FN / P) / (TN / N)``."""
+    return _quotient_of_shares(counts, 1 - above, above)
+
+
+def _quotient_of_shares(counts: Floats, chosen: Floats, above: Floats) -> Functional:
+    """A share of positives over the same share of negatives; relative gradients subtract."""
+    ones = np.ones_like(chosen[:1])
+    upper = ratio(counts, both(chosen, 0.0), both(ones, 0.0))
+    lower = ratio(counts, both(0.0, chosen), both(0.0, ones))
+    known = np.where(lower.value > 0, lower.value, np.nan)
+    value = upper.value / known
+    # d(u / l) = (du - (u / l) dl) / l
+    gradient = upper.gradient - value[:, np.newaxis, np.newaxis] * lower.gradient
+    gradient /= known[:, np.newaxis, np.newaxis]
+    return Functional(value, gradient, both(0.0, chosen), above)
+
+
+def false_positive_rate(counts: Floats, above: Floats) -> Functional:
+    """The share of negatives that reach the threshold, ``FP / N``."""
+    return ratio(counts, both(0.0, above), both(0.0, np.ones_like(above[:1])), above)
+
+
+def accuracy(counts: Floats, above: Floats) -> Functional:
+    """The share of records that the threshold classifies correctly, ``(TP + TN) / M``."""
+    return ratio(counts, both(above, 1 - above), np.ones((1, 2, 1)), above)
+
+
+def f1(counts: Floats, above: Floats) -> Functional:
     """The harmonic mean of precision and recall, ``2 TP / (TP + FP + P)``."""
-    return _ratio(counts, _stack(2 * above, 0.0), _stack(above + 1, above))
+    return ratio(counts, both(2 * above, 0.0), both(above + 1, above), above)
 
 
-def positive_fraction(counts: Floats, members: Floats) -> Rate:
-    """The fraction of positives among the records of some cells, ``members`` of shape (T, B)."""
-    return precision(counts, members)
-
-
-RATES: dict[str, Callable[[Floats, Floats], Rate]] = {
-    "precision": precision,
-    "recall": recall,
+RATES: dict[str, Rate] = {
+    "sensitivity": sensitivity,
     "specificity": specificity,
+    "positive_predictive_value": positive_predictive_value,
+    "negative_predictive_value": negative_predictive_value,
+    "positive_likelihood_ratio": positive_likelihood_ratio,
+    "negative_likelihood_ratio": negative_likelihood_ratio,
     "accuracy": accuracy,
     "f1": f1,
 }
 """The rates at a threshold, by name."""
 
+LIKELIHOOD_RATIOS = ("positive_likelihood_ratio", "negative_likelihood_ratio")
+"""Rates that may be above 1, and whose denominators' noise counts."""
 
-def average_precision(counts: Floats) -> Rate:
+OTHER_NAMES = {
+    "recall": "sensitivity",
+    "true_positive_rate": "sensitivity",
+    "tpr": "sensitivity",
+    "true_negative_rate": "specificity",
+    "tnr": "specificity",
+    "precision": "positive_predictive_value",
+    "ppv": "positive_predictive_value",
+    "npv": "negative_predictive_value",
+    "f1_score": "f1",
+}
+"""Further names of rates, each with that of ``RATES``."""
+
+
+def rate_name(text: str) -> str:
+    """The name in ``RATES`` of a rate, whichever field's word and spelling it has.
+
+    Raises
+    ------
+    KeyError : for a rate that there is not; the message lists those that there are.
+
+    Examples
+    --------
+    >>> rate_name("Recall"), rate_name("PPV")
+    ('sensitivity', 'positive_predictive_value')
+    """
+    spelled = re.sub(r"[\s_-]+", "_", text.strip().lower())
+    name = OTHER_NAMES.get(spelled, spelled)
+    if name in RATES:
+        return name
+    known = (*RATES, *OTHER_NAMES)
+    near = get_close_matches(spelled, known, 1)
+    meant = f"; did you mean {near[0]!r}?" if near else "."
+    raise KeyError(f"{text!r} is no rate at a threshold{meant} Known are {', '.join(known)}")
+
+
+def average_precision(counts: Floats) -> Functional:
     """The precision at the score of every positive, averaged over the positives.
 
     Half of a cell's records are assumed to reach the score of a positive in it:
@@ -111,19 +160,20 @@ def average_precision(counts: Floats) -> Rate:
     Examples
     --------
     >>> import numpy as np
-    >>> float(average_precision(np.array([[0.0, 1.0], [1.0, 0.0]])).value)
-    1.0
+    >>> average_precision(np.array([[0.0, 1.0], [1.0, 0.0]])).value.tolist()
+    [1.0]
     """
     positives, negatives = counts
     won, lost = (_from_middle(class_counts) for class_counts in (positives, negatives))
     called, total = won + lost, positives.sum()
     if total <= 0:
-        return Rate(np.array(np.nan), np.full_like(counts, np.nan))
+        return Functional(np.full(1, np.nan), np.full((1, *counts.shape), np.nan))
     known = np.where(called > 0, called, 1.0)
     precision_by_cell = np.where(called > 0, won / known, 0.0)
     value = np.sum(positives * precision_by_cell) / total
     gain, loss = (_to_middle(positives * reached / known**2) for reached in (lost, won))
-    return Rate(value, np.stack([precision_by_cell - value + gain, -loss]) / total)
+    gradient = np.stack([precision_by_cell - value + gain, -loss]) / total
+    return Functional(np.array([value]), gradient[np.newaxis])
 
 
 def _from_middle(cells: Floats) -> Floats:
@@ -134,19 +184,3 @@ def _from_middle(cells: Floats) -> Floats:
 def _to_middle(cells: Floats) -> Floats:
     """The records below the middle of every cell."""
     return np.cumsum(cells) - cells / 2
-
-
-def _stack(positives: Floats | float, negatives: Floats | float) -> Floats:
-    """Weights of both classes, shape (..., 2, B)."""
-    return np.stack(np.broadcast_arrays(positives, negatives), axis=-2)
-
-
-def _ratio(counts: Floats, part: Floats, whole: Floats) -> Rate:
-    """``sum part counts / sum whole counts`` with its gradient; NaN where the whole is empty."""
-    base = np.sum(whole * counts, axis=(-2, -1))
-    known = np.where(base > 0, base, np.nan)
-    value = np.sum(part * counts, axis=(-2, -1)) / known
-    gradient = (part - value[..., np.newaxis, np.newaxis] * whole) / known[
-        ..., np.newaxis, np.newaxis
-    ]
-    return Rate(value, gradient)

@@ -11,7 +11,7 @@ from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
 from tacit.reporting.review import measures_table
-from tacit.reporting.words import decimals
+from tacit.results.estimate import decimals
 from tacit.results.saved.reading import Estimated, Result, number
 
 Part = Mapping[str, Any]

@@ -16,13 +16,8 @@ from tacit.reporting.comparing import Difference, differences, pooled_bounds
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
 from tacit.reporting.sections import result_sections
 from tacit.reporting.several import compared_sections, grouped_sections
-from tacit.reporting.words import (
-    decimals,
-    difference_sentence,
-    pairing_sentence,
-    signed,
-    threshold_text,
-)
+from tacit.reporting.words import difference_sentence, pairing_sentence, signed, threshold_text
+from tacit.results.estimate import decimals
 from tacit.results.saved import reading, reading_parts
 
 SAFE = str.maketrans(

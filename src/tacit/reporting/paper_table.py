@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from tacit.reporting.breakdowns import ONE_OF, at_threshold
 from tacit.reporting.review import bounds_of
-from tacit.reporting.words import decimal, decimals
-from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL
+from tacit.reporting.words import decimal
+from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
 from tacit.results.measures.measure import label
 from tacit.results.saved import reading_parts
 from tacit.results.saved.reading import Bounds, Estimated, Result, number

@@ -9,7 +9,8 @@ from typing import Any
 
 from tacit.reporting.charts import Graph, Points, Series, Tick, round_ticks
 from tacit.reporting.parts import PagePosition, datum, paragraphs, table
-from tacit.reporting.words import between, decimal, decimals
+from tacit.reporting.words import between, decimal
+from tacit.results.estimate import decimals
 from tacit.results.measures import measure
 from tacit.results.saved.reading import Bounds, Result, number
 

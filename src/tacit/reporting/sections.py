@@ -26,7 +26,6 @@ from tacit.reporting.words import (
     WITHOUT_LIMIT,
     between,
     decimal,
-    decimals,
     headline_sentences,
     missing_sentence,
     privacy_sentences,
@@ -35,6 +34,7 @@ from tacit.reporting.words import (
     shown_interval,
     threshold_text,
 )
+from tacit.results.estimate import decimals
 from tacit.results.saved.reading import Estimated, Result, half_of, number
 
 UNKNOWN = ThreatModel(

@@ -12,14 +12,8 @@ from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
 from tacit.reporting.sections import result_sections, sentence_of
-from tacit.reporting.words import (
-    WITHOUT_LIMIT,
-    between,
-    decimal,
-    decimals,
-    left_out_sentence,
-    signed,
-)
+from tacit.reporting.words import WITHOUT_LIMIT, between, decimal, left_out_sentence, signed
+from tacit.results.estimate import decimals
 from tacit.results.saved.reading import Bounds, Estimated, number
 from tacit.results.saved.reading_parts import ComparedModels, GroupedResult, Model, PublicGroup
 

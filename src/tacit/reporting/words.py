@@ -11,6 +11,7 @@ from tacit.privacy import composition
 from tacit.privacy.cost import cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
+from tacit.results.estimate import decimals
 from tacit.results.saved import reading
 
 CERTAIN = 0.9999
@@ -38,14 +39,6 @@ NOISE = {
     "simulated": "simulated; it protects nobody",
     "none": "none was drawn",
 }
-
-
-def decimals(bounds: reading.Bounds) -> int:
-    """The number of meaningful decimals of a figure with this interval, between 3 and 6."""
-    width = bounds[1] - bounds[0]
-    if not (math.isfinite(width) and width > 0):
-        return 4
-    return min(max(math.ceil(-math.log10(width)) + 2, 3), 6)
 
 
 def decimal(value: float, digits: int = 4) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -68,8 +68,10 @@ class Estimate:
     >>> once = Estimate(0.75, privacy_error=0.003, sampling_error=0.004, laplace_error=0.003)
     >>> tuple(round(bound, 4) for bound in once.interval(0.95))
     (0.7436, 0.7564)
-    >>> f"{estimate:.3f}", float(estimate)
-    ('0.750', 0.75)
+    >>> f"{estimate:.3f}", float(estimate), round(estimate, 1), estimate > 0.7
+    ('0.750', 0.75, 0.8, True)
+    >>> print(estimate)
+    0.750 (0.744 to 0.756)
     """
 
     value: float
@@ -87,8 +89,30 @@ class Estimate:
         return float(self.value)
 
     def __format__(self, form: str) -> str:
-        """The value in a format of numbers; without one the estimate with all its errors."""
+        """The value in a format of numbers; without one as ``print`` shows the estimate."""
         return format(self.value, form) if form else str(self)
+
+    def __str__(self) -> str:
+        """The value with its 95 % interval about these records."""
+        if not math.isfinite(self.value):
+            return "not enough signal"
+        bounds = self.interval(0.95)
+        return f"{self.value:.{decimals(bounds)}f} ({bounds_line(bounds)})"
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.value, digits)
+
+    def __lt__(self, other: SupportsFloat) -> bool:
+        return self.value < float(other)
+
+    def __le__(self, other: SupportsFloat) -> bool:
+        return self.value <= float(other)
+
+    def __gt__(self, other: SupportsFloat) -> bool:
+        return self.value > float(other)
+
+    def __ge__(self, other: SupportsFloat) -> bool:
+        return self.value >= float(other)
 
     @property
     def standard_error(self) -> float:
@@ -191,33 +215,57 @@ def half_width(privacy: float, others: float, laplace: float, level: float) -> f
     return float(errors.laplace_normal_reach(np.asarray(laplace), np.asarray(normal), level))
 
 
-def bounds_line(bounds: tuple[float, float], form: str = ".6f") -> str:
-    """The ends of an interval in words.
+LEAST_DECIMALS, MOST_DECIMALS = 2, 6
+"""The fewest and most decimals that texts show of a figure."""
+
+
+def decimals(bounds: tuple[float, float]) -> int:
+    """How many decimals of a figure its interval supports: the last is a third of half its width.
 
     Examples
     --------
-    >>> bounds_line((0.25, 0.75), ".2f")
-    '0.25 to 0.75'
+    >>> decimals((0.792, 0.8)), decimals((0.78, 0.81)), decimals((0.2, 0.9)), decimals((0.5, 0.5))
+    (3, 3, 2, 6)
     """
-    low, high = bounds
-    return f"{low:{form}} to {high:{form}}"
+    half = (bounds[1] - bounds[0]) / 2
+    if not (math.isfinite(half) and half > 0):
+        return 4 if math.isnan(half) else MOST_DECIMALS
+    return min(max(math.ceil(-math.log10(half / 3)), LEAST_DECIMALS), MOST_DECIMALS)
 
 
-def estimate_line(estimate: Estimate, form: str = ".6f") -> str:
+def bounds_line(bounds: tuple[float, float], sign: str = "", digits: int | None = None) -> str:
+    """The ends of an interval in words, with as many decimals as it supports.
+
+    Parameters
+    ----------
+    sign : ``"+"`` for ends that both show their sign.
+    digits : decimals, where they follow from something else.
+
+    Examples
+    --------
+    >>> bounds_line((0.2512, 0.7534)), bounds_line((-0.0012, 0.0017), "+")
+    ('0.25 to 0.75', '-0.0012 to +0.0017')
+    """
+    form = f"{sign}.{decimals(bounds) if digits is None else digits}f"
+    return f"{bounds[0]:{form}} to {bounds[1]:{form}}"
+
+
+def estimate_line(estimate: Estimate, sign: str = "") -> str:
     """An estimate with its interval about these records, as text puts them on one line.
 
     Examples
     --------
-    >>> estimate_line(Estimate(0.75, 0.001, 0.01), ".4f")
+    >>> estimate_line(Estimate(0.75, 0.001, 0.01))
     '0.7500, 95 % interval (these records) 0.7480 to 0.7520'
     """
     if not math.isfinite(estimate.value):
         return "not enough signal"
     bounds = estimate.interval(0.95)
+    shown = f"{estimate.value:{sign}.{decimals(bounds)}f}"
     if not all(map(math.isfinite, bounds)):
-        return f"{estimate.value:{form}}, without an interval"
+        return f"{shown}, without an interval"
     called = RECORDS_INTERVAL if estimate.half_range is None else CERTAIN_RANGE
-    return f"{estimate.value:{form}}, {called} {bounds_line(bounds, form)}"
+    return f"{shown}, {called} {bounds_line(bounds, sign)}"
 
 
 def finite(value: float) -> float | None:

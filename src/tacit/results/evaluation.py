@@ -16,10 +16,10 @@ from tacit.data import units
 from tacit.privacy.cost import Cost
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
-from tacit.results.curves.curve import Curve, drawn, rates_entry, rates_of_curve, roc_entry
+from tacit.results.curves.curve import Curve, RatesAt, drawn, rates_entry, rates_of_curve, roc_entry
 from tacit.results.curves.histogram import Histogram
 from tacit.results.equality import is_same
-from tacit.results.estimate import Estimate, finite
+from tacit.results.estimate import Estimate, decimals, finite
 from tacit.results.evaluation_entries import (
     error_rows,
     figure_entry,
@@ -142,8 +142,8 @@ class Evaluation:
             raise AttributeError(f"this result has no AUC; its estimate is a {self.figure}")
         return self.estimate
 
-    def at(self, threshold: float) -> dict[str, Estimate]:
-        """Precision, recall, specificity, accuracy and F1 at a threshold chosen now.
+    def at(self, threshold: float) -> RatesAt:
+        """Sensitivity, precision and the other rates at a threshold chosen now, by either name.
 
         Raises
         ------
@@ -343,7 +343,8 @@ class Evaluation:
         if self.division is not None:
             rows.append(("epsilon divided", self.division))
         if self.has_signal:
-            rows.append((self.figure, f"{self.estimate.value:.6f}"))
+            digits = decimals(self.estimate.interval())
+            rows.append((self.figure, f"{self.estimate.value:.{digits}f}"))
         else:
             to_parties = self.protocol.get("reveal") == "parties"
             silent = "told to the parties alone" if to_parties else "not enough signal"

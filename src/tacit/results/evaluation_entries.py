@@ -173,7 +173,7 @@ def error_rows(estimate: Estimate) -> list[Row]:
         rows += _interval_row(estimate, RECORDS_INTERVAL, "data")
     else:
         # Ends of a certain range have at most seven decimals: none is rounded inwards.
-        rows.append((CERTAIN_RANGE, bounds_line(estimate.interval(), ".7f")))
+        rows.append((CERTAIN_RANGE, bounds_line(estimate.interval(), digits=7)))
     rows += _interval_row(estimate, POPULATION_INTERVAL, "population")
     if math.isfinite(estimate.standard_error) and estimate.half_range is None:
         rows.append((RECORDS_ERROR, f"{estimate.standard_error:.2e}"))

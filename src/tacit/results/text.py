@@ -41,6 +41,20 @@ def as_lines(rows: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
     return "\n".join(lines + [f"warning: {escaped(warning)}" for warning in warnings])
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table whose first row is its head.
+
+    Examples
+    --------
+    >>> aligned([("figure", "value"), ("AUC", "0.8")])
+    ['figure  value', '------  -----', 'AUC     0.8']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return lines
+
+
 def html_table(rows: Iterable[tuple[str, str]], warnings: Iterable[str]) -> str:
     """Rows of a name and a value, and the warnings as a list below.
 

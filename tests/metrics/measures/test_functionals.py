@@ -12,12 +12,8 @@ from scipy.special import expit, logit
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from tacit.arrays import Floats
-from tacit.metrics import logistic
+from tacit.metrics import logistic, rates
 from tacit.metrics.measures import decisions, operating_points, smooth_calibration
-from tacit.metrics.measures import decisions as losses
-from tacit.metrics.measures import decisions as net_benefit
-from tacit.metrics.measures import decisions as partial_area
-from tacit.metrics.measures import decisions as squared_error
 from tacit.metrics.measures.functional import Functional, prevalence
 
 CELLS = 16
@@ -50,24 +46,26 @@ def known(figure: Functional | None) -> Functional:
 
 SMOOTH_FIGURES: dict[str, Callable[[Floats], Functional]] = {
     "prevalence": prevalence,
-    "net benefit": lambda c: net_benefit.net_benefit(c, ABOVE, np.array([0.2])),
-    "net benefit of all": lambda c: net_benefit.treat_all(c, np.array([0.2])),
-    "ppv": lambda c: decisions.positive_predictive_value(c, ABOVE),
-    "npv": lambda c: decisions.negative_predictive_value(c, ABOVE),
-    "sensitivity": lambda c: decisions.sensitivity(c, ABOVE),
-    "specificity": lambda c: decisions.specificity(c, ABOVE),
-    "lr+": lambda c: decisions.positive_likelihood_ratio(c, ABOVE),
-    "lr-": lambda c: decisions.negative_likelihood_ratio(c, ABOVE),
-    "brier": lambda c: squared_error.brier(c, MIDDLES),
-    "scaled brier": lambda c: squared_error.scaled_brier(c, MIDDLES),
-    "log loss": lambda c: losses.log_loss(c, ODDS),
-    "normalised entropy": lambda c: losses.normalised_entropy(c, ODDS),
+    "net benefit": lambda c: decisions.net_benefit(c, ABOVE, np.array([0.2])),
+    "net benefit of all": lambda c: decisions.treat_all(c, np.array([0.2])),
+    "ppv": lambda c: rates.positive_predictive_value(c, ABOVE),
+    "npv": lambda c: rates.negative_predictive_value(c, ABOVE),
+    "sensitivity": lambda c: rates.sensitivity(c, ABOVE),
+    "specificity": lambda c: rates.specificity(c, ABOVE),
+    "lr+": lambda c: rates.positive_likelihood_ratio(c, ABOVE),
+    "accuracy": lambda c: rates.accuracy(c, ABOVE),
+    "f1": lambda c: rates.f1(c, ABOVE),
+    "lr-": lambda c: rates.negative_likelihood_ratio(c, ABOVE),
+    "brier": lambda c: decisions.brier(c, MIDDLES),
+    "scaled brier": lambda c: decisions.scaled_brier(c, MIDDLES),
+    "log loss": lambda c: decisions.log_loss(c, ODDS),
+    "normalised entropy": lambda c: decisions.normalised_entropy(c, ODDS),
     "intercept": lambda c: known(logistic.calibration_intercept(c, ODDS)),
     "slope": lambda c: known(logistic.calibration_slope(c, ODDS)),
     "intercept beside": lambda c: known(logistic.intercept_beside_slope(c, ODDS)),
     "o/e": lambda c: logistic.observed_over_expected(c, MIDDLES),
     "ratio": lambda c: logistic.calibration_ratio(c, MIDDLES, ABOVE),
-    "partial auc": lambda c: partial_area.partial_auc(c, 0.1),
+    "partial auc": lambda c: decisions.partial_auc(c, 0.1),
     "separation": lambda c: operating_points.separation(c, np.array([6.0])),
 }
 
@@ -131,17 +129,17 @@ def test_net_benefit_is_its_definition(threshold: float, seed: int) -> None:
     treated = scores >= threshold
     odds = threshold / (1 - threshold)
     won, lost = np.sum(treated & (labels == 1)), np.sum(treated & (labels == 0))
-    made = net_benefit.net_benefit(counts, above, np.array([threshold]))
+    made = decisions.net_benefit(counts, above, np.array([threshold]))
     assert made.value[0] == pytest.approx((won - lost * odds) / labels.size, abs=1e-12 * (1 + odds))
 
 
 def test_losses_are_those_of_scikit_learn() -> None:
     counts = some_counts()
     scores, labels = records(counts)
-    assert squared_error.brier(counts, MIDDLES).value[0] == pytest.approx(
+    assert decisions.brier(counts, MIDDLES).value[0] == pytest.approx(
         brier_score_loss(labels, scores), rel=1e-12
     )
-    assert losses.log_loss(counts, ODDS).value[0] == pytest.approx(
+    assert decisions.log_loss(counts, ODDS).value[0] == pytest.approx(
         log_loss(labels, scores), rel=1e-12
     )
 
@@ -149,7 +147,7 @@ def test_losses_are_those_of_scikit_learn() -> None:
 def test_the_standardised_partial_area_is_that_of_scikit_learn() -> None:
     counts = some_counts()
     scores, labels = records(counts)
-    made = partial_area.standardised(partial_area.partial_auc(counts, 0.1), 0.1)
+    made = decisions.standardised(decisions.partial_auc(counts, 0.1), 0.1)
     assert made.value[0] == pytest.approx(roc_auc_score(labels, scores, max_fpr=0.1), rel=1e-9)
 
 
@@ -198,4 +196,4 @@ def test_records_that_are_spread_evenly_have_the_distances_of_equal_weights() ->
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, np.nan])
 def test_a_threshold_of_a_net_benefit_is_a_probability(threshold: float) -> None:
     with pytest.raises(ValueError, match=r"must be in \[0, 1\), got"):
-        net_benefit.odds(np.array([threshold]))
+        decisions.odds(np.array([threshold]))

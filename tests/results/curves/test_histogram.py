@@ -60,7 +60,6 @@ class TestAtAThreshold:
     @pytest.mark.parametrize("threshold", [0.11, 0.25, 0.5, 0.7321, 0.9])
     def test_rates_are_those_of_scikit_learn(self, threshold: float, clients: Clients) -> None:
         result = evaluate(clients, EXACT).at(threshold)
-        assert result.keys() == REFERENCES.keys()
         for name, reference in REFERENCES.items():
             expected = reference(clients.labels, clients.scores >= threshold)
             assert result[name].value == pytest.approx(expected, abs=1e-4)

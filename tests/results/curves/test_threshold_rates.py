@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import tacit
 from tacit.metrics.curves import counts_from_thresholds
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.results.curves.curve import RATES, Curve, rates_entry, rates_of_curve
+from tacit.results.curves.curve import WRITTEN_RATES, Curve, rates_entry, rates_of_curve
 
 
 def naive(scores: NDArray[Any], labels: NDArray[Any], threshold: float) -> dict[str, float]:
@@ -80,7 +80,7 @@ def test_a_curve_with_class_sizes_has_the_exact_rates() -> None:
     assert entry["recall_low"] == entry["recall"]
     assert set(entry["precision_low"]) == {None}
     assert entry.keys() == {"thresholds"} | {
-        f"{name}{end}" for name in RATES for end in ("", "_low", "_high")
+        f"{name}{end}" for name in WRITTEN_RATES for end in ("", "_low", "_high")
     }
 
 

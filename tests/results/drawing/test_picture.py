@@ -56,7 +56,7 @@ def test_a_curve_runs_from_corner_to_corner_and_never_back() -> None:
 
 def test_a_picture_says_figure_interval_protocol_and_cost() -> None:
     told = texts_of(draw_pictured(PICTURED, CURVE))
-    for part in ("AUC 0.7500", "0.7400 to 0.7600", "dpauc, epsilon 1 (record)"):
+    for part in ("AUC 0.750", "0.740 to 0.760", "dpauc, epsilon 1 (record)"):
         assert part in told
 
 

@@ -279,7 +279,7 @@ def test_a_result_without_a_histogram_has_no_measures() -> None:
 
 
 def test_lines_and_labels() -> None:
-    assert measure_line(normal_measure(0.5, 0.1, 0.0, 0.0)).startswith("0.5000, 95 % interval")
+    assert measure_line(normal_measure(0.5, 0.1, 0.0, 0.0)).startswith("0.50, 95 % interval")
     assert label("lift_of_top_0.05") == "lift of top 0.05"
     assert math.isnan(Measure(math.nan).standard_error)
 

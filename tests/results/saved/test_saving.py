@@ -95,7 +95,9 @@ def test_an_estimate_formats_as_a_number() -> None:
     auc = tacit.evaluate(NAMED, tacit.FedAUC(1.0), seed=1).auc
     assert f"{auc:.4f}" == f"{auc.value:.4f}"
     assert float(auc) == auc.value
-    assert f"{auc}" == repr(auc)
+    low, high = auc.interval()
+    assert f"{auc}" == str(auc) == f"{auc.value:.3f} ({low:.3f} to {high:.3f})"
+    assert 0.5 < auc < 1 and round(auc, 2) == round(auc.value, 2)
 
 
 def test_a_name_starts_no_line() -> None:

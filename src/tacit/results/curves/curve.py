@@ -20,7 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.arrays import Floats
 from tacit.metrics.cells.binning import merge
 from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
+from tacit.metrics.rates import rate_name
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.estimate import Estimate
 
 Numbers = list[float | None]
 
@@ -238,7 +240,22 @@ def _below(runs: Floats, borders: Floats, places: Floats) -> Floats:
     return ScoreDistribution(borders, rising_fractions(runs)[1:-1], 0.0, 1.0).at(places)
 
 
-RATES = ("precision", "recall", "specificity", "accuracy", "f1")
+WRITTEN_RATES = ("precision", "recall", "specificity", "accuracy", "f1")
+"""The rates whose curves results hold, by the words of a result's file."""
+
+
+class RatesAt(dict[str, Estimate]):
+    """Rates at one threshold by the names of ``metrics.rates``; read by either field's words.
+
+    Examples
+    --------
+    >>> rates = RatesAt(sensitivity=Estimate(0.8, 0.01, 0.02))
+    >>> rates["recall"].value, rates["Sensitivity"].value
+    (0.8, 0.8)
+    """
+
+    def __missing__(self, name: str) -> Estimate:
+        return self[rate_name(name)]
 
 
 def rates_entry(thresholds: Floats, rates: Mapping[str, Band]) -> dict[str, Numbers]:
@@ -247,10 +264,10 @@ def rates_entry(thresholds: Floats, rates: Mapping[str, Band]) -> dict[str, Numb
     Parameters
     ----------
     thresholds : ascending, shape (T,).
-    rates : the bands of ``RATES`` by name, each of shape (T,).
+    rates : the bands of ``WRITTEN_RATES`` by name, each of shape (T,).
     """
     entry = {"thresholds": numbers(thresholds)}
-    for name in RATES:
+    for name in WRITTEN_RATES:
         low, high = rates[name].limits()
         entry |= {
             name: numbers(rates[name].value),
@@ -273,7 +290,7 @@ def rates_of_curve(curve: Curve, positives: float, negatives: float) -> dict[str
     >>> half, none = np.array([0.5]), np.zeros(1)
     >>> curve = Curve(half, np.array([0.1]), np.array([0.8]), none, none)
     >>> rates = rates_of_curve(curve, 100, 800)
-    >>> [round(float(rates[name].value[0]), 3) for name in RATES]
+    >>> [round(float(rates[name].value[0]), 3) for name in WRITTEN_RATES]
     [0.5, 0.8, 0.9, 0.889, 0.615]
     """
     up = np.clip(curve.true_positive_rate, 0.0, 1.0)

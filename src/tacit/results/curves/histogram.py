@@ -20,12 +20,14 @@ from tacit.metrics.calibration import (
     width_error,
 )
 from tacit.metrics.cells import binning
+from tacit.metrics.measures.functional import Functional
 from tacit.metrics.rates import (
+    LIKELIHOOD_RATIOS,
     RATES,
-    Rate,
     average_precision,
     false_positive_rate,
-    positive_fraction,
+    positive_predictive_value,
+    rate_name,
 )
 from tacit.results.curves import curve
 from tacit.results.curves.calibrator import Calibrator
@@ -34,10 +36,12 @@ from tacit.results.estimate import (
     POPULATION_INTERVAL,
     Estimate,
     bounds_line,
+    decimals,
     estimate_line,
     finite,
 )
 
+POSITIVE = (0.0, math.inf)
 NO_CALIBRATION_ERROR = "none, for real numbers state no probabilities"
 
 
@@ -116,17 +120,19 @@ class Histogram:
         flat = weights.reshape(*weights.shape[:-2], -1)
         return self.noise.variance_of(flat, self.counts.ravel())
 
-    def at(self, threshold: float) -> dict[str, Estimate]:
-        """Precision, recall, specificity, accuracy and F1 of calling scores from ``threshold`` on.
+    def at(self, threshold: float) -> curve.RatesAt:
+        """The rates of calling scores from ``threshold`` on, by either field's names.
 
         Raises
         ------
         ValueError : for a threshold that no score of this unit can be.
         """
         above = self.axis.reaching(np.array([threshold]), self.counts.shape[-1])
-        return {
-            name: self._estimate(rate(self.counts, above), above) for name, rate in RATES.items()
-        }
+        made = {name: rate(self.counts, above) for name, rate in RATES.items()}
+        limits = dict.fromkeys(RATES, curve.UNIT) | dict.fromkeys(LIKELIHOOD_RATIOS, POSITIVE)
+        return curve.RatesAt(
+            (name, self._estimate(rate, above, limits[name])) for name, rate in made.items()
+        )
 
     def average_precision(self) -> Estimate:
         """The average precision over the buckets, or over all cells where counts are exact.
@@ -140,10 +146,10 @@ class Histogram:
         )
         band = self._band(fine, starts)
         return Estimate(
-            float(band.value),
-            float(band.privacy_error),
-            float(band.sampling_error),
-            abs(float(fine.value - coarse.value)) / 3,
+            float(band.value[0]),
+            float(band.privacy_error[0]),
+            float(band.sampling_error[0]),
+            abs(float(fine.value[0] - coarse.value[0])) / 3,
         ).within(curve.UNIT)
 
     def auc(self, buckets: int, density: bool = True) -> float:
@@ -215,7 +221,7 @@ class Histogram:
         """Every rate of ``at`` at the buckets' borders; recall and specificity as on the curves."""
         across = self._borders["false-positive rate"].falling()
         specificity = curve.Band(1 - across.value, across.privacy_error, across.sampling_error)
-        within = {name: self._borders[name].within() for name in RATES if name != "specificity"}
+        within = {name: self._borders[name].within() for name in ("precision", "accuracy", "f1")}
         return within | {"recall": self._borders["recall"].falling(), "specificity": specificity}
 
     def reliability(self) -> curve.Reliability:
@@ -226,7 +232,7 @@ class Histogram:
         positives alone does not show that there are no negatives.
         """
         starts, merged = self.starts, self._merged
-        share = self._band(positive_fraction(merged, np.eye(starts.size)), starts)
+        share = self._band(positive_predictive_value(merged, np.eye(starts.size)), starts)
         positives, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
         likely = (positives + 2) / (np.maximum(totals, positives) + 4)
         sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
@@ -272,22 +278,23 @@ class Histogram:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The figures as labelled lines for a person."""
-        average = ("average precision", estimate_line(self.average_precision(), ".4f"))
+        average = ("average precision", estimate_line(self.average_precision()))
         if self.axis.half is None:
             return [average, ("calibration error (ECE)", NO_CALIBRATION_ERROR)]
         half, ece = self.at(self.axis.half), self.debiased_ece()
         named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
         calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=curve.UNIT)
-        bounds = bounds_line(calibration.interval(0.95), ".4f")
+        bounds = calibration.interval(0.95)
         return [
             average,
             *(
-                (f"{label} at {self.axis.half:g}", estimate_line(half[name], ".4f"))
+                (f"{label} at {self.axis.half:g}", estimate_line(half[name]))
                 for name, label in named.items()
             ),
             (
                 "calibration error (ECE)",
-                f"{ece.value:.4f}, {POPULATION_INTERVAL} {bounds}, {self.starts.size} buckets",
+                f"{ece.value:.{decimals(bounds)}f}, {POPULATION_INTERVAL} {bounds_line(bounds)}, "
+                f"{self.starts.size} buckets",
             ),
         ]
 
@@ -311,7 +318,8 @@ class Histogram:
         """The rates where scores state the probability 1/2, if they state any."""
         if self.axis.half is None:
             return {}
-        return {name: rate.to_dict() for name, rate in self.at(self.axis.half).items()}
+        half = self.at(self.axis.half)
+        return {name: half[name].to_dict() for name in curve.WRITTEN_RATES}
 
     def _calibration_entry(self) -> dict[str, float | None]:
         if not self.states_probabilities:
@@ -358,11 +366,12 @@ class Histogram:
         """Every rate at every bucket's lower border, as it comes."""
         starts = self.starts
         above = np.triu(np.ones((starts.size, starts.size)))
-        rates = {**RATES, "false-positive rate": false_positive_rate}
-        del rates["specificity"]
+        drawn = ("precision", "recall", "accuracy", "f1")
+        rates = {name: RATES[rate_name(name)] for name in drawn}
+        rates["false-positive rate"] = false_positive_rate
         return {name: self._band(rate(self._merged, above), starts) for name, rate in rates.items()}
 
-    def _band(self, rate: Rate, starts: NDArray[np.int64]) -> curve.Band:
+    def _band(self, rate: Functional, starts: NDArray[np.int64]) -> curve.Band:
         """A rate of the buckets that start at these cells, with its errors."""
         known = np.isfinite(rate.value)
         privacy = np.where(known, self._privacy_error(rate, known, starts), np.nan)
@@ -371,7 +380,7 @@ class Histogram:
         )
 
     def _privacy_error(
-        self, rate: Rate, known: NDArray[np.bool_], starts: NDArray[np.int64]
+        self, rate: Functional, known: NDArray[np.bool_], starts: NDArray[np.int64]
     ) -> Floats:
         """The error by noise of a rate where it is known; none of exact counts."""
         if self.noise.exact:
@@ -380,16 +389,16 @@ class Histogram:
         sizes = np.diff(starts, append=self.counts.shape[-1])
         return np.asarray(np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1))))
 
-    def _estimate(self, rate: Rate, above: Floats) -> Estimate:
+    def _estimate(self, rate: Functional, above: Floats, limits: tuple[float, float]) -> Estimate:
         band = self._band(rate, np.arange(self.counts.shape[-1]))
         return Estimate(
             float(band.value[0]),
             float(band.privacy_error[0]),
             float(band.sampling_error[0]),
             self._cut_error(rate, above[0]),
-        ).within(curve.UNIT)
+        ).within(limits)
 
-    def _cut_error(self, rate: Rate, above: Floats) -> float:
+    def _cut_error(self, rate: Functional, above: Floats) -> float:
         """The error of a threshold inside a cell, by the share of its records that lies above.
 
         That share lies between 0 and 1 and is taken to be ``a``, the cell's own share above: its

@@ -199,7 +199,7 @@ def draw_comparison(comparison: Comparison) -> Any:
     title = f"{comparison.names[0]} less {comparison.names[1]}"
     caption = "not enough signal"
     if comparison.has_signal:
-        caption = f"{RECORDS_INTERVAL}: {bounds_line(difference.interval(0.95), '+.4f')}"
+        caption = f"{RECORDS_INTERVAL}: {bounds_line(difference.interval(0.95), '+')}"
     only = Bar.of("", difference)
     draw_bars([only], _valued(title, difference.value), caption, "difference", lower, zero=True)
     for legend in figure.legends[1:]:

@@ -24,7 +24,13 @@ from tacit.results.drawing.style import (
     styled,
     titled,
 )
-from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estimate, bounds_line
+from tacit.results.estimate import (
+    POPULATION_INTERVAL,
+    RECORDS_INTERVAL,
+    Estimate,
+    bounds_line,
+    decimals,
+)
 
 Bounds = tuple[float, float]
 NONE: Bounds = (math.nan, math.nan)
@@ -155,7 +161,7 @@ class Pictured:
         """The figure with its value."""
         if not math.isfinite(self.value):
             return f"{self.figure}: not enough signal"
-        return f"{self.figure} {self.value:.4f}"
+        return f"{self.figure} {self.value:.{decimals(self.interval)}f}"
 
     @property
     def caption(self) -> str:
@@ -163,7 +169,7 @@ class Pictured:
         origin = f"{self.protocol}, {self.cost}"
         if not all(map(math.isfinite, (self.value, *self.interval))):
             return origin
-        return f"{RECORDS_INTERVAL}: {bounds_line(self.interval, '.4f')}\n{origin}"
+        return f"{RECORDS_INTERVAL}: {bounds_line(self.interval)}\n{origin}"
 
 
 def draw_evaluation(evaluation: Any, axes: Any = None) -> Any:

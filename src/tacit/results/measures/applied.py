@@ -16,7 +16,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics import logistic
 from tacit.metrics.logistic import calibration_ratio, line_fit
-from tacit.metrics.measures import decisions, operating_points
+from tacit.metrics.measures import operating_points
 from tacit.metrics.measures.decisions import (
     brier,
     log_loss,
@@ -28,6 +28,7 @@ from tacit.metrics.measures.decisions import (
     treat_all,
 )
 from tacit.metrics.measures.functional import Functional, prevalence
+from tacit.metrics.rates import LIKELIHOOD_RATIOS, RATES, Rate
 from tacit.results.estimate import Interval
 from tacit.results.measures.figures import (
     BENEFIT,
@@ -52,17 +53,6 @@ PARTIAL = 0.1
 SHARE = Kind((0.0, 1.0))
 
 Named = Iterator[tuple[str, Measure]]
-AtThreshold = Callable[[Floats, Floats], Functional]
-
-AT_THRESHOLD: dict[str, tuple[AtThreshold, Kind]] = {
-    "sensitivity": (decisions.sensitivity, RATE),
-    "specificity": (decisions.specificity, RATE),
-    "positive_predictive_value": (decisions.positive_predictive_value, RATE),
-    "negative_predictive_value": (decisions.negative_predictive_value, RATE),
-    "positive_likelihood_ratio": (decisions.positive_likelihood_ratio, RATIO_AT_THRESHOLD),
-    "negative_likelihood_ratio": (decisions.negative_likelihood_ratio, RATIO_AT_THRESHOLD),
-}
-"""Figures of calling scores positive from a threshold on, by name."""
 
 
 def ranking_measures(view: CellView) -> Named:
@@ -86,8 +76,9 @@ def threshold_measures(view: CellView, thresholds: tuple[float, ...] = THRESHOLD
     for name, make in (("net_benefit", benefit_at), ("net_benefit_of_all", benefit_of_all)):
         measures = measured(view, partial(make, points), BENEFIT, thresholds)
         yield from by_threshold(name, thresholds, measures)
-    for name, (figure, kind) in AT_THRESHOLD.items():
-        measures = measured(view, partial(_at_threshold, figure, points), kind, thresholds)
+    for name, rate in RATES.items():
+        kind = RATIO_AT_THRESHOLD if name in LIKELIHOOD_RATIOS else RATE
+        measures = measured(view, partial(_at_threshold, rate, points), kind, thresholds)
         yield from by_threshold(name, thresholds, measures)
 
 
@@ -101,8 +92,8 @@ def benefit_of_all(points: Floats, view: CellView) -> Functional:
     return treat_all(view.counts, points)
 
 
-def _at_threshold(figure: AtThreshold, points: Floats, view: CellView) -> Functional:
-    return figure(view.counts, view.reaching(view.stating(points)))
+def _at_threshold(rate: Rate, points: Floats, view: CellView) -> Functional:
+    return rate(view.counts, view.reaching(view.stating(points)))
 
 
 def _partial_auc(view: CellView) -> Functional:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from tacit.metrics.measures.functional import Functional, both, prevalence, rati
 from tacit.metrics.measures.smooth_calibration import smooth_calibration
 from tacit.results.curves.curve import Numbers, numbers
 from tacit.results.curves.histogram import Histogram
+from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL
 from tacit.results.measures import applied, figures, smooth
 from tacit.results.measures.applied import benefit_at, benefit_of_all, gain_at
 from tacit.results.measures.measure import (
@@ -29,11 +30,14 @@ from tacit.results.measures.measure import (
     Measure,
     absent,
     label,
+    measure_cells,
     measure_line,
+    named,
     names,
 )
 from tacit.results.measures.separation import class_separation
 from tacit.results.measures.view import CellView
+from tacit.results.text import aligned
 
 BENEFIT_POINTS = np.linspace(0.01, 0.99, 99)
 GAIN_POINTS = np.linspace(0.0, 1.0, 21)
@@ -197,6 +201,27 @@ class Measures:
             name: made.get(name) or absent(figures.NO_PROBABILITIES)
             for name in names(self.thresholds)
         }
+
+    def __getitem__(self, text: str) -> Measure:
+        """One figure by its name or its words, such as ``"net benefit at 0.2"``.
+
+        Raises
+        ------
+        KeyError : for a figure that there is not; the message lists those that there are.
+        """
+        known = named(text)
+        if known is None:
+            raise KeyError(f"{text!r} is no measure; known are {', '.join(names(self.thresholds))}")
+        name, thresholds = known
+        return replace(self, thresholds=thresholds or self.thresholds).named(name)
+
+    def __str__(self) -> str:
+        """A table of all figures with their intervals, about these records and the population."""
+        rows = [("figure", "value", RECORDS_INTERVAL, POPULATION_INTERVAL)]
+        rows += [(label(name), *measure_cells(each)) for name, each in self.by_name.items()]
+        return "\n".join(aligned(rows))
+
+    __repr__ = __str__
 
     def named(self, name: str) -> Measure:
         """One figure by its name, without the time that others take.

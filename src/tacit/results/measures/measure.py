@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
-from tacit.results.estimate import RECORDS_INTERVAL, Interval, bounds_line, finite
+from tacit.metrics.rates import OTHER_NAMES, RATES
+from tacit.results.estimate import RECORDS_INTERVAL, Interval, bounds_line, decimals, finite
 
 REACH = NormalDist().inv_cdf(0.975)
 """Half the width of a 95 % interval in standard errors."""
@@ -88,8 +89,17 @@ def measure_line(measure: Measure) -> str:
     """
     if not measure.given:
         return f"none: {measure.reason}"
-    bounds = bounds_line(measure.interval, ".4f")
-    return f"{measure.value:.4f}, {RECORDS_INTERVAL} {bounds}"
+    value = f"{measure.value:.{decimals(measure.interval)}f}"
+    return f"{value}, {RECORDS_INTERVAL} {bounds_line(measure.interval)}"
+
+
+def measure_cells(measure: Measure) -> tuple[str, str, str]:
+    """A figure and its intervals about these records and the population, for a table."""
+    if not measure.given:
+        return "none", measure.reason, ""
+    around = measure.interval, measure.population_interval
+    value = f"{measure.value:.{decimals(measure.interval)}f}"
+    return value, bounds_line(around[0]), bounds_line(around[1])
 
 
 def absent(reason: str, threshold: float | None = None) -> Measure:
@@ -191,16 +201,7 @@ TRAFFIC = (
         for name in ("gain_of_top", "lift_of_top", "threshold_for_share")
     ),
 )
-AT_THRESHOLD = (
-    "net_benefit",
-    "net_benefit_of_all",
-    "sensitivity",
-    "specificity",
-    "positive_predictive_value",
-    "negative_predictive_value",
-    "positive_likelihood_ratio",
-    "negative_likelihood_ratio",
-)
+AT_THRESHOLD = ("net_benefit", "net_benefit_of_all", *RATES)
 SHORT = {"ks": SEPARATION}
 """Short names in wide use."""
 ESSENTIAL = ("calibration_intercept", "calibration_slope", "brier")
@@ -252,6 +253,7 @@ def named(text: str) -> tuple[str, tuple[float, ...]] | None:
     if name in names(()):
         return name, ()
     figure, _, at = name.rpartition("_at_")
+    figure = OTHER_NAMES.get(figure, figure)
     try:
         threshold = float(at)
     except ValueError:
@@ -269,5 +271,5 @@ def label(name: str) -> str:
     >>> label("net_benefit_at_0.2"), label("brier")
     ('net benefit at probability 0.2', 'Brier score')
     """
-    spelled = re.sub(r"_at_(?=[0-9])", " at probability ", name)
+    spelled = re.sub(r"_at_(?=[0-9])", " at probability ", re.sub(r"^f1_", "F1_", name))
     return LABELS.get(name, spelled.replace("_", " "))

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tacit.results.estimate import Estimate, bounds_line, estimate_line, finite
+from tacit.results.estimate import Estimate, bounds_line, decimals, estimate_line, finite
 
 ENTRIES = {"class": "classes", "group": "groups"}
 """The entry of the JSON that holds the parts."""
 
-FORM = ".4f"
 """How text writes these figures."""
 
 
@@ -123,14 +122,14 @@ class Breakdown:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The figures as labelled lines for a person."""
-        rows = [(name, estimate_line(figure, FORM)) for name, figure in self.overall.items()]
+        rows = [(name, estimate_line(figure)) for name, figure in self.overall.items()]
         if self.thresholds:
             values = sorted(set(self.thresholds.values()))
             rows.append((f"threshold of {self.by}s", ", ".join(f"{each:.6g}" for each in values)))
         for part in self.parts:
             called = f"{self.by} {part.name}"
             rows += [
-                (f"{called}: {name}", estimate_line(figure, FORM))
+                (f"{called}: {name}", estimate_line(figure))
                 for name, figure in part.figures.items()
             ]
             if part.reason:
@@ -180,5 +179,6 @@ def _line(estimate: Estimate) -> str:
         return "not enough signal"
     bounds = estimate.interval(0.95, about="population")
     if not all(map(math.isfinite, bounds)):
-        return f"{estimate.value:+{FORM}}, without an interval"
-    return f"{estimate.value:+{FORM}}, 95 % interval (population) {bounds_line(bounds, '+.4f')}"
+        return f"{estimate.value:+.4f}, without an interval"
+    value = f"{estimate.value:+.{decimals(bounds)}f}"
+    return f"{value}, 95 % interval (population) {bounds_line(bounds, '+')}"

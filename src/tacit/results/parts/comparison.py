@@ -103,10 +103,10 @@ class Comparison:
                 line += f"; exact {self.exact[index]:.6f}, not private"
             rows.append((f"AUC of {self.names[index]}", line))
         apart = f"{self.names[0]} less {self.names[1]}"
-        rows.append((apart, estimate_line(self.difference, "+.6f")))
+        rows.append((apart, estimate_line(self.difference, "+")))
         if self.has_signal:
             bounds = self.difference.interval(0.95, about="population")
-            rows.append((POPULATION_INTERVAL, bounds_line(bounds, "+.6f")))
+            rows.append((POPULATION_INTERVAL, bounds_line(bounds, "+")))
             rows.append(("better", self._verdict()))
         row_names = ("privacy spent", "unit of privacy", "sent by a client", "clients", "noise")
         return rows + [(name, run[name]) for name in row_names if name in run]

@@ -12,6 +12,7 @@ from tacit.results.estimate import (
     RECORDS_INTERVAL,
     Estimate,
     bounds_line,
+    decimals,
     estimate_line,
     finite,
 )
@@ -224,12 +225,12 @@ class GroupedEvaluation:
         rows += [(group.name, _line(group)) for group in self.groups]
         spread = self.spread()
         if spread is not None:
-            bounds = bounds_line((spread.low, spread.high))
+            bounds = spread.low, spread.high
             rows.append(
                 (
                     "spread",
-                    f"{spread.value:.6f}, {RECORDS_INTERVAL} {bounds} "
-                    f"({spread.highest} over {spread.lowest}{self._uninformative(spread)})",
+                    f"{spread.value:.{decimals(bounds)}f}, {RECORDS_INTERVAL} "
+                    f"{bounds_line(bounds)} ({spread.highest} over {spread.lowest}{self._uninformative(spread)})",
                 )
             )
         if self.left_out is not None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.metrics.sites import LEAST_SITES, SiteModel, site_model
 from tacit.results.equality import is_same
-from tacit.results.estimate import Estimate, bounds_line, finite
+from tacit.results.estimate import Estimate, bounds_line, decimals, finite
 from tacit.results.parts.breakdown import measure_of
 
 Scale = Literal["log-odds", "as it is"]
@@ -135,16 +135,17 @@ class SiteFigure:
         called = f"sites: {self.figure}"
         if self.reason:
             return [(called, self.reason)]
+        digits = decimals(self.mean_interval)
         rows = [
-            (called, f"{self.mean:.4f}, 95 % interval {bounds_line(self.mean_interval, '.4f')}"),
+            (called, f"{self.mean:.{digits}f}, 95 % interval {bounds_line(self.mean_interval)}"),
             (
                 f"{called}, new site",
-                f"95 % interval {bounds_line(self.prediction_interval, '.4f')}",
+                f"95 % interval {bounds_line(self.prediction_interval, digits=digits)}",
             ),
             (
                 f"{called}, between",
-                f"standard deviation {self.between[0]:.4f} ({self.scale}), 95 % interval "
-                f"{bounds_line(self.between[1:], '.4f')}",
+                f"standard deviation {self.between[0]:.{digits}f} ({self.scale}), 95 % interval "
+                f"{bounds_line(self.between[1:], digits=digits)}",
             ),
         ]
         rows += [

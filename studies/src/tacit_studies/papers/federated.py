@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.metrics import ranking
-from tacit.metrics.rates import RATES, reaching
+from tacit.metrics.rates import RATES, rate_name, reaching
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.declarations.trust import ExactSum, Local
 from tacit.protocols.published.calibration import LevelSum, PublishedHistogram
@@ -184,7 +184,7 @@ def _rate_errors(records: Records, histogram: Histogram | None, cuts: Floats) ->
     if histogram is not None:
         above = reaching(histogram.edges, cuts)
         estimates = np.stack(
-            [RATES[name](histogram.counts, above).value for name in MEASURED_RATES]
+            [RATES[rate_name(name)](histogram.counts, above).value for name in MEASURED_RATES]
         )
     wrong = np.where(np.isnan(estimates), 1.0, np.abs(np.clip(estimates, 0.0, 1.0) - exact))
     return np.where(np.isnan(exact), np.nan, wrong)
@@ -206,7 +206,7 @@ def exact_rates(records: Records, thresholds: Floats) -> Floats:
     )
     above = np.triu(np.ones((size - 1, size)), 1)
     return np.stack(
-        [RATES[name](counts.astype(np.float64), above).value for name in MEASURED_RATES]
+        [RATES[rate_name(name)](counts.astype(np.float64), above).value for name in MEASURED_RATES]
     )
 
 
