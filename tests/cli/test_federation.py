@@ -227,7 +227,9 @@ def test_a_local_run_needs_as_many_parties_as_the_plan(tmp_path: Path) -> None:
 
 
 def test_a_result_that_cannot_be_written_is_not_computed(tmp_path: Path) -> None:
-    result = tacit("run", "--local", 3, HOSPITALS / "plan.toml", "--json", tmp_path)
+    (tmp_path / "folder.json").mkdir()
+    place = tmp_path / "folder.json"
+    result = tacit("run", "--local", 3, HOSPITALS / "plan.toml", "--json", place)
     assert (result.exit_code, "cannot be written" in said(result)) == (2, True)
 
 

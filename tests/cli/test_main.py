@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 import tacit
 from tacit.cli import main
 from tacit.cli.plugins import MODULES, SUMMARIES
+from tacit.cli.setting_options import SHOWN_EXAMPLES
 from tacit.cli.shell import name_help
 from tacit.output import OutputFile
 from tests.cli.examples import example_files
@@ -563,9 +564,20 @@ def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
         result = run(name, option)
         assert result.exit_code == 0, result.output
         shown = [line.strip() for line in result.stdout.splitlines()]
-        expected = examples(built_in_commands()[name])
+        expected = examples(built_in_commands()[name])[:SHOWN_EXAMPLES]
         assert len(expected) >= 2
         assert set(expected) <= set(shown)
+
+
+def test_the_help_of_evaluate_fits_a_screen() -> None:
+    said = run("evaluate", "--help").stdout
+    assert len(said.splitlines()) <= 60
+    assert max(map(len, said.splitlines())) <= 100
+    assert "--missing" not in said
+    assert "--missing" in run("evaluate", "--help-all").stdout
+    settings = run("evaluate", "--protocol", "score-histogram", "--help").stdout
+    assert "Settings of score-histogram" in settings
+    assert "--kernel" not in settings
 
 
 def built_in_commands() -> dict[str, click.Command]:

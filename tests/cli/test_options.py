@@ -105,7 +105,7 @@ def test_an_option_of_another_protocol_is_known() -> None:
 
 
 def test_help_shows_the_options_of_all() -> None:
-    output = cooked("--protocol", "hob", "--help")
+    output = cooked("--protocol", "hob", "--help-all")
     assert "--heat FLOAT How hot." in output
     assert "--mode [fan|grill|gas] oven: fan by default. hob: gas by default." in output
     assert "--steam / --no-steam oven: with steam." in output
@@ -114,6 +114,15 @@ def test_help_shows_the_options_of_all() -> None:
     assert "--rings INTEGER hob: how many rings." in output
     assert "secret" not in output
     assert "nothing" not in output
+
+
+def test_help_shows_the_settings_of_the_protocol_that_is_named() -> None:
+    output = cooked("--protocol", "hob", "--help")
+    assert "Settings of hob: --heat FLOAT How hot." in output
+    assert "--mode [gas|fan] Gas by default." in output
+    assert "--steam" not in output
+    assert asked == ["hob"]
+    assert "Settings of a protocol: cook --protocol NAME --help." in cooked("--help")
 
 
 def test_an_option_of_the_command_itself_is_not_replaced() -> None:
@@ -142,7 +151,7 @@ def test_a_declared_type_is_taken() -> None:
 
 
 def test_help_lists_common_options_first_and_in_groups() -> None:
-    said = CliRunner().invoke(main, ["evaluate", "--help"]).output
+    said = CliRunner().invoke(main, ["evaluate", "--help-all"]).output
     places = [
         said.index(words)
         for words in (
@@ -150,10 +159,11 @@ def test_help_lists_common_options_first_and_in_groups() -> None:
             "--protocol ",
             "--epsilon ",
             "--label ",
+            "--groups ",
             "--json ",
             "Settings of protocols:",
             "Other options:",
-            "--groups ",
+            "--missing ",
         )
     ]
     assert places == sorted(places)

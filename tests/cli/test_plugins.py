@@ -134,7 +134,8 @@ def test_a_command_that_is_not_installed_says_how_to_install_it(
 
 
 def test_an_unknown_command_is_refused() -> None:
-    assert "No such command 'nothing'" in refusal("nothing")
+    assert "there is no command 'nothing': see --help" in refusal("nothing")
+    assert "there is no command 'evaluat'; did you mean 'evaluate'?" in refusal("evaluat")
 
 
 def test_a_distribution_without_metadata_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:

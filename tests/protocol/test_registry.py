@@ -146,7 +146,7 @@ def test_a_protocol_of_another_package_runs_by_its_name(tmp_path: Path) -> None:
     done = run(tmp_path, *tacit, records, "--protocol", "foreign-auc", "--rounding", 0.25)
     assert (done.returncode, done.stderr) == (0, "")
     assert "AUC" in done.stdout
-    shown = run(tmp_path, *tacit, "--help")
+    shown = run(tmp_path, *tacit, "--help-all")
     assert "--rounding FLOAT" in shown.stdout
     assert "foreign-auc: to what the figure is rounded." in " ".join(shown.stdout.split())
 

@@ -88,7 +88,7 @@ def test_a_table_of_real_scores(folder: Path) -> None:
         ("fedauc-table-99", "tacit reproduce list"),
         ("fedauc-figure-8 --scores absent.csv", "does not exist"),
         ("fedauc-figure-8 --repeats 0", "--repeats"),
-        ("fedauc-figure-8 --json .", "cannot be written"),
+        ("fedauc-figure-8 --json=.", "cannot be written"),
         ("fedauc-figure-8 --json north.csv/rows.json", "cannot be written"),
     ],
 )

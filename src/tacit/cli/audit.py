@@ -16,8 +16,9 @@ from tacit.auditing.protocol_audit import CONFIDENCE, Audit, CaseAudit, cases_of
 from tacit.auditing.protocol_audit import audit as audit_cases
 from tacit.auditing.self_test import SelfTest, TrialOutcome, self_test
 from tacit.auditing.steps import MIN_FRACTION, StepAudit
+from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import as_json, prompt_interrupt, show
+from tacit.cli.shell import prompt_interrupt
 from tacit.protocol.declarations import audits
 from tacit.protocol.registry import protocol_names
 
@@ -177,7 +178,7 @@ Exit status:
 """
 
 
-@click.command(cls=SettingsCommand, settings_after="print_json", epilog=AUDIT_EXAMPLES)
+@click.command(cls=SettingsCommand, settings_after="output", epilog=AUDIT_EXAMPLES)
 @click.option(
     "--protocol",
     "name",
@@ -192,7 +193,7 @@ Exit status:
 )
 @click.option("--quick", is_flag=True, help="Fewer draws, and so weaker attacks.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
-@click.option("--json", "print_json", is_flag=True, help="Print the outcome as JSON.")
+@json_option
 @click.pass_context
 def audit(
     context: click.Context,
@@ -201,7 +202,7 @@ def audit(
     testing: bool,
     quick: bool,
     seed: int,
-    print_json: bool,
+    output: JsonOutput,
     **settings: Any,
 ) -> None:
     """Attack a protocol: what epsilon do its replies show, and which labels do they reveal?
@@ -227,7 +228,7 @@ def audit(
             audited = audit_cases(cases, chosen.get("epsilon"), seed, quick, _show_progress)
         passed, text = audited.passed, audit_text(audited)
         content = audited.to_dict()
-    show(as_json(content) if print_json else text)
+    output.show(content, lambda: text)
     if not passed:
         context.exit(REFUTED)
 

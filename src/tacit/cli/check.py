@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from tacit.cli.evaluating.sources import files_in_memory
+from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.record_options import form_options, unit_option
-from tacit.cli.shell import as_json, complain, show
+from tacit.cli.shell import complain
 from tacit.data.file_units import Units
 from tacit.data.files.checking import check_files
 from tacit.data.files.form import FileForm
@@ -48,7 +49,7 @@ Exit status:
     show_default=True,
     help="Whether records without a score or a label are a problem, or left out and noted.",
 )
-@click.option("--json", "print_json", is_flag=True, help="Print what was found as JSON.")
+@json_option
 @click.pass_context
 def check(
     context: click.Context,
@@ -61,7 +62,7 @@ def check(
     unit: Units,
     form: FileForm,
     missing: Any,
-    print_json: bool,
+    output: JsonOutput,
 ) -> None:
     """Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.
 
@@ -69,7 +70,7 @@ def check(
     """
     paths = files_in_memory(files, "tacit check")
     checked = check_files(paths, score, label, client, second, unit, person, missing, form=form)
-    show(as_json(asdict(checked)) if print_json else "\n".join(checked.lines))
+    output.show(asdict(checked), lambda: "\n".join(checked.lines))
     if checked.number:
         complain(f"tacit: {checked.number} problem{'s' * (checked.number > 1)}")
         context.exit(PROBLEMS)

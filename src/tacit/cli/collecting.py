@@ -14,15 +14,14 @@ from pathlib import Path
 import click
 import numpy as np
 
-from tacit.cli.record_options import json_option
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.json_output import JsonOutput, json_option
+from tacit.cli.shell import NO_SIGNAL, show
 from tacit.collecting.campaign import Campaign, Terms
 from tacit.collecting.estimating import HONEST, evaluation_of, shuffled_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import SEAL_EVERY, Intake
 from tacit.output import OutputFile
 from tacit.privacy.sampling.exact import words
-from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import as_lines
 
 COLLECT_EXAMPLES = """\b
@@ -169,7 +168,7 @@ Examples:
     type=click.FloatRange(0, 1, min_open=True),
     help="Part of every sealed batch's reports that is taken to be honest.",
 )
-def estimate(folder: Path, print_json: bool, report: str | None, honest: float) -> None:
+def estimate(folder: Path, output: JsonOutput, report: str | None, honest: float) -> None:
     """Estimate what the campaign in FOLDER asks for, from the reports collected so far.
 
     The collector may run meanwhile. The estimator is the protocol's own, as in `tacit evaluate`.
@@ -183,10 +182,6 @@ def estimate(folder: Path, print_json: bool, report: str | None, honest: float) 
     )
     if file is not None:
         file.write(result.to_html().encode())
-    show(
-        as_json(with_fingerprint(result.to_dict()))
-        if print_json
-        else as_lines(result.to_rows(), result.warnings)
-    )
+    output.show(result.to_dict(), lambda: str(result))
     if not result.has_signal:
         sys.exit(NO_SIGNAL)

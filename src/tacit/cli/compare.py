@@ -10,8 +10,9 @@ import numpy as np
 
 import tacit
 from tacit.cli import record_options
+from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.shell import NO_SIGNAL
 from tacit.data.clients import Clients
 from tacit.data.file_units import Units
 from tacit.data.files.form import FileForm
@@ -60,7 +61,7 @@ Exit status:
 @record_options.seed_option
 @click.option("--federation", metavar="NAME", help="What these records are called.")
 @record_options.names_option
-@record_options.json_option
+@json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @click.option(
     "--exact/--no-exact",
@@ -85,7 +86,7 @@ def compare(
     seed: int | None,
     federation: str | None,
     names: bool,
-    print_json: bool,
+    output: JsonOutput,
     plot: str | None,
     exact: bool | None,
     **settings: Any,
@@ -118,7 +119,7 @@ def compare(
     )
     if not names:
         comparison = replace(comparison, run=replace(comparison.run, participants=()))
-    show(as_json(comparison.to_dict()) if print_json else _lines(comparison))
+    output.show(comparison.to_dict(), lambda: _lines(comparison))
     if picture is not None:
         picture.save(draw_comparison(comparison))
     if not comparison.has_signal:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.record_options import PerPerson
 from tacit.cli.setting_options import Spelled
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.shell import NO_SIGNAL
 from tacit.planning.planner import plan as make_plan
 from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.trust import Trust, trust_words
@@ -86,7 +87,7 @@ Exit status:
     "benefit at 0.2 within 0.002', 'sensitivity at 0.5 within 0.03' or 'calibration slope within "
     "0.1'; instead of --metric and --target.",
 )
-@click.option("--json", "print_json", is_flag=True, help="Print the plan as JSON.")
+@json_option
 @click.pass_context
 def plan(
     context: click.Context,
@@ -102,7 +103,7 @@ def plan(
     target: float | None,
     metric: str | None,
     want: str | None,
-    print_json: bool,
+    output: JsonOutput,
 ) -> None:
     """Predict every fitting protocol's error and traffic, and recommend one. Nothing is spent.
 
@@ -128,6 +129,6 @@ def plan(
         per_person=per_person or 0,
         classes=classes,
     )
-    show(as_json(made.to_dict()) if print_json else str(made))
+    output.show(made.to_dict(), lambda: str(made))
     if made.recommended is None:
         context.exit(NO_SIGNAL)

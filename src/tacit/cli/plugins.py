@@ -20,6 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import click
 
+from tacit.cli.json_output import with_json_value
 from tacit.cli.shell import Tacit, name_help
 
 MODULES: Mapping[str, str] = {
@@ -125,6 +126,13 @@ class Extensible(Tacit):
             or self._import_built_in(cmd_name)
             or plugin_command(cmd_name)
         )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command and its arguments, in which ``--json`` has a value."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, rest if command is None else with_json_value(command, rest)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List all commands in groups; no built-in one is imported for it."""

@@ -99,8 +99,7 @@ unit_option = click.option(
     callback=_units,
     metavar="[FILE=]UNIT",
     help="What the scores are: probability (the default), percent, log-odds, or real for any other "
-    "numbers. Where a protocol counts scores in cells, these follow from it. With FILE= that "
-    "file's; files that are not named then hold probabilities.",
+    "numbers. With FILE= that file's; files that are not named then hold probabilities.",
 )
 
 
@@ -236,4 +235,3 @@ seed_option = click.option(
 names_option = click.option(
     "--names/--no-names", default=True, help="Write the clients' names into the JSON, up to 200."
 )
-json_option = click.option("--json", "print_json", is_flag=True, help="Print the result as JSON.")

@@ -28,20 +28,38 @@ from tacit.protocol.settings.types import spelled, suggestion
 CHOSEN = "tacit.cli.setting_options.chosen"
 """Key under which a command's context names the protocols whose options it shows."""
 
-CHOICE = "--protocol"
+WHOLE = "tacit.cli.setting_options.whole"
+"""Key under which a command's context says that its help is to list every option."""
+
+CHOICE, HELP_ALL = "--protocol", "--help-all"
 COMMON = (
-    "--protocol",
+    CHOICE,
     "--epsilon",
     "--trust",
     "--score",
     "--label",
     "--client",
     "--unit",
+    "--groups",
+    "--seed",
     "--json",
     "--plot",
     "--help",
+    HELP_ALL,
 )
 """Options that the help lists first: those that most calls use."""
+
+LONGEST_FORM = 60
+"""Most characters of an option with its choices."""
+
+PUBLISHED = "published-"
+"""How the names of the papers' own forms begin."""
+
+SHOWN_EXAMPLES = 4
+"""How many examples a short help has."""
+
+Record = tuple[str, str]
+"""An option as the help writes it, and what it means."""
 
 Labelled = tuple[str, Setting]
 """A setting with the name of its protocol."""
@@ -83,6 +101,16 @@ class SettingsCommand(click.Command):
         self, *args: Any, settings_after: str, source: Source = PROTOCOLS, **extra: Any
     ) -> None:
         super().__init__(*args, **extra)
+        self.params.append(
+            click.Option(
+                [HELP_ALL],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_show_all,
+                help="Show all options, and the settings of all protocols.",
+            )
+        )
         self._after, self._source = settings_after, source
         self._made: dict[tuple[str, ...], list[click.Option]] = {}
 
@@ -102,27 +130,49 @@ class SettingsCommand(click.Command):
         return [*parameters[:position], *added, *parameters[position:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the options in groups: common ones, the settings of protocols, and all others."""
+        """List the common options and the settings of the protocol that is named.
+
+        With ``--help-all`` the settings of all protocols and all other options as well.
+        """
+        names, whole = ctx.meta.get(CHOSEN), ctx.meta.get(WHOLE, False)
         parameters = self.get_params(ctx)
         of_command = {id(each) for each in super().get_params(ctx)}
-        groups: dict[str, list[tuple[str, str]]] = {
-            "Common options": [],
-            "Settings of protocols": [],
-            "Other options": [],
-        }
-        common, settings, others = groups.values()
         order = {name: position for position, name in enumerate(COMMON)}
         first = {id(each): min(order.get(o, len(order)) for o in each.opts) for each in parameters}
         options = [each for each in parameters if isinstance(each, click.Option)]
+        common, settings, others = list[Record](), list[Record](), list[Record]()
         for each in sorted(options, key=lambda each: first[id(each)]):
             record = each.get_help_record(ctx)
+            record = record if whole else _short_record(record, each)
             if record is not None:
                 chosen = settings if id(each) not in of_command else others
                 (common if first[id(each)] < len(order) else chosen).append(record)
-        for title, records in groups.items():
+        called = f"Settings of {names[0]}" if names else "Settings of protocols"
+        sections = {"Common options": common}
+        if names or whole:
+            sections[called] = settings
+        if whole:
+            sections["Other options"] = others
+        for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+        if not whole:
+            formatter.write_paragraph()
+            hint = f"Settings of a protocol: {ctx.command_path} {CHOICE} NAME --help."
+            formatter.write_text(f"{'' if names else f'{hint} '}All options: {HELP_ALL}.")
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples and exit status; of the examples a few where the help is short."""
+        if ctx.meta.get(WHOLE, False) or not self.epilog:
+            return super().format_epilog(ctx, formatter)
+        head, *paragraphs = self.epilog.split("\n\n")
+        lines = head.split("\n")
+        few = "\n".join(lines[: SHOWN_EXAMPLES + 2])
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text("\n\n".join([few, *paragraphs]))
+        return None
 
     def _options(self, names: tuple[str, ...]) -> list[click.Option]:
         """The options of these protocols' settings, made once: click distinguishes them as objects.
@@ -149,7 +199,7 @@ class SettingsCommand(click.Command):
         if name is None:
             return None
         used = {arg.partition("=")[0] for arg in args if arg.startswith("--")}
-        used |= {"-h"} & set(args)
+        used -= {"--help"}
         parameters = [*self.params, *self._options((name,))]
         known = {each for option in parameters for each in (*option.opts, *option.secondary_opts)}
         return (name,) if used <= known else None
@@ -164,6 +214,28 @@ class SettingsCommand(click.Command):
             elif arg.startswith(f"{CHOICE}="):
                 chosen = arg.partition("=")[2]
         return chosen
+
+
+def _short_record(record: Record | None, option: click.Option) -> Record | None:
+    """The record of an option; choices that fill lines are in its text, where lines break."""
+    if (
+        record is None
+        or len(record[0]) <= LONGEST_FORM
+        or not isinstance(option.type, click.Choice)
+    ):
+        return record
+    names = [name for name in map(str, option.type.choices) if not name.startswith(PUBLISHED)]
+    left_out = len(names) < len(option.type.choices)
+    published = f", and the papers' own forms, {PUBLISHED}NAME" if left_out else ""
+    return f"{option.opts[-1]} NAME", f"{record[1]} One of {', '.join(names)}{published}."
+
+
+def _show_all(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """Print the help with every option, and end."""
+    if value and not context.resilient_parsing:
+        context.meta[WHOLE], context.meta[CHOSEN] = True, None
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
 
 
 def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from tacit.protocol import mpc
+from tacit.protocol.settings.types import suggestion
 from tacit.results.text import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
@@ -34,6 +35,15 @@ class Tacit(click.Group):
         """
         name_help(cmd)
         super().add_command(cmd, name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name; of an unknown one the nearest is told."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            meant = suggestion(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"there is no command {args[0]!r}{meant or ': see --help'}", ctx)
+        return super().resolve_command(ctx, args)
 
     def main(
         self,

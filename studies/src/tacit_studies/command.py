@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 import tacit_studies as studies
-from tacit.cli.shell import as_json, prompt_interrupt, show
-from tacit.output import OutputFile
+from tacit.cli.json_output import JsonOutput, json_option
+from tacit.cli.shell import prompt_interrupt, show
 
 if TYPE_CHECKING:
     from tacit_studies import Measured, Scores, Table
@@ -39,7 +39,7 @@ Examples:
     help="Measure only parts whose names hold TEXT, in tables whose parts have names.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
-@click.option("--json", "json_file", metavar="FILE", help="Also write the rows to FILE as JSON.")
+@json_option
 def reproduce(
     table: str,
     scores: str | None,
@@ -48,7 +48,7 @@ def reproduce(
     repeats: int | None,
     only: str,
     seed: int,
-    json_file: str | None,
+    output: JsonOutput,
 ) -> None:
     """Measure a table or figure of the papers again, beside the printed numbers.
 
@@ -63,7 +63,6 @@ def reproduce(
     study = studies.TABLES[table]
     if only and not any(only in job.name for job in study.jobs()):
         raise click.UsageError(f"no row of {table} has a name with {only!r} in it")
-    file = None if json_file is None else OutputFile(json_file, create_parents=True)
     if scores is None:
         source, origin = studies.Scores(), "synthetic scores"
     else:
@@ -72,9 +71,8 @@ def reproduce(
     rows = _measure(study, source, repeats, seed, only)
     heading = f"{table}: {study.description}"
     summary = studies.summary_lines(rows)
-    show("\n".join([heading, origin, "", studies.format_rows(rows), "", *summary]))
-    if file is not None:
-        file.write(f"{as_json([row.to_dict() for row in rows])}\n".encode())
+    text = "\n".join([heading, origin, "", studies.format_rows(rows), "", *summary])
+    output.show([row.to_dict() for row in rows], lambda: text)
 
 
 def _measure(

@@ -13,8 +13,9 @@ import numpy as np
 import tacit
 from tacit.cli import record_options
 from tacit.cli.evaluating import forms, sources
+from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL, as_json, show, terminable
+from tacit.cli.shell import NO_SIGNAL, terminable
 from tacit.data.file_units import Units
 from tacit.data.files.form import FileForm
 from tacit.data.units import PROBABILITY
@@ -117,7 +118,7 @@ Exit status:
     help="What these records are called; results of one name are compared as about the same.",
 )
 @record_options.names_option
-@record_options.json_option
+@json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @click.option(
     "--engine",
@@ -172,7 +173,7 @@ def evaluate(
     save_calibrator: str | None,
     federation: str | None,
     names: bool,
-    print_json: bool,
+    output: JsonOutput,
     plot: str | None,
     engine: Any,
     ledgers: tuple[str, ...],
@@ -256,7 +257,7 @@ def evaluate(
         choice=reason,
     )
     fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
-    show(_json(result, fitted) if print_json else _lines(result, fitted))
+    output.show(_content(result, fitted), lambda: _lines(result, fitted))
     _save(result, fitted, picture, map_file)
     if not result.has_signal:
         context.exit(NO_SIGNAL)
@@ -313,7 +314,7 @@ def _evaluate_groups(
         )
     if not params["exact"]:
         sources.say_left_out(both[0], params["names"])
-    passed = ("rescale", "federation", "engine", "names", "print_json", "per_person")
+    passed = ("rescale", "federation", "engine", "names", "output", "per_person")
     forms.evaluate_by_group(
         context,
         both,
@@ -397,11 +398,11 @@ def _client_and_file(text: str) -> tuple[str, str]:
     return name, file
 
 
-def _json(result: Evaluation, calibrator: Calibrator | None) -> str:
+def _content(result: Evaluation, calibrator: Calibrator | None) -> dict[str, Any]:
     content = result.to_dict()
     if calibrator is not None:
         content["calibrator"] = json.loads(calibrator.to_json())
-    return as_json(with_fingerprint(content))
+    return with_fingerprint(content)
 
 
 def _shown_scores(result: Evaluation) -> tuple[float, ...]:

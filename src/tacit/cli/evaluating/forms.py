@@ -15,8 +15,9 @@ import click
 
 import tacit
 from tacit.cli.evaluating.sources import files_in_memory
+from tacit.cli.json_output import JsonOutput
 from tacit.cli.setting_options import Spelled, Texts
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.shell import NO_SIGNAL
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.file_units import Units
@@ -37,10 +38,9 @@ from tacit.running.units import taken_by
 trust_option = click.option(
     "--trust",
     type=Spelled(trust_words()),
-    metavar=f"[{'|'.join(trust.value for trust in Trust)}]",
-    help="Who may see what (`tacit plan --help`). Without --protocol any of these words: by "
-    "default secure-sum for up to 1,000 clients, and local for more. With --protocol, one that it "
-    "has.",
+    metavar="WORD",
+    help=f"Who may see what: {', '.join(trust.value for trust in Trust)} (`tacit plan --help`). By "
+    "default secure-sum for up to 1,000 clients, and local for more.",
 )
 
 
@@ -99,7 +99,7 @@ def evaluate_by_group(
     federation: str | None,
     engine: Any,
     names: bool,
-    print_json: bool,
+    output: JsonOutput,
     per_person: int | None = None,
     picture: PictureFile | None = None,
 ) -> None:
@@ -127,7 +127,7 @@ def evaluate_by_group(
     )
     if not names:
         result = _without_names(result)
-    show(as_json(result.to_dict()) if print_json else _lines(result))
+    output.show(result.to_dict(), lambda: _lines(result))
     if picture is not None:
         picture.save(draw_groups(result))
     if not result.has_signal:

@@ -8,17 +8,15 @@ from typing import Any
 import click
 
 from tacit.cli.evaluating.sources import files_in_memory
-from tacit.cli.record_options import json_option
+from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL, as_json, progress_of, show, terminable
+from tacit.cli.shell import NO_SIGNAL, progress_of, terminable
 from tacit.data import units
 from tacit.local_reports.drawing import BLOCK_RECORDS, RecordFiles, evaluate_one_record_clients
 from tacit.local_reports.summing import Summing, in_one_process, in_processes
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names
 from tacit.results.evaluation import Evaluation
-from tacit.results.saved.integrity import with_fingerprint
-from tacit.results.text import as_lines
 from tacit.running.units import suited_to_scores
 
 SIMULATE_EXAMPLES = """\b
@@ -68,7 +66,7 @@ def simulate(
     seed: int | None,
     workers: int | None,
     federation: str | None,
-    print_json: bool,
+    output: JsonOutput,
     **settings: Any,
 ) -> None:
     """Simulate a report of the local model for every record in FILES (Parquet), a client each.
@@ -85,10 +83,7 @@ def simulate(
     column = label if chosen.needs_labels else None
     records = RecordFiles.of(paths, score, column, unit or chosen.unit, chosen.unit)
     result = _with_progress(records, chosen, seed, _summing(records, workers), federation)
-    if print_json:
-        show(as_json(with_fingerprint(result.to_dict())))
-    else:
-        show(as_lines(result.to_rows(), result.warnings))
+    output.show(result.to_dict(), lambda: str(result))
     if not result.has_signal:
         context.exit(NO_SIGNAL)
 

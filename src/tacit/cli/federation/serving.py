@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
-from tacit.cli.shell import NO_SIGNAL, as_json, complain, show
-from tacit.output import OutputFile, PictureFile
+from tacit.cli.json_output import JsonOutput, json_option
+from tacit.cli.shell import NO_SIGNAL, complain, show
+from tacit.output import PictureFile
 from tacit.results.curves.curve import Curve
 from tacit.results.drawing.picture import NONE, Pictured, draw_pictured, new_axes
 from tacit.results.drawing.style import cost_words
 from tacit.results.saved import reading
-from tacit.results.text import escaped
+from tacit.results.text import as_lines
 from tacit.running.deployment import keys
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.local import run_locally
@@ -213,7 +214,7 @@ Exit status:
     metavar="N",
     help="Start a server and all N parties on this machine: those in folders beside the plan.",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write the result to FILE as JSON.")
+@json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @verbose_option
 @click.pass_context
@@ -222,7 +223,7 @@ def run(
     /,
     plan: Path,
     local: int | None,
-    json_file: str | None,
+    output: JsonOutput,
     plot: str | None,
     verbose: bool,
 ) -> None:
@@ -233,7 +234,6 @@ def run(
     what it spent.
     """
     require_flower()
-    file = None if json_file is None else OutputFile(json_file, create_parents=True)
     picture = _picture(plot)
     tell = teller(verbose)
     with stoppable():
@@ -246,13 +246,9 @@ def run(
             done = run_locally(plan, local, show, tell)
     content = done.content
     result = reading.Result.of(content, str(plan))
-    if file is not None:
-        file.write(f"{as_json(content)}\n".encode())
     if picture is not None:
         picture.save(draw_result(result).figure)
-    show_rows([("", ""), *_rows(done)])
-    for warning in content["warnings"]:
-        show(f"warning: {escaped(warning)}")
+    output.show(content, lambda: f"\n{as_lines(_rows(done), content['warnings'])}")
     if not (result.estimate.has_signal or _is_revealed_to_parties(result)):
         context.exit(NO_SIGNAL)
 

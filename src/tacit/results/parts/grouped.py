@@ -230,7 +230,8 @@ class GroupedEvaluation:
                 (
                     "spread",
                     f"{spread.value:.{decimals(bounds)}f}, {RECORDS_INTERVAL} "
-                    f"{bounds_line(bounds)} ({spread.highest} over {spread.lowest}{self._uninformative(spread)})",
+                    f"{bounds_line(bounds)} ({spread.highest} over {spread.lowest}"
+                    f"{self._uninformative(spread)})",
                 )
             )
         if self.left_out is not None:
