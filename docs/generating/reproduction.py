@@ -50,7 +50,6 @@ GROUPS = {
         "score-histogram",
         "histogram-coverage",
         "floor",
-        "encrypted-private",
         "curves",
         "coverage-any-scale",
         "measures",

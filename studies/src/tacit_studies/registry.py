@@ -11,7 +11,6 @@ from tacit_studies.floors import (
     balance,
     coverage_any_scale,
     curve_areas,
-    encrypted_private,
     measure_coverage,
     planning_grid,
 )
@@ -284,12 +283,6 @@ _TARGETS = (
         "our target: every figure's noise beside its sampling error, by default and before",
         balance.balance,
         repeats=32,
-    ),
-    _table(
-        "encrypted-private",
-        "our target: errors of the AUC by masked sums with noise, beside their floor",
-        encrypted_private.noisy_sums,
-        repeats=TARGET_REPEATS,
     ),
     _table(
         "curves",

@@ -9,7 +9,6 @@ import pytest
 
 from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocol.settings.choices import chosen
-from tacit.protocols.encrypted.protocol import Colluding
 from tacit.protocols.published.calibration import LevelSum
 from tacit.protocols.ustatistic.kernels import Area, Gini, Kendall, Listed, Range, Scaled
 
@@ -108,9 +107,3 @@ def test_a_choice_of_another_setting_is_read_as_its_text() -> None:
     assert type(chosen("trust", LevelSum(), (SecureSum,))) is SecureSum
     with pytest.raises(ValueError, match="secure-sum has no parameter 'budget'; it has dropouts"):
         chosen("trust", LevelSum(budget="sample"), (SecureSum,))
-
-
-@pytest.mark.parametrize("part", [-0.1, 1.0, float("nan")])
-def test_a_part_that_colludes_is_from_0_to_below_1(part: float) -> None:
-    with pytest.raises(ValueError, match=f"colluding must be from 0 to below 1, got {part:g}"):
-        Colluding(part)

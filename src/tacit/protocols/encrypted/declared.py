@@ -16,12 +16,11 @@ from tacit.metrics import curves
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocols.encrypted.private.steps import NEGATIVES, POSITIVES, SIZES
 from tacit.protocols.shared.cells import cell_counts
 from tacit.protocols.shared.class_scores import one_against_rest
 
 if TYPE_CHECKING:
-    from tacit.protocol.conversation import Protocol, Query
+    from tacit.protocol.conversation import Protocol
 
 
 PAGE = "threat-models/encrypted-auc.md"
@@ -78,21 +77,9 @@ BY_CLASS = replace(
     "the way, and nothing of what follows from the figures themselves.",
 )
 
-NOISY = ThreatModel(
-    "The aggregator sees sums over all parties only, and may collude with the part of them that "
-    "was agreed: the noise of the others suffices for epsilon. Parties follow the protocol.",
-    "The noisy counts of both classes in every cell, their noisy totals, and one noisy sum of "
-    "influences, each over all parties; the AUC follows from them.",
-    "What the aggregator publishes of the first round, and the AUC.",
-    "What is true of many records; and which parties take part.",
-    PAGE,
-)
-
 
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
-    if settings.get("epsilon") is not None:
-        return NOISY
     made = VERIFIED if settings.get("adversary") == "malicious" else MASKED
     return told_to_parties(made, settings, "uniform words")
 
@@ -172,75 +159,15 @@ class HiddenDeclarations(Declarations):
 
 
 class EncryptedDeclarations(HiddenDeclarations):
-    """Cases, threats and laws of ``EncryptedAUC``: also of noisy sums."""
+    """Threats and laws of ``EncryptedAUC``."""
 
-    epsilon: float | None
     threats = staticmethod(threats_of)
-
-    @property
-    def law_traits(self) -> audits.LawTraits:
-        """Masked values are no sums; those with noise are."""
-        if self.epsilon is not None:
-            return audits.LawTraits(inexact="a second round cancels errors to first order only")
-        return super().law_traits
-
-    @classmethod
-    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
-        """Whether sums have noise."""
-        return settings.get("epsilon") is not None
-
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
-        """Clients of one record; of noisy sums one client."""
-        if cls.takes_epsilon(settings):
-            return audits.AuditCase(cls.name, settings)
-        return super().audit_case(settings)
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """A small session, and noisy sums."""
-        noisy = {"epsilon": 1.0, "adversary": "semi-honest", "most_records": 64}
-        return (*super().audit_cases(), audits.AuditCase(cls.name, noisy))
-
-    def hostile_query(self, query: Query) -> Query:
-        """Published functions under which a low negative moves the noisy sum most.
-
-        All positives lie in the middle and all negatives at the top, so that the AUC is 0: a
-        negative below the middle has the influence 1.
-        """
-        if SIZES not in query.broadcast:
-            return query
-        inner = query.broadcast[POSITIVES].shape[-1]
-        positives = (np.arange(inner) >= inner // 2).astype(np.float64)
-        fields = {POSITIVES: positives, NEGATIVES: np.zeros(inner), SIZES: np.ones(2)}
-        return replace(query, broadcast={**query.broadcast, **fields})
-
-    def replicated_query(self, query: Query, replicates: int) -> Query:
-        """The same published functions for every replicate."""
-        if SIZES not in query.broadcast:
-            return query
-        fields = {
-            name: np.repeat(query.broadcast[name][np.newaxis], replicates, axis=0)
-            for name in (POSITIVES, NEGATIVES, SIZES)
-        }
-        return replace(query, broadcast={**query.broadcast, **fields})
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
-        """The plain variant, and noisy sums; the checked one has tests of its own.
-
-        Noisy sums get an epsilon at which the classes of small data show.
-        """
+        """The plain variant; the checked one has tests of its own."""
         kind: Any = cls
-        noisy = kind(epsilon=30.0, adversary="semi-honest", most_records=64)
-        return {"encrypted": kind(9, most_records=64), "encrypted-private": noisy}
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
-        """Noisy sums; without noise the figure has a certain range and no standard error."""
-        kind: Any = cls
-        noisy = kind(epsilon=1.0, adversary="semi-honest", most_records=2**15)
-        return {"encrypted-private": audits.ErrorCase(noisy, noticed=True)}
+        return {"encrypted": kind(9, most_records=64)}
 
 
 class ClassDeclarations(HiddenDeclarations):

@@ -1,4 +1,4 @@
-"""Predictions for EncryptedAUC, of masked values and of noisy sums."""
+"""Predictions for EncryptedAUC."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ REPORT_BYTES = 41
 
 
 def encrypted_forecast(protocol: EncryptedAUC, scenario: Scenario, shape: Shape) -> Forecast:
-    """Of masked values, or of noisy sums."""
-    if protocol.epsilon is not None:
-        return _of_noisy_sums(protocol, scenario, shape)
+    """That of hidden counts, where the scheme takes so many records."""
     is_accepted = protocol.masked_scheme.accepts(scenario.positives * scenario.negatives)
     return hidden_forecast(protocol, scenario, shape) if is_accepted else Forecast(math.inf)
 
@@ -43,15 +41,6 @@ def hidden_forecast(protocol: HiddenAUC, scenario: Scenario, shape: Shape) -> Fo
     """
     cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
     return Forecast(math.sqrt(placement(cells)), float(curves.cell_area(*cells)) - shape.auc)
-
-
-def _of_noisy_sums(protocol: EncryptedAUC, scenario: Scenario, shape: Shape) -> Forecast:
-    """With noise of which every party draws a share, in two rounds."""
-    sums, sizes = protocol.private_sums, (scenario.positives, scenario.negatives)
-    class_error = math.sqrt(2 / (1 - sums.colluding)) / sums.class_epsilon
-    return Forecast(
-        sums.predicted_error(shape.auc, sizes), smaller_class=min(sizes), class_error=class_error
-    )
 
 
 def hidden_family(make: Callable[..., Protocol], scenario: Scenario) -> list[Family]:
@@ -75,7 +64,7 @@ def hidden_family(make: Callable[..., Protocol], scenario: Scenario) -> list[Fam
 
 
 def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> traffic.Traffic:
-    """Masked values by their sizes; noisy sums measured.
+    """Masked values by their sizes.
 
     Examples
     --------
@@ -83,8 +72,6 @@ def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> traffic.Tra
     >>> encrypted_traffic(protocol, Scenario(1000, 300, 10, 1.0)).bytes_per_client
     1952
     """
-    if protocol.epsilon is not None:
-        return traffic.measured_traffic(protocol, scenario)
     rounds = 5 if protocol.checked else 4
     # the first party's boxes for all others, and the two numbers of the last reply
     boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients

@@ -1,4 +1,4 @@
-"""EncryptedAUC: the exact AUC of masked counts, or a noisy one of masked sums.
+"""EncryptedAUC: the exact AUC of masked counts.
 
 Every party sends its counts in every cell under masks that cancel over all parties, and products
 with others' masks (``encrypted.masked``). The aggregator, which has no key, computes numerator and
@@ -22,9 +22,8 @@ from typing import Literal
 
 from tacit.crypto.homomorphic import keys
 from tacit.crypto.identities import Identity, Roster
-from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Step
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice
@@ -39,9 +38,6 @@ from tacit.protocols.encrypted.masked.steps import (
     SeenSession,
     on_masked_values,
 )
-from tacit.protocols.encrypted.private.result import on_noisy_sums
-from tacit.protocols.encrypted.private.steps import STEPS as NOISY_STEPS
-from tacit.protocols.encrypted.private.steps import PrivateSums
 from tacit.protocols.encrypted.sessions import (
     AGGREGATOR,
     ConfirmedAnswer,
@@ -72,28 +68,6 @@ class SemiHonest(Choice):
 
 
 @dataclass(frozen=True)
-class Colluding(Choice):
-    """It follows the protocol and may know what some parties draw: the others' noise suffices.
-
-    Parameters
-    ----------
-    part : of the parties, from 0 to below 1.
-
-    Raises
-    ------
-    ValueError : for a part outside this range.
-    """
-
-    part: float = 0.2
-
-    word = "colluding"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.part < 1:
-            raise ValueError(f"colluding must be from 0 to below 1, got {self.part:g}")
-
-
-@dataclass(frozen=True)
 class Malicious(Choice):
     """It may compute wrongly; it colludes with no party."""
 
@@ -102,11 +76,12 @@ class Malicious(Choice):
 
 @dataclass(frozen=True)
 class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
-    """The AUC of masked counts, exact on the thresholds; or one of noisy sums.
+    """The AUC of masked counts, exact on the thresholds.
 
-    Without ``epsilon`` there is no differential privacy: the AUC is released as it is, with its
-    certain half-range: the exact AUC of the records is at most that far from it, whatever the
-    scores (``results.Estimate``). With it only noisy sums are released (``encrypted.private``).
+    There is no differential privacy: the AUC is released as it is, with its certain half-range: the
+    exact AUC of the records is at most that far from it, whatever the scores
+    (``results.Estimate``). With an epsilon it is one of noisy sums over all parties, which is
+    ``ScoreHistogram`` with trust ``secure-sum``.
 
     Parameters
     ----------
@@ -116,18 +91,17 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
         (``scale`` is ``"log-odds"`` or ``"real"``) the first and the last are any numbers, and
         scores beyond them count in the cells at the ends. None takes what ``half_range`` needs;
         without it 1000, with ``scale="even"`` the paper's 100.
-    adversary : what the aggregator may do. ``SemiHonest()``, the default: it follows the protocol
-        and colludes with no party. ``Colluding(part)``, the default with an epsilon and possible
-        there alone: it may know the noise of a part of the parties. ``Malicious()``: an aggregator
-        that computes another AUC or half-range is detected (``masked.verified``, experimental). The
-        run then gives no AUC, and its parties begin no other session under the same settings.
-        Parties are semi-honest. Parties without each other's identities
-        (``encrypted.sessions.pin``) accept those that the aggregator relays.
+    adversary : what the aggregator may do. ``SemiHonest()``: it follows the protocol and colludes
+        with no party. ``Malicious()``: an aggregator that computes another AUC or half-range is
+        detected (``masked.verified``, experimental). The run then gives no AUC, and its parties
+        begin no other session under the same settings. Parties are semi-honest. Parties without
+        each other's identities (``encrypted.sessions.pin``) accept those that the aggregator
+        relays.
     most_records : a public bound of all parties' records together, from which the numbers are
         scaled. Answers are perturbed by at most ``2^-30 most_records^2 / (2 P N)`` of the
         denominator; above 1e-6 they are refused, so the bound should not be far above the number
         of records. Up to 256 times as many are counted rightly or refused, and only above can
-        numbers wrap around. With an epsilon the cells follow from it.
+        numbers wrap around.
     perturbed : False leaves the perturbation out, so that an AUC is exact to the last digit and
         the parties learn the product of the class totals: for tests.
     scale : the map of scores to positions at which thresholds are even: ``"probability"``,
@@ -137,9 +111,6 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     half_range : the wanted half-range of the interval, from which N follows for scores that are
         spread as those of advertisements are (``SPREADS``). Where scores crowd more it comes out
         wider, and a warning names the number of thresholds for another session.
-    epsilon : the privacy budget of one record. The aggregator then has noisy sums over all parties
-        and computes the AUC from them; no product, range or exact count is released. Cells follow
-        from it and ``most_records``: no thresholds, and nothing that parties alone learn.
 
     Raises
     ------
@@ -162,10 +133,8 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
         help="thresholds, or the agreed ones themselves; 1000 by default, at 26 bytes each; 100 "
         "with scale even",
     )
-    adversary: SemiHonest | Colluding | Malicious | str | None = setting(
-        default=None,
-        help="what the aggregator may do; semi-honest by default, and colluding(part=0.2) with an "
-        "epsilon",
+    adversary: SemiHonest | Malicious | str = setting(
+        default=SemiHonest(), help="what the aggregator may do; semi-honest by default"
     )
     most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
     perturbed: bool = setting(default=True, help=None)
@@ -177,10 +146,6 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     half_range: float | None = setting(
         default=None,
         help="the wanted half-range of the interval, by which the thresholds are chosen",
-    )
-    epsilon: float | None = setting(
-        default=None,
-        help="privacy budget of an AUC by masked sums with noise, in two rounds; none by default",
     )
 
     name = "encrypted-auc"
@@ -199,49 +164,8 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.adversary is None:
-            likely = SemiHonest() if self.epsilon is None else Colluding()
-            object.__setattr__(self, "adversary", likely)
-        if self.epsilon is not None:
-            self._check_private()
-            return
-        if isinstance(self.adversary, Colluding):
-            raise ValueError(
-                "without an epsilon an aggregator that colludes with a party reads the others' "
-                f"counts: adversary must be semi-honest or malicious, got {self.adversary}"
-            )
         self.take_thresholds(self._default_thresholds)
         _ = self.masked_scheme
-
-    def _check_private(self) -> None:
-        """Refuse what noisy sums do not have.
-
-        Raises
-        ------
-        ValueError : naming the setting and its value.
-        """
-        if self.checked:
-            raise ValueError(
-                "adversary must be colluding or semi-honest with an epsilon, got malicious"
-            )
-        needed = {"reveal": AGGREGATOR, "thresholds": None, "half_range": None, "perturbed": True}
-        for name, value in needed.items():
-            if (got := getattr(self, name)) != value:
-                raise ValueError(f"{name} must be {value!r} with an epsilon, got {got!r}")
-        _ = self.private_sums
-
-    @property
-    def private_sums(self) -> PrivateSums:
-        """How noisy sums are divided.
-
-        Raises
-        ------
-        ValueError : without an epsilon.
-        """
-        if self.epsilon is None:
-            raise ValueError("there are no noisy sums without an epsilon")
-        part = self.adversary.part if isinstance(self.adversary, Colluding) else 0.0
-        return PrivateSums(self.epsilon, self.most_records, part)
 
     @property
     def checked(self) -> bool:
@@ -250,33 +174,19 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Those of noisy sums, or of masked values."""
-        if self.epsilon is not None:
-            return NOISY_STEPS
+        """Those of masked values, with a check of the aggregator where it may be malicious."""
         return CHECKED_STEPS if self.checked else STEPS
 
     @property
     def guarantee(self) -> Cost:
-        """Without an epsilon the AUC is released as it is: no differential privacy."""
-        if self.epsilon is None:
-            return UNPROTECTED
-        return Cost(self.epsilon, adjacency=Adjacency.RECORD)
-
-    def min_clients(self, clients: int) -> int:
-        """All of them, where each draws a part of the noise."""
-        return super().min_clients(clients) if self.epsilon is None else clients
+        """The AUC is released as it is: no differential privacy."""
+        return UNPROTECTED
 
     @property
     def _default_thresholds(self) -> int:
         if self.half_range is not None:
             return thresholds_for(self.half_range, self.scale)
         return PAPER_THRESHOLDS if self.scale == EVEN else MASKED_THRESHOLDS
-
-    def replicate_size(self, clients: Clients) -> int:
-        """The counts of every client; those of all where only sums are sent."""
-        if self.epsilon is not None:
-            return 16 * self.private_sums.cells
-        return super().replicate_size(clients)
 
     def enrol(
         self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
@@ -290,9 +200,7 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
         pin(state, [identity], roster, None if self.checked else least)
 
     def conversation(self, clients: int) -> Conversation:
-        """Noisy sums; or introductions, a secret, masked counts, and an answer to open."""
-        if self.epsilon is not None:
-            return (yield from on_noisy_sums(self, clients))
+        """Introductions, a secret, masked counts, and an answer to open."""
         return self.concluded((yield from on_masked_values(self)))
 
     @property

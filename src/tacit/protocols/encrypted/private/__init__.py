@@ -1,1 +1,0 @@
-"""The AUC by masked sums with noise, in two rounds."""
