@@ -52,9 +52,9 @@ class Row:
             "table": self.table,
             "row": self.row,
             "column": self.column,
-            "paper": self.paper,
+            "paper": None if self.paper is None else _finite(self.paper),
             "ours": _finite(self.ours),
-            "ratio": self.ratio,
+            "ratio": None if self.ratio is None else _finite(self.ratio),
         }
 
 

@@ -356,7 +356,7 @@ def test_paper_settingsoutside_their_range() -> None:
     for options, sentence in (
         ({"adversary": "rude"}, "adversary must be one of"),
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
-        ({"adversary": "colluding"}, "must be semi-honest or malicious, got colluding"),
+        ({"adversary": "colluding"}, "one of semi-honest, malicious, got .colluding"),
         ({"most_records": 1}, "most_records must be from 2 to 4294967296"),
         ({"reveal": "everybody"}, "reveal must be one of"),
     ):

@@ -31,8 +31,8 @@ CRITEO_FLOORS = {
     "distributed-dp, record, epsilon 1": 3.25e-6,
     "distributed-dp, replace, epsilon 1": 4.4e-6,
     "distributed-dp, record, epsilon 0.1": 3.25e-5,
-    "DPAUC, epsilon 1, K=10": 1.5e-5,
-    "DPAUC, epsilon 1, K=1,000": 1.5e-4,
+    "each, epsilon 1, K=10": 1.5e-5,
+    "each, epsilon 1, K=1,000": 1.5e-4,
 }
 
 

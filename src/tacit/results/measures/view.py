@@ -181,6 +181,30 @@ class CellView:
         error = np.sqrt(self.noise_variance(np.where(known, figure.gradient, 0.0)))
         return error if figure.rough is None else np.asarray(np.hypot(error, figure.rough))
 
+    @cached_property
+    def density_changes(self) -> Floats:
+        """By how many records the density of each class changes across each cell, shape (2, B).
+
+        Placed cells have as many records as their neighbours where they are wider, so that counts
+        alone do not say it. A density that is nowhere below 0 changes by at most twice its mean;
+        beside cells of a single score there is no density to follow.
+        """
+        edges = self.axis.edges(self.size)
+        widths = np.diff(edges)
+        between = np.abs(np.gradient(self.counts, axis=-1))
+        inner = np.isfinite(widths) & (widths > 0)
+        if np.count_nonzero(inner) < 2:
+            return between
+        # an open end is taken to be as wide as the nearest cell, and to have its density beyond
+        places = np.arange(self.size, dtype=np.float64)
+        widths = np.pad(np.interp(places, places[inner], widths[inner]), 1, "edge")
+        with np.errstate(over="ignore", invalid="ignore"):
+            densities = np.pad(self.counts, ((0, 0), (1, 1)), "edge") / widths
+            apart = widths[:-2] / 2 + widths[1:-1] + widths[2:] / 2
+            slopes = (densities[:, 2:] - densities[:, :-2]) / apart
+            changes = np.nan_to_num(np.abs(slopes) * widths[1:-1] ** 2, nan=np.inf)
+        return np.asarray(np.minimum(changes, np.maximum(2 * self.counts, between)))
+
     def placement_error(self, figure: functional.Functional) -> Floats:
         """The standard deviation by records that lie anywhere in their cell, shape (T,).
 
@@ -221,7 +245,7 @@ class CellView:
         step = np.abs(jump) / np.where(apart == 0, np.nan, np.abs(apart))[:, np.newaxis]
         reach = (part * (1 - part))[:, np.newaxis]
         even = reach * np.maximum(self.counts[:, cells].T, 0.0) * step**2
-        tilt = reach / 2 * np.abs(np.gradient(self.counts, axis=-1)[:, cells].T) * step
+        tilt = reach / 2 * self.density_changes[:, cells].T * step
         placed, changed = np.zeros((2, *figure.value.shape))
         np.add.at(placed, rows, np.sum(even, axis=-1))
         np.add.at(changed, rows, np.sum(tilt, axis=-1) ** 2)

@@ -132,8 +132,10 @@ def _balanced(table: str, adjacency: Any, cell: Cell | float, bench: Bench) -> l
         for figure, ratio in ratios.items()
     ]
     total = math.hypot(1.0, ratios[AUC])
-    allowed = max(MAX_TOTAL, MAX_TOTAL_RATIO * math.hypot(1.0, auc.get(AUC, 0.0)))
-    made.append(Target(table, row, "AUC, total / sampling error", total, at_most=allowed))
+    default = auc.get(AUC, math.nan)
+    if math.isfinite(default):
+        allowed = max(MAX_TOTAL, MAX_TOTAL_RATIO * math.hypot(1.0, default))
+        made.append(Target(table, row, "AUC, total / sampling error", total, at_most=allowed))
     if curves.get(AUC, math.inf) <= GOOD_SIGNAL:
         made += [
             Target(table, row, f"{figure} / before", ratios[figure] / value, at_most=MAX_RATIO)

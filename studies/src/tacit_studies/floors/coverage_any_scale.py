@@ -93,6 +93,12 @@ KINDS = (
         lambda epsilon: ScoreHistogram("secure-sum", epsilon, SUM_HEIGHT),
         by_clients=False,
     ),
+    Kind(
+        "ScoreHistogram secure-sum record, aim auc",
+        partial(ScoreHistogram, "secure-sum", aim="auc"),
+        by_clients=False,
+    ),
+    Kind("ScoreHistogram each", partial(ScoreHistogram, "each"), ALL),
     Kind("ScoreHistogram local", partial(ScoreHistogram, "local"), LOCAL, False, DRAWN),
     Kind("DPAUC record", DPAUC, ALL),
     Kind("DPAUC replace", lambda epsilon: DPAUC(epsilon, adjacency="replace")),

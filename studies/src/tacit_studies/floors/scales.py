@@ -15,7 +15,6 @@ import numpy as np
 from tacit.data.clients import Clients
 from tacit.data.units import PROBABILITY
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit_studies.floors.rows import (
@@ -39,7 +38,7 @@ AREA = 0.745416
 """Criteo's AUC."""
 
 SUM_CLIENTS = 10
-SUM = ScoreHistogram(epsilon=1.0)
+SUM = ScoreHistogram(epsilon=1.0, aim="auc")
 
 TOGETHER, ALIKE, ELSEWHERE = 1.05, 1.15, 1.25
 """Largest ratios: of errors on moved log-odds, by secure sum and else; and on other scales."""
@@ -102,7 +101,7 @@ class Compared:
 
 
 COMPARED = (
-    Compared("DPAUC, epsilon 1, K=50", DPAUC(1.0), 50),
+    Compared("each, epsilon 1, K=50", ScoreHistogram("each", 1.0, aim="auc"), 50),
     Compared("local-dp, epsilon 5", ScoreHistogram("local", 5.0)),
     Compared("TwoRoundAUC, labels public, epsilon 1", TwoRoundAUC(1.0, "public")),
     Compared("TwoRoundAUC, labels public, epsilon 5", TwoRoundAUC(5.0, "public")),

@@ -43,7 +43,7 @@ UNSHOWN_VARIANCE = 0.25
 UNKNOWN_ERRORS = 1.5
 """Standard errors below which the size of a class says nothing of whether it will show."""
 
-ENOUGH = 0.4
+ENOUGH = 0.385
 """Largest planned noise of a report's AUC in its sampling error. As first looks are noisy, it comes
 out as 0.45 at most in the median: the AUC's total error is then 1.10 of sampling alone."""
 

@@ -48,9 +48,11 @@ def planned_height(protocol: Any, records: float, noises: float) -> int:
     """The height of the tree of about so many records, as noisy counts say.
 
     Noise grows slowly with the height, and in sampling errors falls with epsilon times the root of
-    the records over the number of noises; what the cells hide halves with two more levels.
+    the records over the number of noises; what the cells hide halves with two more levels. Of more
+    than ``SUITED_RECORDS`` the cells hide little beside what noise adds.
     """
-    signal = protocol.known_epsilon * math.sqrt(max(records, 1.0) / SUITED_RECORDS / noises)
+    known = min(max(records, 1.0), SUITED_RECORDS)
+    signal = protocol.known_epsilon * math.sqrt(known / SUITED_RECORDS / noises)
     low, high = TREE_HEIGHTS
     return min(max(CURVE_HEIGHT + round(CURVE_GROWTH * math.log2(signal)), low), high)
 
