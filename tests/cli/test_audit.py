@@ -96,6 +96,13 @@ def test_a_refuted_guarantee_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
     assert "1 of 2 bounds EXCEED what is declared" in result.stdout
 
 
+@pytest.mark.parametrize("trust", ["each", "secure-sum"])
+def test_without_an_epsilon_one_is_audited(trust: str) -> None:
+    result = run("--protocol", "score-histogram", "--trust", trust, "--quick")
+    assert result.exit_code == 0, result.output
+    assert "whole run          record  1 " in result.stdout
+
+
 def test_every_protocol_can_be_named() -> None:
     shown = CliRunner().invoke(main, ["audit", "--help-all"]).stdout
     assert all(name in shown for name in protocol_names())
@@ -105,8 +112,6 @@ def test_every_protocol_can_be_named() -> None:
     ("arguments", "sentence"),
     [
         ((), "give --protocol, or --self-test"),
-        (("--protocol", "dpauc"), "--protocol dpauc needs --epsilon"),
-        (("--protocol", "all"), "--protocol all needs --epsilon"),
         (("--protocol", "exact", "--epsilon", 1), "--epsilon cannot be used with --protocol exact"),
         (("--protocol", "dpauc", "--epsilon", 0), "epsilon must be positive and finite, got 0.0"),
         (("--protocol", "all", "--epsilon", 1, "--height", 3), "takes no settings but --epsilon"),

@@ -20,7 +20,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import prompt_interrupt
 from tacit.protocol.declarations import audits
-from tacit.protocol.registry import protocol_names
+from tacit.protocol.registry import kind_of, protocol_names
 
 Row = tuple[str, ...]
 
@@ -160,6 +160,9 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 REFUTED = 1
+EPSILON = 1.0
+"""What is audited where nobody says."""
+
 """The exit status of an audit that refutes a guarantee, or a self-test that fails."""
 
 ALL = "all"
@@ -208,9 +211,9 @@ def audit(
     """Attack a protocol: what epsilon do its replies show, and which labels do they reveal?
 
     Every client step answers many times on two neighbouring data sets. An attack that
-    distinguishes them proves a lower bound on epsilon, which must not exceed the declared one.
-    Without other settings than --epsilon, several are attacked, so that every step answers. Nothing
-    is spent: the records are synthetic and all noise is simulated.
+    distinguishes them proves a lower bound on epsilon, which must not exceed the declared one, 1 by
+    default. Without other settings than --epsilon, several are attacked, so that every step
+    answers. Nothing is spent: the records are synthetic and all noise is simulated.
     """
     chosen = {key: value for key, value in settings.items() if value is not None}
     if testing:
@@ -224,8 +227,10 @@ def audit(
         raise click.UsageError("give --protocol, or --self-test")
     else:
         cases = _cases(name, chosen)
+        takes = any(case.takes_epsilon for case in cases)
+        epsilon = chosen.get("epsilon", EPSILON) if takes else None
         with prompt_interrupt():
-            audited = audit_cases(cases, chosen.get("epsilon"), seed, quick, _show_progress)
+            audited = audit_cases(cases, epsilon, seed, quick, _show_progress)
         passed, text = audited.passed, audit_text(audited)
         content = audited.to_dict()
     output.show(content, lambda: text)
@@ -237,16 +242,14 @@ def _cases(name: str, chosen: dict[str, Any]) -> list[audits.AuditCase]:
     """What to attack: the settings that were chosen, or those that make every step answer."""
     others = {key: value for key, value in chosen.items() if key != "epsilon"}
     if name != ALL and others:
-        chosen_protocol(name, chosen)
+        takes = kind_of(name).takes_epsilon(others)
+        chosen_protocol(name, {"epsilon": EPSILON} | chosen if takes else chosen)
         return [chosen_case(name, others)]
     if others:
         raise click.UsageError("--protocol all takes no settings but --epsilon")
     names = protocol_names() if name == ALL else (name,)
     cases = [case for each in names for case in cases_of(each)]
-    budgeted = any(case.takes_epsilon for case in cases)
-    if budgeted and "epsilon" not in chosen:
-        raise click.UsageError(f"--protocol {name} needs --epsilon")
-    if not budgeted and "epsilon" in chosen:
+    if "epsilon" in chosen and not any(case.takes_epsilon for case in cases):
         raise click.UsageError(f"--epsilon cannot be used with --protocol {name}")
     return cases
 
