@@ -176,15 +176,20 @@ class Estimate:
             return float(self.law.reach(np.asarray(math.hypot(math.sqrt(others), hidden)), level))
         return half_width(self.privacy_error, hidden, self.laplace_error, level)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The ``auc`` entry of a result; figures that do not exist are null."""
-        known: dict[str, Any] = (
-            {} if self.half_range is None else {"half_range": finite(self.half_range)}
-        )
+    @property
+    def shape(self) -> dict[str, Any]:
+        """What a file needs beside the errors, so that intervals follow from it."""
+        known: dict[str, Any] = {}
+        if self.half_range is not None:
+            known["half_range"] = finite(self.half_range)
         if self.laplace_error:
             known["laplace_error"] = finite(self.laplace_error)
         if self.law is not None and math.isfinite(self.value):
             known["draws"] = self.law.to_dict()
+        return known
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ``auc`` entry of a result; figures that do not exist are null."""
         return {
             "value": finite(self.value),
             "standard_error": finite(self.standard_error),
@@ -192,7 +197,7 @@ class Estimate:
             "sampling_error": finite(self.sampling_error),
             "approximation_error": finite(self.approximation_error),
             "bias": finite(self.bias),
-            **known,
+            **self.shape,
             "interval": [finite(bound) for bound in self.interval(0.95)],
         }
 

@@ -83,6 +83,7 @@ class Evaluation:
     division : how the server divided epsilon by what it saw, and why; None where it was settled
         before.
     left_out : how many incomplete records were left out; None where none may be, or nobody says.
+    software : the versions that computed a result that was read; None for those of this process.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's
         view allows it; else None.
@@ -116,6 +117,8 @@ class Evaluation:
     shuffled: Shuffled | None = None
     choice: str | None = None
     division: str | None = None
+    left_out: LeftOut | None = None
+    software: Mapping[str, str] | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are the same, to the last bit."""
@@ -127,8 +130,6 @@ class Evaluation:
     def __str__(self) -> str:
         """What the command prints."""
         return as_lines(self.to_rows(), self.warnings)
-
-    left_out: LeftOut | None = None
 
     @property
     def auc(self) -> Estimate:
@@ -212,7 +213,7 @@ class Evaluation:
         """
         made: dict[str, Any] = {
             "schema": SCHEMA,
-            "software": software_entry(),
+            "software": dict(self.software or software_entry()),
             "protocol": dict(self.protocol),
             **figure_entry(self.figure, self.estimate),
             "spent": self.spent.to_dict(),
@@ -292,8 +293,9 @@ class Evaluation:
         """The result in a file of ``save`` or of the command's JSON.
 
         Figures, curves and the histogram are as they were written: a curve of more than 500 points
-        has 500 of them. What the file does not state is absent: ``sites``, ``breakdown``, and
-        single clients' traffic where there are more than 200 clients.
+        has 500 of them. Written again, the result has the same bytes. What the file does not state
+        is absent: single clients' traffic where there are more than 200 clients, and a histogram of
+        more than ``2**14`` cells with its measures.
 
         Raises
         ------

@@ -52,6 +52,7 @@ class LeftOut:
             "private": True,
             "records": finite(self.estimate.value),
             "privacy_error": finite(self.estimate.privacy_error),
+            **self.estimate.shape,
             "interval": list(self._whole_interval()),
             "spent": self.spent.to_dict(),
         }

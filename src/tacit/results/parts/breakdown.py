@@ -12,8 +12,6 @@ from tacit.results.estimate import Estimate, bounds_line, decimals, estimate_lin
 ENTRIES = {"class": "classes", "group": "groups"}
 """The entry of the JSON that holds the parts."""
 
-"""How text writes these figures."""
-
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -149,6 +147,8 @@ def measure_of(estimate: Estimate) -> dict[str, Any]:
         "cell_error": finite(estimate.approximation_error),
         "sampling_error": finite(estimate.sampling_error),
         "bias": finite(estimate.bias),
+        "limits": [finite(limit) for limit in estimate.limits],
+        **estimate.shape,
         "interval": [finite(bound) for bound in estimate.interval(0.95)],
         "population_interval": [finite(bound) for bound in population],
     }

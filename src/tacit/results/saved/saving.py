@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -17,6 +17,10 @@ from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
 from tacit.results.evaluation_entries import histogram_of
 from tacit.results.measures.applied import THRESHOLDS
+from tacit.results.measures.measure import names
+from tacit.results.missing import LeftOut
+from tacit.results.parts.breakdown import ENTRIES, Breakdown, Difference, Part
+from tacit.results.parts.sites import Site, SiteFigure, Sites
 from tacit.results.saved.reading import Result, number, parsed
 from tacit.results.traffic import Traffic
 
@@ -58,7 +62,8 @@ def evaluation_of(make: Callable[..., Made], content: Any, label: str) -> Made:
 def _evaluation(make: Callable[..., Made], result: Result) -> Made:
     known = result.content
     entry = known.get("auc") or known["estimate"]
-    histogram = known.get("histogram")
+    written = known.get("histogram")
+    histogram = None if written is None else histogram_of(written)
     return make(
         protocol=dict(known["protocol"]),
         estimate=_estimate(entry),
@@ -71,7 +76,7 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
         figure=result.figure,
         exact=known.get("exact"),
         warnings=tuple(known["warnings"]),
-        histogram=None if histogram is None else histogram_of(histogram),
+        histogram=histogram,
         protection=_cost(known["protection"]) if "protection" in known else None,
         negatives=number(known.get("negatives")),
         participants=_names(known),
@@ -84,6 +89,10 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
         shuffled=Shuffled.from_dict(known["shuffled"]) if "shuffled" in known else None,
         choice=known.get("choice"),
         division=known.get("division"),
+        breakdown=_breakdown(known, histogram is not None),
+        sites=_sites(known) if "between_sites" in known else None,
+        left_out=_left_out(known["missing"]) if "missing" in known else None,
+        software=dict(known["software"]),
     )
 
 
@@ -100,6 +109,103 @@ def _estimate(entry: Mapping[str, Any]) -> Estimate:
         number(entry.get("laplace_error", 0.0)),
         errors.law_of(entry["draws"]) if "draws" in entry else None,
     )
+
+
+def _of_measure(entry: Mapping[str, Any]) -> Estimate:
+    """The estimate of an entry among measures."""
+    return _estimate({"bias": 0.0, **entry, "approximation_error": entry["cell_error"]})
+
+
+def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> Breakdown | None:
+    """The figures of classes or groups; None where there are none."""
+    by = next((by for by, entry in ENTRIES.items() if entry in known), None)
+    if by is None:
+        return None
+    listed = known[ENTRIES[by]]
+    thresholds = {
+        name: measure["threshold"]
+        for part in listed
+        for name, measure in part["measures"].items()
+        if measure.get("threshold") is not None
+    }
+    # beside a histogram's own measures
+    own = set(names(_decisions(known))) if has_histogram else set()
+    measured = {name: each for name, each in known.get("measures", {}).items() if name not in own}
+    return Breakdown(
+        by,
+        tuple(map(_part, listed)),
+        {name: _of_measure(measure) for name, measure in measured.items()},
+        tuple(map(_difference, known.get("differences", []))),
+        thresholds,
+    )
+
+
+def _part(entry: Mapping[str, Any]) -> Part:
+    figures = {name: _of_measure(measure) for name, measure in entry["measures"].items()}
+    sizes = number(entry.get("positives")), number(entry.get("negatives"))
+    return Part(str(entry["name"]), *sizes, figures, entry.get("reason", ""))
+
+
+def _difference(entry: Mapping[str, Any]) -> Difference:
+    first, second = str(entry["first"]), str(entry["second"])
+    return Difference(entry["measure"], first, second, _of_measure(entry), entry["called"])
+
+
+def _sites(known: Mapping[str, Any]) -> Sites:
+    """The figures of all sites, with what all of them together tell."""
+    listed = known["sites"]
+    figures = []
+    for figure, together in known["between_sites"].items():
+        measures = [each["measures"][figure] for each in listed]
+        sites = tuple(_site(index, measure) for index, measure in enumerate(measures))
+        scale, reason = together["scale"], together.get("reason", "")
+        if reason:
+            figures.append(SiteFigure(figure, scale, sites, reason=reason))
+            continue
+        figures.append(
+            SiteFigure(
+                figure,
+                scale,
+                sites,
+                number(together["mean"]),
+                _pair(together["mean_interval"]),
+                (number(together["deviation"]), *_pair(together["deviation_interval"])),
+                _pair(together["prediction_interval"]),
+            )
+        )
+    return Sites.of(tuple(figures))
+
+
+def _site(index: int, measure: Mapping[str, Any]) -> Site:
+    return Site(
+        index,
+        _of_measure(measure),
+        measure.get("reason", ""),
+        number(measure["shrunk"]),
+        _pair(measure["shrunk_interval"]),
+        number(measure["false_alarm"]),
+    )
+
+
+def _pair(bounds: Sequence[Any]) -> tuple[float, float]:
+    return number(bounds[0]), number(bounds[1])
+
+
+def _left_out(entry: Mapping[str, Any]) -> LeftOut:
+    """How many records were left out, as far as the file says it."""
+    if not entry["private"]:
+        listed = entry.get("by_client", [entry])
+        return LeftOut(np.array([[each[name] for each in listed] for name in ("scores", "labels")]))
+    if "spent" not in entry:
+        return LeftOut()
+    made = Estimate(
+        number(entry["records"]),
+        number(entry["privacy_error"]),
+        0.0,
+        laplace_error=number(entry.get("laplace_error", 0.0)),
+        law=errors.law_of(entry["draws"]) if "draws" in entry else None,
+    )
+    return LeftOut(estimate=made, spent=_cost(entry["spent"]))
 
 
 def _curve(entry: Mapping[str, Any]) -> Curve:
