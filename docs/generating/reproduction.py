@@ -50,6 +50,7 @@ GROUPS = {
         "score-histogram",
         "histogram-coverage",
         "floor",
+        "balance",
         "curves",
         "coverage-any-scale",
         "measures",
