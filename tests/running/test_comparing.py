@@ -126,7 +126,7 @@ def refused() -> list[tuple[Any, Any, Any, str]]:
         (second.part(0, 2), FedAUC(1.0), {}, "same clients with the same records"),
         (second.scores[:-1], FedAUC(1.0), {}, "30 scores but 29 second values"),
         (None, FedAUC(1.0), {}, "second model's scores"),
-        (second, DPAUC(1.0), {}, "compared by fedauc, got dpauc"),
+        (second, DPAUC(1.0), {}, "compared by fedauc, score-histogram, got dpauc"),
         (second, FedAUC(1.0, "secure-sum"), {}, "trust must be one of each, local"),
         (second, FedAUC(1.0), {"names": ("a", "a")}, "two models need two names"),
         (second, FedAUC(1.0), {"noise": NoNoise(), "seed": 1}, "a seed or a noise source"),

@@ -26,6 +26,7 @@ COMPARE_EXAMPLES = """\b
 Examples:
   tacit compare models.parquet --client site --score new --versus old --epsilon 1
   tacit compare models.parquet --score new --versus old --split 20 --seed 7 --epsilon 1 --json
+  tacit compare models.parquet --score new --versus old --protocol score-histogram --epsilon 1
 
 \b
 Exit status:
@@ -55,7 +56,8 @@ Exit status:
     default=next(iter(comparison_names()), None),
     show_default=True,
     type=Spelled(comparison_names()),
-    help="What to run: scores known to the server, labels private.",
+    help="What to run: fedauc, where the server may know scores, or score-histogram, where scores "
+    "are private, too.",
 )
 @record_options.split_option
 @record_options.seed_option

@@ -357,6 +357,20 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """Whether epsilon serves all figures."""
         return self.aim == "report"
 
+    def comparison(self) -> Protocol:
+        """Two models' AUCs at this epsilon, under this trust.
+
+        Raises
+        ------
+        ValueError : for exact sums and private reports, of which there is no comparison.
+        """
+        from tacit.protocols.histogram.comparing import ComparedHistograms
+
+        if not isinstance(self.trust, SecureSum | Each):
+            raise ValueError(f"two models are compared by secure-sum or each, got {self.trust}")
+        hides: Any = self.adjacency
+        return ComparedHistograms(self.known_epsilon, self.trust, hides, self.scale)
+
     def device_reports(self, devices: int) -> DeviceReports:
         """Unary bits of class and cell, in the local model."""
         if not isinstance(self.trust, Local):

@@ -67,7 +67,7 @@ def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
     if not cells or cells[0] not in depths:
         raise ValueError(f"functions must have a number of inner edges in {depths}, got {cells}")
     for name, shape in ((POSITIVES, cells), (NEGATIVES, cells), (SIZES, (2,))):
-        _check_numbers(name, fields[name], noise.full_shape(shape))
+        check_numbers(name, fields[name], noise.full_shape(shape))
     sizes = fields[SIZES]
     if not np.all((sizes > 0) & np.isfinite(sizes)):
         raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
@@ -81,7 +81,7 @@ def _straight(query: Query) -> bool:
     return query.broadcast.get(KNOTS) is not None
 
 
-def _check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
+def check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
     """Refuse what is no array of 64-bit floats of this shape: two sets would share one noise."""
     received = (getattr(numbers, "dtype", type(numbers)), np.shape(numbers))
     if received != (np.dtype(np.float64), shape):

@@ -141,6 +141,10 @@ class Influences:
             totals += np.diff(below[..., ends], axis=-1)
         return totals
 
+    def of_records(self, clients: Clients) -> Integers:
+        """The fixed-point influence of every record, shape (..., M)."""
+        return self._influences(clients.scores, clients.labels)
+
     def _functions(self) -> ClassFunctions:
         """The same for an engine: ``a F + b`` in fixed point, of negatives and of positives."""
         least, largest = self.ends

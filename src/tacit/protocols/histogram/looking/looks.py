@@ -101,7 +101,7 @@ def pay(query: Query, noise: NoiseSource, state: ClientState) -> None:
     asked = hashlib.sha256(encode_query(query)).hexdigest()
     noted, before = state.recall(SPENT) or (parts[:-1], asked)
     goes_on = parts[:-1] == noted or (parts, asked) == (noted, before)
-    if query.step.name != first_look.name and not goes_on:
+    if not query.step.once and not goes_on:
         raise ValueError(
             f"{LISTED} must go on from {noted} of this run, got {parts}, or the query be the same"
         )

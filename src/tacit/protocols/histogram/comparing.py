@@ -1,0 +1,463 @@
+"""Two models on the same private scores: the difference of their AUCs by noisy sums.
+
+Looks count both classes in cells of either model's scores. From these counts follow the
+distribution functions of either model, and with them the influences a and b of a record on either
+AUC (``shared.influence_sum``). A last query asks for the sums of ``a - b``, of ``a + b`` and of the
+squares of ``a - b`` over all records. The first of these has the noise of one number for the
+difference of two AUCs, the second one tells the AUCs themselves, and the third how much the
+difference of other records of the population would differ: with m the smaller class,
+``sum (a - b)^2 / m^2`` is the variance of DeLong et al. (1988) for two AUCs on the same records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.metrics.ranking import auc
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import releases
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Each, SecureSum, trust_setting
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.histogram.estimate import KnownArea, class_variance, result_from_tree
+from tacit.protocols.histogram.looking import looks
+from tacit.protocols.histogram.looking.seen import Seen, number_area, product_variance
+from tacit.protocols.histogram.second_round import check_numbers, influences_of, number_field
+from tacit.protocols.histogram.steps import leaf_counts
+from tacit.protocols.shared.declared import NOBODY
+from tacit.protocols.shared.influence_sum import (
+    FIXED_POINT,
+    NEGATIVES,
+    POSITIVES,
+    SIZES,
+    Influences,
+    check_the_same_number,
+    whole_units,
+)
+from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.server_result import ComparisonResult, ServerResult
+
+MODELS = FIRST, SECOND = ("first", "second")
+CLASSES, DIFFERENCE, LEVEL, SQUARES = "classes", "difference", "level", "squares"
+"""Fields of replies beside both models' counts."""
+
+FIRST_PARTS = 2
+"""Parts of epsilon (``looks.PARTS``) of the first look."""
+
+MORE_PARTS = (0, 2, 4, 6, 8, 12, 16, 20)
+"""Parts of epsilon that a second look may get; 0 for none."""
+
+SHARES = {DIFFERENCE: 0.75, LEVEL: 0.15, SQUARES: 0.1}
+"""How the last query divides its epsilon."""
+
+LARGEST_SQUARE = 0.25
+"""Squares are cut to this: models that rank a record apart by half of a class are told no better
+apart. What is cut makes the sampling error too small where two models have little in common."""
+
+SQUARE_UNITS = 2**20
+"""Squares are whole multiples of one over this."""
+
+MOST_RECORDS = 2**28
+"""Most records of a client: a sum of fixed-point differences is at most 2**61."""
+
+
+def _spent(query: Query, number: int) -> float:
+    """The epsilon of a run's query of this number, by the parts that it lists."""
+    parts = looks.listed_parts(query)
+    if len(parts) != number:
+        raise ValueError(f"query {number} lists {number} {looks.LISTED}, got {parts}")
+    return looks.epsilon_of(query)
+
+
+def look_fields(protocol: Any, epsilon: float) -> dict[str, releases.Released]:
+    """Class sizes and both models' cells: a record is in one cell of either model."""
+    cells = (1 - looks.CLASS_FRACTION) * epsilon / 2
+    counted = releases.Released((2 << protocol.height,), protocol.distance, cells)
+    classes = releases.Released((2,), protocol.distance, looks.CLASS_FRACTION * epsilon)
+    return {CLASSES: classes, FIRST: counted, SECOND: counted}
+
+
+def number_fields(epsilon: float) -> dict[str, releases.Released]:
+    """The three sums of the last query, each in units of a part of its reach."""
+    return {name: number_field(epsilon * share) for name, share in SHARES.items()}
+
+
+def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Class sizes, and the counts of both classes in cells of either model's scores."""
+    protocol: ComparedHistograms = query.protocol
+    made: dict[str, Integers] = {
+        name: leaf_counts(query, protocol.on_scale(each), protocol.height)
+        for name, each in zip(MODELS, both_models(clients), strict=True)
+    }
+    by_class = made[FIRST].reshape(2, 1 << protocol.height, *made[FIRST].shape[1:])
+    return made | {CLASSES: by_class.sum(axis=1)}
+
+
+def _admits_look(query: Query, noise: NoiseSource, state: ClientState) -> None:
+    looks.pay(query, noise, state)
+
+
+@releases.release(
+    lambda query: look_fields(query.protocol, _spent(query, 1)), admits=_admits_look, once=True
+)
+def first_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send the class sizes, and both classes' counts in cells of either model's scores.
+
+    It begins a run. A record counts once among the class sizes and in one cell of either model:
+    adding or removing it changes one number of each of the three fields by one, replacing it two.
+    Each field costs its part of the query's epsilon (``tacit.protocol.releases``).
+
+    The server learns the noisy sums of the counts, and how many clients answered.
+    """
+    return _counts(clients, query)
+
+
+@releases.release(lambda query: look_fields(query.protocol, _spent(query, 2)), admits=_admits_look)
+def second_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send the same counts again, with fresh noise, for another part of epsilon.
+
+    The server learns the noisy sums of the counts, and how many clients answered.
+    """
+    return _counts(clients, query)
+
+
+def _admits_numbers(query: Query, noise: NoiseSource, state: ClientState) -> None:
+    """Check what a query publishes, as a client accepts it, and note what it costs.
+
+    Raises
+    ------
+    ValueError : for fields of another type or shape, functions that fall or leave [0, 1], and sizes
+        that are not above 0 and finite.
+    """
+    inner = (1 << query.protocol.height) - 1
+    for model in MODELS:
+        for name in (POSITIVES, NEGATIVES):
+            check_numbers(name, query.broadcast[f"{model}_{name}"], (inner,))
+    check_numbers(SIZES, query.broadcast[SIZES], (2,))
+    sizes = query.broadcast[SIZES]
+    if not np.all((sizes > 0) & np.isfinite(sizes)):
+        raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
+    _ = Pair.published(query.broadcast)
+    looks.pay(query, noise, state)
+
+
+def _number_epsilon(query: Query) -> float:
+    if len(looks.listed_parts(query)) not in (2, 3):
+        raise ValueError(f"the last query lists 2 or 3 {looks.LISTED}")
+    return looks.epsilon_of(query)
+
+
+@releases.release(lambda query: number_fields(_number_epsilon(query)), admits=_admits_numbers)
+def summed_differences(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send the sums of the records' differences of influences, of their sums, and of squares.
+
+    The query publishes either model's distribution functions of both classes at the inner edges of
+    equal cells, and one pair of class sizes. From these alone the client computes the influences a
+    and b of every record, whole multiples of ``1 / FIXED_POINT`` between ``Pair``'s ends, whatever
+    the record's two scores are. So a neighbour moves the sum of ``a - b`` by at most its reach
+    there, and that of ``a + b`` by at most its own; a square is cut to ``LARGEST_SQUARE`` and moves
+    its sum by at most that. The client rounds each sum once to units of ``reach / R``, R whole,
+    after which a neighbour moves it by at most R units (``whole_units``), and each has discrete
+    Laplace noise of scale ``R / epsilon_i`` with parts ``epsilon_i`` that add up to the query's
+    (``tacit.protocol.releases``).
+
+    The server learns three noisy sums over all clients, and how many clients answered.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1] where scores are probabilities, and a client with more
+        than ``MOST_RECORDS``.
+    """
+    if clients.sizes.max() > MOST_RECORDS:
+        raise DataError(
+            f"a comparison takes at most {MOST_RECORDS:,} records of a client, got "
+            f"{clients.sizes.max():,}: split it into several"
+        )
+    protocol: ComparedHistograms = query.protocol
+    pair = Pair.published(query.broadcast)
+    first, second = (
+        influences.of_records(protocol.on_scale(each))
+        for influences, each in zip(pair, both_models(clients), strict=True)
+    )
+    apart = first - second
+    squares = np.minimum((apart / FIXED_POINT) ** 2, LARGEST_SQUARE)
+    by_record = {
+        DIFFERENCE: apart,
+        LEVEL: first + second,
+        SQUARES: np.rint(squares * SQUARE_UNITS).astype(np.int64),
+    }
+    reaches = pair.reaches(Adjacency(protocol.adjacency))
+    fields = number_fields(looks.epsilon_of(query))
+    sums = {}
+    for name, values in by_record.items():
+        below = np.concatenate([[0], np.cumsum(values)])[clients.offsets]
+        units = fields[name].per_record
+        sums[name] = releases.by_view(query, whole_units(np.diff(below), reaches[name], units))
+    return sums
+
+
+class Pair(NamedTuple):
+    """The influences of a record on either model's AUC, with one pair of class sizes."""
+
+    first: Influences
+    second: Influences
+
+    @classmethod
+    def published(cls, fields: Mapping[str, Any]) -> Pair:
+        """Those that follow from published fields, at the server and at every client."""
+        return cls(
+            *(
+                influences_of(
+                    {name: fields[f"{model}_{name}"] for name in (POSITIVES, NEGATIVES)}
+                    | {SIZES: fields[SIZES]}
+                )
+                for model in MODELS
+            )
+        )
+
+    def reaches(self, adjacency: Adjacency) -> dict[str, int]:
+        """How far a neighbour moves each of the three sums, at least 1.
+
+        Whatever a record's two scores are, a lies between ``a_1`` and ``a_2`` and b between
+        ``b_1`` and ``b_2``, so that ``a - b`` is at least ``a_1 - b_2`` and at most ``a_2 - b_1``.
+        """
+        ends = [tuple(int(end) for end in each.ends) for each in self]
+        (low, high), (least, largest) = ends
+        bounds = {DIFFERENCE: (low - largest, high - least), LEVEL: (low + least, high + largest)}
+        replaced = adjacency is Adjacency.REPLACE
+        made = {
+            name: (upper - lower) if replaced else max(-lower, upper)
+            for name, (lower, upper) in bounds.items()
+        }
+        return made | {SQUARES: int(LARGEST_SQUARE * SQUARE_UNITS)}
+
+
+def both_models(clients: Clients) -> tuple[Clients, Clients]:
+    """The clients with the first and with the second model's scores."""
+    if clients.second is None:
+        raise DataError("two models are compared by a second value of every record")
+    return replace(clients, second=None), replace(clients, scores=clients.second, second=None)
+
+
+@dataclass(frozen=True)
+class ComparedHistograms(ScaledScores, Protocol):
+    """The difference of two models' AUCs, and both AUCs, on private scores and labels.
+
+    Clients hold the first model's scores as their scores and the second's as their second values.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one record, with its label and both scores.
+    trust : ``SecureSum()`` or ``Each()``, or their words, as for ``ScoreHistogram``.
+    adjacency : ``"record"`` (added or removed) or ``"replace"``.
+    scale : the public map of scores to the positions that equal cells cut.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> ComparedHistograms(1.0).guarantee.epsilon
+    1.0
+    """
+
+    epsilon: float = setting(help=EPSILON)
+    trust: SecureSum | Each | str = trust_setting()
+    adjacency: Literal["record", "replace"] = setting(
+        default="record", help="what epsilon hides; record by default"
+    )
+    scale: str = scale_setting()
+
+    name = "compared-histograms"
+    figure = "difference of two AUCs"
+    needs_second_values = True
+    steps = (first_pair_look, second_pair_look, summed_differences)
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one comparison costs every record at most."""
+        return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
+
+    @property
+    def known_epsilon(self) -> float:
+        """The budget."""
+        return self.epsilon
+
+    @property
+    def distance(self) -> int:
+        """How many counts of a field a neighbour changes by one."""
+        return 2 if self.adjacency == "replace" else 1
+
+    @property
+    def height(self) -> int:
+        """Counts are in ``2**height`` cells of either model's scores."""
+        return looks.LOOK_HEIGHT
+
+    def min_clients(self, clients: int) -> int:
+        """With fewer than the clients that are planned to stay, the noise would not suffice."""
+        return self.trust.needed(clients) if isinstance(self.trust, SecureSum) else 1
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what."""
+        seen = "of each client" if str(settings.get("trust")) == Each.word else "over all clients"
+        return ThreatModel(
+            NOBODY,
+            f"With noise, {seen}: counts of both classes in cells of either model's scores, and "
+            "three sums of how either model ranks the records.",
+            "Both models' noisy distribution functions.",
+            "What is true of many records.",
+            "threat-models/score-histogram.md",
+        )
+
+    def comparison(self) -> Protocol:
+        """Itself."""
+        return self
+
+    def exact(self, clients: Clients) -> float:
+        """The exact difference of the AUCs, which is not private."""
+        first, second = both_models(clients)
+        return auc(first.scores, first.labels) - auc(second.scores, second.labels)
+
+    def conversation(self, clients: int) -> Conversation:
+        """One look or two, and three numbers."""
+        parts: tuple[int, ...] = (FIRST_PARTS,)
+        sums = yield from releases.ask(first_pair_look, self, clients, _listed(parts))
+        rounds, seen = [sums], _seen(self, sums)
+        more = _second_look(self, seen, float(sums.noises))
+        if more:
+            parts = (*parts, more)
+            sums = yield from releases.ask(second_pair_look, self, clients, _listed(parts))
+            check_the_same_number(rounds[0].answered, sums.answered)
+            rounds.append(sums)
+            seen = [
+                each.with_look(look) for each, look in zip(seen, _seen(self, sums), strict=True)
+            ]
+        published = _published(seen)
+        parts = (*parts, looks.PARTS - sum(parts))
+        shared = _listed(parts) | published
+        numbers = yield from releases.ask(summed_differences, self, clients, shared)
+        check_the_same_number(rounds[0].answered, numbers.answered)
+        return _concluded(self, seen, published, numbers, rounds)
+
+
+def _listed(parts: tuple[int, ...]) -> dict[str, Any]:
+    return {looks.LISTED: np.array(parts, dtype=np.int64)}
+
+
+def _seen(protocol: ComparedHistograms, sums: releases.Sums) -> list[Seen]:
+    """What a look says of either model."""
+    made = []
+    for model in MODELS:
+        variances = np.full(protocol.height + 2, np.inf)
+        variances[looks.CLASSES], variances[-1] = sums.variance(CLASSES), sums.variance(model)
+        levels = {looks.CLASSES: sums[CLASSES], protocol.height + 1: sums[model]}
+        if np.ndim(sums[CLASSES]) > 1:
+            raise ValueError("a comparison is simulated one run at a time, without replicates")
+        one = {level: counts[np.newaxis] for level, counts in levels.items()}
+        made.append(Seen(protocol.score_scale, None, one, variances))
+    return made
+
+
+def _second_look(protocol: ComparedHistograms, seen: list[Seen], noises: float) -> int:
+    """The parts of a second look with the least predicted variance of the difference.
+
+    The number's noise ``2 (D / (f m))^2`` grows as less of epsilon f is left for it, D the
+    reach of a difference; the products of both functions' errors fall with the square of the cells'
+    variance, ``v1 v2 / (v1 + v2)`` after both looks.
+    """
+    reach = Pair.published(_published(seen)).reaches(Adjacency(protocol.adjacency))[DIFFERENCE]
+    smaller = min(float(each.smaller[0]) for each in seen)
+    products = sum(float(product_variance(each)[0]) for each in seen)
+
+    def predicted(more: int) -> float:
+        left = protocol.epsilon * (looks.PARTS - FIRST_PARTS - more) / looks.PARTS
+        number = 2 * noises * (reach / FIXED_POINT / (SHARES[DIFFERENCE] * left * smaller)) ** 2
+        # variances fall with the square of epsilon, and precisions add up
+        ratio = 1 / (1 + (more / FIRST_PARTS) ** 2)
+        return number + products * ratio**2
+
+    return min(MORE_PARTS, key=predicted)
+
+
+def _published(seen: list[Seen]) -> dict[str, Floats]:
+    """Either model's functions, and the class sizes that both looks at the same records tell."""
+    sizes = np.mean([each.published[SIZES][0] for each in seen], axis=0)
+    functions = {
+        f"{model}_{name}": each.published[name][0]
+        for model, each in zip(MODELS, seen, strict=True)
+        for name in (POSITIVES, NEGATIVES)
+    }
+    return functions | {SIZES: sizes}
+
+
+def _concluded(
+    protocol: ComparedHistograms,
+    seen: list[Seen],
+    published: Mapping[str, Floats],
+    numbers: releases.Sums,
+    rounds: list[releases.Sums],
+) -> ComparisonResult:
+    """Both AUCs, their difference, and the errors of all three."""
+    pair, smaller = Pair.published(published), float(published[SIZES].min())
+    reaches = pair.reaches(Adjacency(protocol.adjacency))
+    scales = {DIFFERENCE: FIXED_POINT, LEVEL: FIXED_POINT, SQUARES: SQUARE_UNITS}
+    units = {
+        name: reaches[name] / scales[name] / numbers.fields[name].per_record for name in scales
+    }
+    values = {name: float(numbers[name]) * unit for name, unit in units.items()}
+    errors = {name: math.sqrt(numbers.variance(name)) * unit for name, unit in units.items()}
+    areas = [float(each.area) for each in pair]
+    difference = areas[0] - areas[1] + values[DIFFERENCE] / smaller
+    level = sum(areas) + values[LEVEL] / smaller
+    by_number = (errors[DIFFERENCE] / smaller) ** 2
+    by_half = (by_number + (errors[LEVEL] / smaller) ** 2) / 4
+    known = [
+        number_area(each, np.array([(level + sign * difference) / 2]), np.array([by_half]), False)
+        for sign, each in zip((1, -1), seen, strict=True)
+    ]
+    protection = releases.total_protection([*rounds, numbers])
+    first, second = (
+        _one_model(protocol, each, area, protection) for each, area in zip(seen, known, strict=True)
+    )
+    variance = by_number + sum(float(each.variance[0]) - by_half for each in known)
+    hidden = math.sqrt(sum(float(each.by_cells[0]) for each in known))
+    # a sum of squares below its noise is taken as large as that
+    squares = max(values[SQUARES], errors[SQUARES])
+    draw = numbers.answered == 1 or not isinstance(protocol.trust, Each)
+    cells = seen[0].both_classes[0]
+    return ComparisonResult(
+        value=np.array(difference),
+        privacy_error=np.sqrt(variance),
+        sampling_error=np.array(math.sqrt(squares) / smaller),
+        positives=first.positives,
+        negatives=first.negatives,
+        positives_error=np.sqrt(class_variance(cells, seen[0].noise)),
+        approximation_error=np.array(hidden),
+        laplace_error=np.sqrt(by_number) if draw else 0.0,
+        limits=(-1.0, 1.0),
+        warnings=first.warnings,
+        protection=protection,
+        first=first,
+        second=second,
+    )
+
+
+def _one_model(
+    protocol: ComparedHistograms, seen: Seen, known: KnownArea, protection: Cost | None
+) -> ServerResult:
+    """One model's AUC."""
+    axis = ScoreAxis(seen.scale, protocol.unit)
+    return result_from_tree(seen.leaves[0], seen.noise, None, protection, known.of(0), axis)

@@ -1,0 +1,214 @@
+"""Two models on private scores: the difference of their AUCs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+
+import tacit
+from tacit import Clients, FedAUC, ScoreHistogram
+from tacit.arrays import Floats
+from tacit.metrics.ranking import auc
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocols.histogram.comparing import (
+    DIFFERENCE,
+    LARGEST_SQUARE,
+    LEVEL,
+    MODELS,
+    SQUARES,
+    ComparedHistograms,
+    Pair,
+    both_models,
+    first_pair_look,
+    number_fields,
+    second_pair_look,
+    summed_differences,
+)
+from tacit.protocols.histogram.looking.looks import LISTED, PARTS
+from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
+
+CELLS = 64
+
+
+def models(size: int, seed: int, clients: int = 5) -> Clients:
+    """Two models of different quality on the same records."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(-1.5, 1.3, size)
+    labels = (rng.random(size) < expit(truth)).astype(np.int8)
+    first, second = (
+        expit(slope * truth + spread * rng.normal(size=size))
+        for slope, spread in ((0.9, 0.3), (0.8, 0.6))
+    )
+    dealt = Clients.split(first, labels, clients=clients, seed=seed)
+    return replace(dealt, second=Clients.split(second, labels, clients=clients, seed=seed).scores)
+
+
+def exact(clients: Clients) -> float:
+    first, second = both_models(clients)
+    return auc(first.scores, first.labels) - auc(second.scores, second.labels)
+
+
+def delong(clients: Clients) -> float:
+    """The standard error of the difference by every pair of records (DeLong et al. 1988)."""
+    placements = []
+    for each in both_models(clients):
+        positive = each.labels == 1
+        won = np.sign(each.scores[positive][:, None] - each.scores[~positive]) / 2 + 0.5
+        placements.append((won.mean(axis=1), won.mean(axis=0)))
+    apart = [one - other for one, other in zip(*placements, strict=True)]
+    return float(np.sqrt(sum(np.var(each, ddof=1) / each.size for each in apart)))
+
+
+@pytest.mark.parametrize("trust", ["secure-sum", "each", "secure-sum(dropouts=0.2)"])
+@pytest.mark.parametrize("adjacency", ["record", "replace"])
+def test_without_noise_the_difference_and_its_error_are_those_of_all_pairs(
+    trust: str, adjacency: Any
+) -> None:
+    clients = models(3_000, 1)
+    protocol = ComparedHistograms(1.0, trust, adjacency)
+    result = tacit.compare(clients, None, protocol, noise=NoNoise())
+    assert result.difference.value == pytest.approx(exact(clients), abs=2e-4)
+    assert result.difference.sampling_error == pytest.approx(delong(clients), rel=0.03)
+    assert result.first.value - result.second.value == pytest.approx(result.difference.value)
+
+
+def test_intervals_cover_what_they_say() -> None:
+    """300 runs at 2,000 records: a coverage of 0.95 comes out as 0.91 to 0.99 but in 1 of 1,000.
+
+    Errors from noise 30 % larger than stated would be covered in 0.87 of runs.
+    """
+    protocol = ComparedHistograms(2.0)
+    about, errors, stated = [], [], []
+    for seed in range(300):
+        clients = models(2_000, seed % 20)
+        difference = tacit.compare(clients, None, protocol, seed=seed).difference
+        low, high = difference.interval(0.95)
+        about.append(low <= exact(clients) <= high)
+        errors.append(difference.value - exact(clients))
+        stated.append(difference.standard_error)
+    assert 0.91 < np.mean(about) < 0.99
+    assert np.std(errors) < 1.15 * np.sqrt(np.mean(np.square(stated)))
+
+
+def test_one_number_tells_a_difference_better_than_two_evaluations() -> None:
+    clients = models(40_000, 2)
+    compared = tacit.compare(clients, None, ScoreHistogram("secure-sum", 1.0), seed=1)
+    alone = tacit.evaluate(
+        replace(clients, second=None), ScoreHistogram("secure-sum", 0.5, aim="auc"), seed=1
+    )
+    assert compared.difference.standard_error < 0.8 * np.sqrt(2) * alone.auc.standard_error
+
+
+@pytest.mark.parametrize("size", [300, 40_000])
+@pytest.mark.parametrize("trust", ["secure-sum", "each"])
+def test_all_queries_spend_epsilon_and_no_more(size: int, trust: str) -> None:
+    spent = tacit.compare(models(size, 3), None, ComparedHistograms(0.7, trust), seed=1).spent
+    assert spent.epsilon == pytest.approx(0.7)
+    assert spent.adjacency is Adjacency.RECORD
+
+
+FUNCTIONS = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(np.sort)
+
+
+@settings(deadline=None)
+@given(
+    functions=st.lists(FUNCTIONS, min_size=4, max_size=4),
+    sizes=st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)),
+    scores=st.lists(st.floats(0, 1), min_size=2, max_size=2),
+)
+def test_no_record_moves_a_sum_further_than_its_reach(
+    functions: list[Floats], sizes: tuple[float, float], scores: list[float]
+) -> None:
+    names = [f"{model}_{name}" for model in MODELS for name in (POSITIVES, NEGATIVES)]
+    fields = dict(zip(names, functions, strict=True)) | {SIZES: np.array(sizes)}
+    pair = Pair.published(fields)
+    moved = []
+    for label in (0, 1):
+        one = Clients.from_arrays([scores[0]], [label])
+        other = Clients.from_arrays([scores[1]], [label])
+        first, second = (
+            int(influences.of_records(each)[0])
+            for influences, each in zip(pair, (one, other), strict=True)
+        )
+        moved.append((first - second, first + second))
+    by_record, by_replace = map(pair.reaches, (Adjacency.RECORD, Adjacency.REPLACE))
+    for place, name in enumerate((DIFFERENCE, LEVEL)):
+        values = [each[place] for each in moved]
+        assert max(map(abs, values)) <= by_record[name]
+        assert max(values) - min(values) <= by_replace[name]
+    assert by_record[SQUARES] == by_replace[SQUARES] == LARGEST_SQUARE * 2**20
+
+
+def number_query(changed: dict[str, Any] | None = None) -> Query:
+    rising = np.arange(1, CELLS) / CELLS
+    fields: dict[str, Any] = {
+        f"{model}_{name}": rising for model in MODELS for name in (POSITIVES, NEGATIVES)
+    }
+    fields |= {SIZES: np.array([500.0, 1500.0]), LISTED: np.array([2, 38]), "clients": 5}
+    fields |= changed or {}
+    protocol = ComparedHistograms(1.0)
+    return Query(summed_differences, protocol, broadcast=fields, view=View.SUM)
+
+
+def look_query(step: Any, *parts: int) -> Query:
+    shared = {LISTED: np.array(parts), "clients": 5}
+    return Query(step, ComparedHistograms(1.0), broadcast=shared, view=View.SUM)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({SIZES: np.array([0.0, 5.0])}, "class sizes must be above 0"),
+        ({f"first_{POSITIVES}": np.arange(CELLS - 1) * 1.0}, "nondecreasing from 0 to 1"),
+        ({f"second_{NEGATIVES}": np.linspace(1, 0, CELLS - 1)}, "nondecreasing from 0 to 1"),
+        ({f"first_{NEGATIVES}": np.full(9, 0.5)}, "64-bit floats of shape"),
+        ({LISTED: np.array([38])}, "lists 2 or 3"),
+        ({LISTED: np.array([2, 39])}, "add up to at most"),
+    ],
+)
+def test_what_no_look_gives_is_refused(changed: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        query = number_query(changed)
+        summed_differences.answer(models(200, 4), query, SimulatedNoise(1), ClientState())
+
+
+def test_a_server_that_asks_again_gets_no_more_than_epsilon() -> None:
+    """After all parts are spent, other functions or another look would cost more."""
+    clients, state, noise = models(200, 4), ClientState(), SimulatedNoise(1)
+    first_pair_look.answer(clients, look_query(first_pair_look, 2), noise, state)
+    summed_differences.answer(clients, number_query(), noise, state)
+    summed_differences.answer(clients, number_query(), noise, state)  # the very same
+    other = number_query({SIZES: np.array([501.0, 1500.0])})
+    for query in (other, look_query(second_pair_look, 2, 4)):
+        with pytest.raises(ValueError, match="go on from"):
+            query.step.answer(clients, query, noise, state)
+
+
+def test_the_numbers_have_the_noise_that_they_pay_for() -> None:
+    """The variances of 2,000 draws, known to 5 %: a scale 30 % off is eight errors away."""
+    clients, query = models(200, 5), number_query()
+    replies = [
+        summed_differences.answer(clients, query, SimulatedNoise(seed), ClientState())
+        for seed in range(2_000)
+    ]
+    for name, field in number_fields(1.0 * 38 / PARTS).items():
+        drawn = np.array([reply[name] for reply in replies], dtype=np.float64)
+        assert np.var(drawn) == pytest.approx(2 * field.scale**2, rel=0.25)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    clients = models(200, 6)
+    with pytest.raises(ValueError, match="compared by secure-sum or each, got local"):
+        tacit.compare(clients, None, ScoreHistogram("local", 1.0), seed=1)
+    with pytest.raises(ValueError, match="compared by secure-sum or each, got exact-sum"):
+        tacit.compare(clients, None, ScoreHistogram("exact-sum"), seed=1)
+    by_labels = tacit.compare(clients, None, FedAUC(50.0), seed=1)
+    assert by_labels.spent.adjacency is Adjacency.LABEL
