@@ -63,7 +63,7 @@ def test_the_page_can_be_typed(folder: Path) -> None:
 
 
 def test_the_commands_name_it(folder: Path) -> None:
-    named = run("tacit evaluate --help", folder, own_process=True)
+    named = run("tacit evaluate --help-all", folder, own_process=True)
     choices = [line for line in named if "--protocol" in line]
     assert all(any(name in line for line in choices) for name in ("brier", "lift", "accuracy"))
 

@@ -17,9 +17,9 @@ from tacit.results.saved.reading import Bounds, Result, number
 BAND = "Bands are pointwise, 95 %, about the population: privacy noise, cells and sampling."
 ESSENTIALS = (
     "Van Calster et al. (Lancet Digital Health 2025) call four essential: the AUROC with its "
-    "interval, which is above; a calibration plot; net benefit over thresholds; and the "
-    "distribution of scores by outcome. All follow from the release that this report spent its "
-    "privacy on, and cost no more."
+    "interval, which is above, here with its curve; a calibration plot; net benefit over "
+    "thresholds; and the distribution of scores by outcome. All follow from the release that this "
+    "report spent its privacy on, and cost no more."
 )
 KEY = ("calibration_intercept", "calibration_slope", "observed_over_expected", "ici", "brier")
 UNIT_TICKS: tuple[Tick, ...] = tuple((value / 4, f"{value / 4:g}") for value in range(5))
@@ -27,14 +27,20 @@ LEAST_SHOWN = -0.1
 """Part of the prevalence below 0 down to which net benefits are drawn."""
 
 
-def review_section(result: Result, position: PagePosition) -> str:
-    """The essentials besides the AUC; nothing where the result holds none of them."""
+def review_section(result: Result, position: PagePosition, curve: str = "") -> str:
+    """The essentials besides the AUC; nothing where the result holds none of them.
+
+    Parameters
+    ----------
+    curve : the ROC curve's picture, which comes first; empty for none.
+    """
     content = result.content
     if not has_essentials(result):
         return ""
     graphs = [
         made
         for made in (
+            curve,
             _calibration(content, position.prefix),
             _decisions(content, position.prefix),
             _distribution(content, position.prefix),

@@ -19,7 +19,7 @@ from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.curves import Panel, panels
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
-from tacit.reporting.review import measures_table, review_section
+from tacit.reporting.review import has_essentials, measures_table, review_section
 from tacit.reporting.tripod import tripod_section
 from tacit.reporting.words import (
     NOISE,
@@ -81,16 +81,18 @@ MOST_LISTED = 5
 
 
 def result_sections(result: Result, position: PagePosition) -> str:
-    """Everything about one result."""
+    """Everything about one result; the ROC curve stands in the first row of pictures."""
+    figures = [_figure(each, position.level + 1) for each in panels(result, position.prefix)]
+    leads = has_essentials(result) and "roc" in result.content
     return "".join(
         [
             _headline(result, position),
             _notices(result, position),
-            review_section(result, position),
+            review_section(result, position, figures[0] if leads else ""),
             part_sections(result, position),
             _privacy(result, position),
             tripod_section(result, position),
-            _curves(result, position),
+            _curves(result, position, figures[1:] if leads else figures),
             _thresholds(result, position),
             _further(result, position),
             _threats(result, position),
@@ -196,18 +198,15 @@ def _participants(result: Result) -> str:
     return f"<details><summary>All {len(listed)} clients</summary>{made}</details>"
 
 
-def _curves(result: Result, position: PagePosition) -> str:
-    shown = panels(result, position.prefix)
-    if not shown:
+def _curves(result: Result, position: PagePosition, figures: list[str]) -> str:
+    if not figures:
         body = paragraphs(
             ["There is no curve: this protocol gives the figure and its errors only."]
             if result.estimate.has_signal
             else ["The noise left no curve to draw."]
         )
         return position.section("curves", "Curves", body)
-    body = (
-        f'<div class="plots">{"".join(_figure(panel, position.level + 1) for panel in shown)}</div>'
-    )
+    body = f'<div class="plots">{"".join(figures)}</div>'
     return position.section("curves", "Curves", body)
 
 

@@ -55,6 +55,8 @@ def evaluation_of(make: Callable[..., Made], content: Any, label: str) -> Made:
     result = Result.of(content, label)
     try:
         return _evaluation(make, result)
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"{label} is no result of tacit: an entry lacks {error}") from None
     except ValueError as error:
         raise ValueError(f"{label} is no result of tacit: {error}") from None
 
@@ -153,8 +155,11 @@ def _difference(entry: Mapping[str, Any]) -> Difference:
 
 def _sites(known: Mapping[str, Any]) -> Sites:
     """The figures of all sites, with what all of them together tell."""
-    listed = known["sites"]
-    figures = []
+    listed, figures = known["sites"], []
+    if len(listed) != known["clients"]:
+        raise ValueError(
+            f"there must be {known['clients']} sites, a client each, got {len(listed)}"
+        )
     for figure, together in known["between_sites"].items():
         measures = [each["measures"][figure] for each in listed]
         sites = tuple(_site(index, measure) for index, measure in enumerate(measures))

@@ -202,7 +202,8 @@ class Choices:
         crowded = seen.crowded(np.sqrt(least))
         zoom_parts = np.full(again.shape, looks.FIRST_PARTS)
         fine = self._fine(seen, left, least, crowded.any(axis=-1))
-        if len(parts) == most - 1 and crowded.any():
+        if len(parts) == most - 1 and crowded.any() and self.protocol.aim == "auc":
+            # no other look follows; for a report a tree does
             zoom_parts, _ = self._best_parts(seen, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):
