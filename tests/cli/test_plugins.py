@@ -138,6 +138,14 @@ def test_an_unknown_command_is_refused() -> None:
     assert "there is no command 'evaluat'; did you mean 'evaluate'?" in refusal("evaluat")
 
 
+def test_an_option_that_takes_one_value_is_given_once() -> None:
+    for repeated in (["--score", "a", "--score", "b"], ["--epsilon=1", "--epsilon", "2"]):
+        said = refusal("evaluate", "north.csv", *repeated)
+        assert f"{repeated[0].partition('=')[0]} is given twice, and takes one value" in said
+    several = refusal("evaluate", "absent.csv", "--at", "0.1", "--at", "0.2", "--epsilon", "1")
+    assert "given twice" not in several
+
+
 def test_a_distribution_without_metadata_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("extra", "a_module_that_nobody_has:extra", GROUP)
     monkeypatch.setattr(plugins, "entry_points", lambda **selected: EntryPoints((point,)))

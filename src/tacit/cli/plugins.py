@@ -130,9 +130,17 @@ class Extensible(Tacit):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command and its arguments, in which ``--json`` has a value."""
+        """The command and its arguments, in which ``--json`` has a value.
+
+        Raises
+        ------
+        click.UsageError : for an option given twice that takes one value.
+        """
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command, rest if command is None else with_json_value(command, rest)
+        if command is None:
+            return name, command, rest
+        _refuse_repeats(command, rest, ctx)
+        return name, command, with_json_value(command, rest)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List all commands in groups; no built-in one is imported for it."""
@@ -154,6 +162,17 @@ class Extensible(Tacit):
         if command is not None:
             self.add_command(command)
         return command
+
+
+def _refuse_repeats(command: click.Command, args: list[str], ctx: click.Context) -> None:
+    """Refuse an option that is given twice and takes one value, of which click takes the last."""
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    many = {name for each in options if each.multiple or each.is_flag for name in each.opts}
+    before = args[: args.index("--")] if "--" in args else args
+    names = [arg.partition("=")[0] for arg in before if arg.startswith("--")]
+    for name in names:
+        if names.count(name) > 1 and name not in many:
+            raise click.UsageError(f"{name} is given twice, and takes one value", ctx)
 
 
 class Unavailable(click.Command):
