@@ -44,13 +44,19 @@ def tacit(*words: object) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words])
 
 
+def with_defaults(defaults: dict[str, object], words: tuple[object, ...]) -> list[object]:
+    """The words, after those options that they do not give themselves."""
+    left = {name: value for name, value in defaults.items() if name not in words}
+    return [*(part for pair in left.items() for part in pair), *words]
+
+
 def compare(*words: object) -> Result:
-    return tacit("compare", *FILES, "--score", "new", "--versus", "old", *words)
+    return tacit("compare", *FILES, *with_defaults({"--score": "new", "--versus": "old"}, words))
 
 
 def by_group(*words: object) -> Result:
-    chosen = ("--score", "new", "--protocol", "fedauc", "--epsilon", 1, "--groups", "ward")
-    return tacit("evaluate", *FILES, *chosen, *words)
+    chosen = {"--score": "new", "--protocol": "fedauc", "--epsilon": 1, "--groups": "ward"}
+    return tacit("evaluate", *FILES, *with_defaults(chosen, words))
 
 
 def test_two_models_are_compared(folder: Path) -> None:

@@ -84,7 +84,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 def test_a_comparison_has_the_name_of_its_protocol() -> None:
     assert "fedauc" in comparison_names()
     assert comparison_of("fedauc", {"epsilon": 2.0}).guarantee.epsilon == 2.0
-    with pytest.raises(SettingError, match="must be one of fedauc, got 'dpauc'"):
+    with pytest.raises(SettingError, match="must be one of fedauc, score-histogram, got 'dpauc'"):
         comparison_of("dpauc", {"epsilon": 2.0})
 
 
