@@ -52,6 +52,7 @@ GROUPS = {
         "floor",
         "balance",
         "curves",
+        "compared",
         "coverage-any-scale",
         "measures",
         "planning-grid",

@@ -64,6 +64,7 @@ LATER = [
             "floor",
             "encrypted",
             "curves",
+            "compared",
             "coverage-any",
             "measures",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,20 +11,16 @@ from tacit.data.checking import as_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy import composition
-from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
+from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names
-from tacit.results.concluding import evaluation_of
 from tacit.results.parts.comparison import Comparison
 from tacit.results.server_result import ComparisonResult
-from tacit.results.traffic import Traffic
 from tacit.running.arguments import check_clients, check_protocol
-from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
+from tacit.running.evaluating import concluded_here, noise_source
 from tacit.running.persons import counted_clients, unit_of
 from tacit.running.simulation import simulate
-from tacit.running.units import result_unit
 
 
 def compare(
@@ -106,21 +101,7 @@ def compare(
         names,
         server_result.first.published().estimate(),
         server_result.second.published().estimate(),
-        evaluation_of(
-            chosen,
-            run.server_result,
-            spent=composition.of_person(run.spent, most),
-            traffic=Traffic(run.rounds, run.bytes_sent),
-            clients=both.count,
-            noise=noise_name(source),
-            before=simulation_warnings(both, source),
-            names=both.names,
-            federation=federation,
-            simulated=both.simulated or not isinstance(source, SystemNoise),
-            time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
-            unit=result_unit(chosen, both),
-            per_person=most,
-        ),
+        concluded_here(both, chosen, run, source, most, federation=federation),
         _exact(both) if exact else None,
     )
 

@@ -167,15 +167,52 @@ def evaluate_counted(
     stored = ClientState() if state is None and engine == "ideal" else state
     run = _run(clients, divided, source, stored, engine, ledgers, per_person)
     revealed = None if stored is None else revealed_to(stored)
-    known = run.server_result if revealed is None else result_of_client(divided, revealed)
+    return concluded_here(
+        clients,
+        protocol,
+        run,
+        source,
+        per_person,
+        known=None if revealed is None else result_of_client(divided, revealed),
+        exact=protocol.exact(clients) if exact else None,
+        federation=federation,
+    )
+
+
+def concluded_here(
+    clients: Clients,
+    protocol: Protocol,
+    run: Run,
+    source: NoiseSource,
+    per_person: int,
+    *,
+    known: ServerResult | None = None,
+    exact: float | None = None,
+    federation: str | None = None,
+) -> Evaluation:
+    """The evaluation of a run in this process, whose clients were all here.
+
+    Parameters
+    ----------
+    clients : whose records were evaluated.
+    protocol : what the result names, with the whole budget of a person where one is the unit.
+    run : the rounds, with what the server concluded and what they cost.
+    source : where the run's noise came from.
+    per_person : 0 where a record is the unit of privacy.
+    known : the result, where a client knows it and the server does not.
+    exact : the exact figure, for a user who asked for it.
+    federation : as for ``evaluate``.
+    """
+    by_processes = isinstance(run, MPCRun)
     return evaluation_of(
         protocol,
-        known,
-        spent=run.spent if engine == "spu" else composition.of_person(run.spent, per_person),
+        run.server_result if known is None else known,
+        # Processes state what a person spends; elsewhere a record's cost counts per_person times.
+        spent=run.spent if by_processes else composition.of_person(run.spent, per_person),
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         noise=noise_name(source) if protocol.draws_noise else "none",
-        exact=protocol.exact(clients) if exact else None,
+        exact=exact,
         before=(*simulation_warnings(clients, source), *_mpc_warnings(run)),
         names=clients.names,
         federation=federation,

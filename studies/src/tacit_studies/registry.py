@@ -9,6 +9,7 @@ from typing import Any
 from tacit_studies import figures, targets
 from tacit_studies.floors import (
     balance,
+    compared,
     coverage_any_scale,
     curve_areas,
     measure_coverage,
@@ -289,6 +290,12 @@ _TARGETS = (
         "our target: areas between private curves and the records' own, beside FedCurve's",
         curve_areas.areas,
         repeats=20,
+    ),
+    _table(
+        "compared",
+        "our target: the difference of two AUCs on private scores, beside two evaluations",
+        compared.comparisons,
+        repeats=TARGET_REPEATS,
     ),
     _table(
         "coverage-any-scale",

@@ -15,7 +15,7 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
-from tacit.results.evaluation_entries import histogram_of
+from tacit.results.evaluation_entries import histogram_of, software_entry
 from tacit.results.measures.applied import THRESHOLDS
 from tacit.results.measures.measure import names
 from tacit.results.missing import LeftOut
@@ -94,7 +94,8 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
         breakdown=_breakdown(known, histogram is not None),
         sites=_sites(known) if "between_sites" in known else None,
         left_out=_left_out(known["missing"]) if "missing" in known else None,
-        software=dict(known["software"]),
+        # a result of these very versions equals the one that was saved
+        software=None if known["software"] == software_entry() else dict(known["software"]),
     )
 
 
