@@ -256,3 +256,14 @@ def test_covariances_are_those_of_variances(reports: Reports) -> None:
     sums, gaps = (weights[:, np.newaxis] + sign * weights for sign in (1, -1))
     expected = (noise.variance_of(sums, leaves) - noise.variance_of(gaps, leaves)) / 4
     assert noise.covariance_of(weights, leaves) == pytest.approx(expected, rel=1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize("observed", [(1, 5), (0, 1, 3, 5), (2, 3, 4, 5)])
+def test_the_covariance_between_edges_is_that_of_its_leaves(observed: tuple[int, ...]) -> None:
+    variances = np.full(LEVELS, np.inf)
+    variances[list(observed)] = np.random.default_rng(2).uniform(1, 9, len(observed))
+    noise, edges = TreeNoise(variances), np.array([0, 1, 4, 5, 11, 16, 30])
+    leaves = np.arange(1 << (LEVELS - 1))
+    cells = (edges[:-1, np.newaxis] <= leaves) & (leaves < edges[1:, np.newaxis])
+    naive = noise.covariance_of(cells.astype(np.float64), np.zeros(leaves.size))
+    np.testing.assert_allclose(noise.cell_covariance(edges), naive, atol=1e-12)

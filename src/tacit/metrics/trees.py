@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 
 
 def pair_sums(nodes: NDArray[np.float64]) -> Floats:
@@ -293,6 +293,28 @@ class TreeNoise:
             variance += subtree / 2 * np.einsum("ij,ij->i", apart, apart)
             means = (left + right) / 2
         return np.asarray(variance + root * means[:, 0] ** 2)
+
+    def cell_covariance(self, edges: Integers) -> Floats:
+        """The covariance of the consistent counts between neighbouring edges, shape (B, B).
+
+        For levels that are averaged by their own variances, in time that does not depend on the
+        number of leaves. Two leaves covary by the nodes that hold both: by ``_by_contrasts``, with
+        z the number of leaves below a node and s as there, a common node of level l adds
+        ``s_l / z_l**2 - s_{l+1} / (2 z_{l+1}**2)``. Of the leaves below the edges ``e <= f``, a
+        level's nodes hold ``q z**2 + r min(z, f - q z)`` pairs, with ``e = q z + r``.
+
+        Parameters
+        ----------
+        edges : ascending numbers of leaves, shape (B+1,).
+        """
+        lower, upper = np.minimum.outer(edges, edges), np.maximum.outer(edges, edges)
+        sizes = 2.0 ** np.arange(self.variances.size)[::-1]
+        spreads = self._subtrees / sizes**2
+        below = np.zeros(lower.shape)
+        for size, added in zip(sizes, spreads - np.append(spreads[1:], 0.0) / 2, strict=True):
+            full = lower // size * size
+            below += added * (full * size + (lower - full) * np.minimum(size, upper - full))
+        return np.diff(np.diff(below, axis=0), axis=1)
 
     @cached_property
     def _subtrees(self) -> Floats:

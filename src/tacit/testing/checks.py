@@ -39,7 +39,7 @@ MAX_DEVIATION = 0.1
 COVERED = (0.93, 0.97)
 """How often a 95 % interval may cover the exact figure."""
 
-NOTICED_REPEATS = 1000
+NOTICED_REPEATS = 500
 """Repetitions that notice a noise scale 30 % off."""
 
 
@@ -501,7 +501,11 @@ def check_limits(protocol: Protocol) -> None:
 
 
 def check_wrong_noise(case: audits.ErrorCase, factor: float) -> None:
-    """A noise scale 30 % off is noticed: the law on errors is not blind."""
+    """A noise scale 30 % off is noticed: the law on errors is not blind.
+
+    With 500 repetitions the error of the standard deviation is 3.2 %, that of a coverage of 87 %
+    1.5 %: noise that is off passes for right with probability below 1e-4.
+    """
     clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
     noise = recording.Rescaled(factor, 11, NOTICED_REPEATS)
     server_result = simulate(clients, case.protocol, noise).server_result

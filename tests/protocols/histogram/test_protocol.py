@@ -16,8 +16,6 @@ from scipy import stats
 from tacit import Clients, binormal_scores, evaluate
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocol.declarations.trust import SecureSum
@@ -162,15 +160,6 @@ class TestWithoutNoise:
         np.testing.assert_allclose(histogram, cells_of(clients, height), atol=1e-9)
 
 
-STATISTICAL = {
-    "record": SHARED,
-    "replace": replace(SHARED, adjacency="replace"),
-    "auc": replace(SHARED, aim="auc"),
-    "dropouts": replace(SHARED, trust=SecureSum(0.3)),
-    "looks": LOOKS,
-    "looks-replace": replace(LOOKS, adjacency="replace"),
-    "looks-dropouts": replace(LOOKS, trust=SecureSum(0.3)),
-}
 SAMPLED = {
     "local": ScoreHistogram("local", 1.0, scale="even"),
     "local-5": ScoreHistogram("local", 5.0, scale="even"),
@@ -191,29 +180,7 @@ def spread_and_coverage(server_result: ServerResult, exact: float) -> tuple[floa
     return spread, float(server_result.covers(exact).mean())
 
 
-class Rescaled(SimulatedNoise):
-    """Noise whose scale is wrong by a factor."""
-
-    factor = 1.0
-
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
-        if isinstance(distribution, PolyaShare):
-            distribution = distribution.scaled(self.factor)
-        return super().draw(distribution, shape)
-
-
 class TestErrors:
-    @pytest.mark.parametrize("name", list(STATISTICAL))
-    def test_predicted_errors_and_intervals_hold(self, name: str, clients: Clients) -> None:
-        """2,000 runs: the spread's own error is 1.6 %, the coverage's 0.5 %.
-
-        False alarms, over the choice of the seed: below 1e-4 for what is predicted within 4 %.
-        """
-        server_result = repeat_results(clients, STATISTICAL[name], 2000, seed=11)
-        spread, coverage = spread_and_coverage(server_result, exact_auc(clients))
-        assert spread == pytest.approx(1.0, abs=0.1)
-        assert 0.93 <= coverage <= 0.97
-
     @pytest.mark.parametrize("name", list(SAMPLED))
     def test_predicted_errors_hold_where_records_are_dealt_out(
         self, name: str, clients: Clients
@@ -227,18 +194,6 @@ class TestErrors:
         spread, coverage = spread_and_coverage(server_result, exact_auc(clients))
         assert spread == pytest.approx(1.0, abs=0.16)
         assert 0.90 <= coverage <= 0.99
-
-    @pytest.mark.parametrize("factor", [0.7, 1.3])
-    @pytest.mark.parametrize("name", ["record", "dropouts", "looks"])
-    def test_a_noise_scale_30_percent_off_is_noticed(
-        self, name: str, factor: float, clients: Clients
-    ) -> None:
-        noise = Rescaled(11, replicates=1000)
-        noise.factor = factor
-        server_result = simulate(clients, STATISTICAL[name], noise).server_result
-        spread, coverage = spread_and_coverage(server_result, exact_auc(clients))
-        assert abs(spread - 1.0) > 0.2
-        assert not 0.93 <= coverage <= 0.97
 
     def test_class_sizes_are_as_wrong_as_said(self, clients: Clients) -> None:
         """1,000 runs: the spread's own error is 2.3 %; false alarm below 1e-5."""
@@ -267,9 +222,9 @@ def loss_of_counts(scale: float, share: float, distance: int = 1) -> float:
 class TestVanishedClients:
     """20 clients answer where more were asked."""
 
-    @pytest.mark.parametrize("name", ["record", "replace"])
-    def test_what_is_left_of_the_guarantee_is_said(self, name: str, clients: Clients) -> None:
-        protocol = replace(STATISTICAL[name], height=3, aim="report")
+    @pytest.mark.parametrize("adjacency", ["record", "replace"])
+    def test_what_is_left_of_the_guarantee_is_said(self, adjacency: Any, clients: Clients) -> None:
+        protocol = replace(SHARED, adjacency=adjacency, height=3, aim="report")
         run = simulate(clients, protocol, SimulatedNoise(1), asked=25)
         distance = protocol.distance
         parts = [part for part in epsilon_by_level(3, 1.0, distance, "curves", False) if part]

@@ -25,7 +25,9 @@ def coins(rng: np.random.Generator, shape: Shape) -> Bits:
 
 def geometric(rng: np.random.Generator, rate: Floats, shape: Shape) -> Integers:
     """Draws of k >= 0 with probability proportional to ``exp(-rate k)``, by inversion."""
-    return np.floor(rng.standard_exponential(shape) / rate).astype(np.int64)
+    draws = rng.standard_exponential(shape)
+    draws /= rate
+    return draws.astype(np.int64)  # rounds down, as no draw is negative
 
 
 def laplace(rng: np.random.Generator, scale: Floats, shape: Shape) -> Floats:

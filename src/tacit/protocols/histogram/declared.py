@@ -78,6 +78,9 @@ def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
 
 SECURE_SUM = SecureSum.word
 
+LOOK_REPEATS = 1200
+"""Repetitions of runs whose rounds follow from what came before, which are slow."""
+
 REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each round."""
 
@@ -194,9 +197,13 @@ class HistogramDeclarations(Declarations):
         return {
             "histogram": audits.ErrorCase(kind(SECURE_SUM, 1.0, 10), noticed=True),
             "histogram-replace": audits.ErrorCase(kind(SECURE_SUM, 2.0, 10, adjacency="replace")),
-            "histogram-looks": audits.ErrorCase(kind(SECURE_SUM, 1.0), noticed=True),
+            "histogram-dropouts": audits.ErrorCase(kind(SecureSum(0.3), 1.0, 10), noticed=True),
+            "histogram-looks": audits.ErrorCase(kind(SECURE_SUM, 1.0), LOOK_REPEATS, True),
+            "histogram-looks-replace": audits.ErrorCase(
+                kind(SECURE_SUM, 1.0, adjacency="replace"), LOOK_REPEATS
+            ),
             "histogram-auc": audits.ErrorCase(kind(SECURE_SUM, 1.0, aim="auc"), noticed=True),
-            "histogram-each": audits.ErrorCase(kind(Each(), 1.0), noticed=True),
+            "histogram-each": audits.ErrorCase(kind(Each(), 1.0), LOOK_REPEATS, True),
             "histogram-each-auc": audits.ErrorCase(kind(Each(), 1.0, aim="auc")),
         }
 

@@ -347,11 +347,10 @@ def product_variance(seen: Seen) -> Floats:
 
 def _edge_covariance(seen: Seen, filled: NDArray[np.bool_], ends: Integers) -> Floats:
     """The covariance of a class's counts below every edge, shape (B+1, B+1); filled cells count."""
-    leaves = 1 << seen.height
-    cells = np.searchsorted(ends, np.arange(leaves), side="right")
-    below = (np.concatenate([[0], ends])[:, np.newaxis] > np.arange(leaves)) & filled[cells]
-    weights = np.concatenate([below, np.zeros_like(below)], axis=-1).astype(np.float64)
-    return seen.noise.covariance_of(weights, np.zeros(2 * leaves))
+    cells = seen.noise.cell_covariance(np.concatenate([[0], ends])) * np.outer(filled, filled)
+    summed = np.zeros((ends.size + 1, ends.size + 1))
+    summed[1:, 1:] = np.cumsum(np.cumsum(cells, axis=0), axis=1)
+    return summed
 
 
 def _function_covariance(below: Floats, values: Floats, size: float) -> Floats:
