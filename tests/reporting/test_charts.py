@@ -10,19 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.reporting.charts import LEFT, SIDE, TOP, Plot, interval_bar
+from tacit.reporting.charts import LEFT, SIDE, TOP, UNIT_TICKS, Graph, IntervalBar, Series
+from tacit.reporting.page import environment
 from tacit.results.saved.reading import Estimated
 
 RATES = st.floats(0, 1)
 
 
-def plot(**options: object) -> Plot:
-    given_options = {"line": [(0.0, 0.0), (0.25, 0.5), (1.0, 1.0)], **options}
-    return Plot("p", "A <title>", 'A "description"', "across", "up", **given_options)  # type: ignore[arg-type]
+LINE = [(0.0, 0.0), (0.25, 0.5), (1.0, 1.0)]
+
+
+def svg_of(*series: Series) -> str:
+    axes = ("across", "up", UNIT_TICKS, UNIT_TICKS)
+    return drawn("graph", Graph("p", "A <title>", 'A "description"', *axes, series))
+
+
+def drawn(macro: str, picture: Graph | IntervalBar) -> str:
+    """A picture as its template draws it."""
+    return str(getattr(environment().get_template("charts.html").module, macro)(picture))
 
 
 def parsed(svg: str) -> Tree.Element:
-    return Tree.fromstring(svg)  # noqa: S314
+    return Tree.fromstring(svg.strip())  # noqa: S314
 
 
 def points(path: str) -> list[tuple[float, float]]:
@@ -37,23 +46,23 @@ def of_class(svg: str, name: str) -> list[Tree.Element]:
 
 @given(st.lists(st.tuples(RATES, RATES), min_size=2, max_size=8))
 def test_a_line_goes_through_its_points(line: list[tuple[float, float]]) -> None:
-    (drawn,) = of_class(plot(line=line).svg(), "line")
-    for result, expected in zip(points(str(drawn.get("d"))), line, strict=True):
+    (path,) = of_class(svg_of(Series("line", "", line)), "line")
+    for result, expected in zip(points(str(path.get("d"))), line, strict=True):
         assert result == pytest.approx(expected, abs=0.06 / SIDE)
 
 
 def test_a_band_runs_along_its_lower_edge_and_back_along_the_upper() -> None:
     lower, upper = [(0.0, 0.1), (1.0, 0.8)], [(0.0, 0.3), (1.0, 0.9)]
-    (drawn,) = of_class(plot(lower=lower, upper=upper).svg(), "band")
+    (path,) = of_class(svg_of(Series("line", "", LINE, lower, upper)), "band line")
     expected = [*lower, *reversed(upper)]
-    for result, one in zip(points(str(drawn.get("d"))), expected, strict=True):
+    for result, one in zip(points(str(path.get("d"))), expected, strict=True):
         assert result == pytest.approx(one, abs=1e-3)
 
 
 def test_scattered_points_have_a_bar_each_and_no_line() -> None:
     line = [(0.2, 0.3), (0.5, 0.4)]
     ends = [(0.2, 0.1), (0.5, 0.2)], [(0.2, 0.6), (0.5, 0.7)]
-    svg = plot(line=line, lower=ends[0], upper=ends[1], scattered=True).svg()
+    svg = svg_of(Series("dots", "", line, *ends))
     assert len(of_class(svg, "dot")) == 2
     assert of_class(svg, "line") == []
     (bars,) = of_class(svg, "whiskers")
@@ -61,7 +70,7 @@ def test_scattered_points_have_a_bar_each_and_no_line() -> None:
 
 
 def test_a_picture_says_what_it_is() -> None:
-    svg = parsed(plot().svg())
+    svg = parsed(svg_of(Series("line", "", LINE)))
     names = str(svg.get("aria-labelledby")).split()
     said = {element.get("id"): element.text for element in svg.iter() if element.get("id")}
     assert [said[name] for name in names] == ["A <title>", 'A "description"']
@@ -78,7 +87,7 @@ def test_an_interval_bar_holds_all_it_shows(
     wide = (low - outer * width, high + outer * width)
     estimate = Estimated(value, 0, 0, 0, 0, (low, high), wide)
     exact = value if marked else math.nan
-    svg = interval_bar("b", "A bar", [("", estimate)], exact, wide)
+    svg = drawn("interval_bar", IntervalBar("b", "A bar", [("", estimate)], exact))
     assert len(of_class(svg, "exact")) == marked
     (axis,) = of_class(svg, "axis")
     left, right = (float(x) for x in re.findall(r"[\d.]+", str(axis.get("d")))[::2])

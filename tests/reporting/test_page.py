@@ -17,9 +17,8 @@ import pytest
 import tacit
 from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.protocol.declarations.threats import NONE_WRITTEN
-from tacit.reporting.page import report
-from tacit.reporting.sections import threats_of
-from tacit.reporting.words import threshold_text
+from tacit.reporting.numbers import threshold_text
+from tacit.reporting.page import report, threats_of
 from tacit.results.saved.reading import Result
 from tests.reporting.examples import FEDERATION, PROTOCOLS, changed, content, evaluation, result
 
@@ -278,7 +277,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("theme", range(3), ids=["light", "dark", "print"])
 def test_text_and_lines_stand_out(theme: int) -> None:
-    style = files("tacit.reporting").joinpath("page.css").read_text()
+    style = files("tacit.reporting.templates").joinpath("page.css").read_text()
     block = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[theme]
     colours: dict[str, str] = dict(re.findall(r"--([\w-]+): (#\w+)", block))
     texts = [("ink", "page"), ("soft", "page"), ("ink", "card"), ("soft", "card")]

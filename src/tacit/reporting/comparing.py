@@ -167,14 +167,3 @@ def _around(value: float, reach: float, most: float) -> reading.Bounds:
     if math.isnan(low):
         return low, high
     return min(max(low, -most), most), min(max(high, -most), most)
-
-
-def pooled_bounds(estimates: Sequence[reading.Estimated]) -> reading.Bounds:
-    """The range that holds all these estimates and their intervals; (0, 1) where there are none."""
-    bounds = [
-        bound
-        for estimate in estimates
-        for bound in (estimate.value, *estimate.interval, *estimate.population_interval)
-        if math.isfinite(bound)
-    ]
-    return (min(bounds), max(bounds)) if bounds else (0.0, 1.0)

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tacit.privacy.cost import cost_line
-from tacit.reporting.words import WITHOUT_LIMIT
+from tacit.reporting.numbers import cost_text
 from tacit.results.saved.reading import Estimated, Result, half_of, number
 
 TASK = "tabular-classification"
@@ -117,7 +116,7 @@ def _provenance(content: Mapping[str, Any]) -> dict[str, Any]:
     """How the figure was obtained."""
     return {
         "protocol": content["protocol"]["name"],
-        "spent": cost_line(content["spent"], unlimited=WITHOUT_LIMIT),
+        "spent": cost_text(content["spent"]),
         "simulation": content["simulation"],
         "tacit": content["software"]["tacit"],
         "result": content["fingerprint"],

@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tacit.reporting.breakdowns import ONE_OF, at_threshold
-from tacit.reporting.review import bounds_of
-from tacit.reporting.words import decimal
+from tacit.reporting.breakdowns import PARTS, at_threshold
+from tacit.reporting.numbers import decimal
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
 from tacit.results.measures.measure import label
 from tacit.results.saved import reading_parts
-from tacit.results.saved.reading import Bounds, Estimated, Result, number
+from tacit.results.saved.reading import Bounds, Estimated, Result, bounds_of, number
 
 AS_IT_IS = "as it is"
 NO_SIGNAL = "the noise left no signal"
@@ -56,7 +55,7 @@ def _of_result(result: Result) -> Iterator[Row]:
     yield _of_estimate(result.figure, result.estimate)
     for name, entry in result.content.get("measures", {}).items():
         yield _of_measure(name, label(name), entry)
-    for entries, called in ONE_OF.items():
+    for entries, _, called in PARTS:
         for part in result.content.get(entries, ()):
             yield from _of_part(part, called.lower())
     for each in result.content.get("differences", ()):

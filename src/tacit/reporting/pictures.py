@@ -1,75 +1,119 @@
-"""The curves of a result as pictures with their tables."""
+"""The pictures of a result with their captions and their numbers.
+
+Van Calster et al. (Lancet Digital Health 2025) call four essential: the ROC curve, calibration, net
+benefit, and scores by outcome.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.reporting.charts import Plot
-from tacit.reporting.words import decimal, threshold_text
-from tacit.results.saved import reading
+from tacit.reporting.charts import UNIT_TICKS, Graph, Points, Series, round_ticks
+from tacit.reporting.numbers import decimal, threshold_text
+from tacit.results.saved.reading import Result, number
 
 THRESHOLD = "Threshold"
 """The heading of scores from which on records are called positive."""
+
 Column = tuple[str, Sequence[float | None]]
+
+DIAGONAL = Series("reference", "", [(0.0, 0.0), (1.0, 1.0)])
 PRIVACY_ONLY = "The band is pointwise, 95 %, about these records' rates: privacy noise only."
 BOTH = "The band is pointwise, 95 %, about the population's rates: privacy noise and sampling."
+BAND = "Bands are pointwise, 95 %, about the population: privacy noise, cells and sampling."
+
+KEY = ("calibration_intercept", "calibration_slope", "observed_over_expected", "ici", "brier")
+"""Measures that stand beside the essential pictures."""
+
+LEAST_SHOWN = -0.1
+"""Part of the prevalence below 0 down to which net benefits are drawn."""
 
 
 @dataclass(frozen=True)
-class Panel:
+class Picture:
     """A picture, what it shows, and its numbers.
 
     Parameters
     ----------
-    plot : the picture.
+    graph : the picture.
     caption : what it shows, and what its band means.
-    columns : the table's columns: a heading and the numbers, the horizontal ones first, then the
-        vertical ones.
+    columns : the table's columns: a heading and the numbers; of a readable picture the horizontal
+        ones first, then the vertical ones.
+    essential : whether it stands among those that a reviewer looks for first.
     """
 
-    plot: Plot
+    graph: Graph
     caption: str
     columns: tuple[Column, ...]
+    essential: bool = False
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings of the table."""
+        return [heading for heading, _ in self.columns]
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """The style and the name of every line that has one."""
+        return [(each.kind, each.label) for each in self.graph.series if each.label]
 
     def texts(self, row: tuple[float, ...]) -> list[str]:
         """The numbers of a row as they are read."""
         return [
             threshold_text(value) if heading == THRESHOLD else decimal(value)
-            for (heading, _), value in zip(self.columns, row, strict=True)
+            for heading, value in zip(self.headings, row, strict=True)
         ]
 
     @property
     def rows(self) -> list[tuple[float, ...]]:
-        """The rows whose point exists."""
-        listed = zip(*(values for _, values in self.columns), strict=True)
-        numbers = [tuple(map(reading.number, row)) for row in listed]
-        return [row for row in numbers if math.isfinite(row[0]) and math.isfinite(row[1])]
+        """The rows of the table; of a readable picture those whose point exists."""
+        rows = list(_rows(self.columns))
+        return [row for row in rows if _exists(row)] if self.graph.readable else rows
 
 
-def panels(result: reading.Result, prefix: str) -> list[Panel]:
-    """The pictures that a result allows: ROC, precision-recall, reliability.
+def pictures_of(result: Result, prefix: str) -> list[Picture]:
+    """The pictures that a result allows, in their order on the page.
 
     Parameters
     ----------
     result : the result.
     prefix : starts the pictures' ids.
     """
-    made = []
-    if "roc" in result.content:
-        made.append(_roc(result, prefix))
-    if "precision_recall" in result.content:
-        made.append(_precision_recall(result.content, prefix))
-    elif "rates" in result.content:
-        made.append(_precision_of_rates(result.content, prefix))
-    if "reliability" in result.content:
-        made.append(_reliability(result.content, prefix))
-    return made
+    return list(_pictures(result, prefix))
 
 
-def _roc(result: reading.Result, prefix: str) -> Panel:
+def _pictures(result: Result, prefix: str) -> Iterator[Picture]:
+    content = result.content
+    if "roc" in content:
+        yield _roc(result, prefix)
+    if has_essentials(result):
+        if "calibration_curve" in content:
+            yield _calibration(content, prefix)
+        if "decision_curve" in content:
+            yield _decisions(content, prefix)
+        if "score_distribution" in content:
+            yield _distribution(content, prefix)
+    if "precision_recall" in content or "rates" in content:
+        yield _precision(content, prefix)
+    if "reliability" in content:
+        yield _reliability(content, prefix)
+
+
+def has_essentials(result: Result) -> bool:
+    """Whether the result holds measures of a score histogram."""
+    return any(name in result.content.get("measures", {}) for name in KEY)
+
+
+def reviewed(content: Mapping[str, Any]) -> list[str]:
+    """The measures beside the essential pictures."""
+    shown = [name for name in KEY if name in content["measures"]]
+    return shown + [name for name in content["measures"] if name.startswith("net_benefit_at_")]
+
+
+def _roc(result: Result, prefix: str) -> Picture:
     curve = result.content["roc"]
     columns = (
         ("False-positive rate", curve["false_positive_rate"]),
@@ -78,78 +122,60 @@ def _roc(result: reading.Result, prefix: str) -> Panel:
         ("to", curve["true_positive_rate_high"]),
         (THRESHOLD, curve["thresholds"]),
     )
-    points, lower, upper = _outline(columns)
+    # at both corners nothing is estimated
+    outline = [
+        sorted([(0.0, 0.0), *edge, (1.0, 1.0)]) if edge else [] for edge in _outline(columns)
+    ]
     about = BOTH if "true_positive_sampling" in curve else PRIVACY_ONLY
-    value = decimal(result.estimate.value)
-    plot = Plot(
+    graph = Graph(
         f"{prefix}-roc",
         "ROC curve",
-        f"True-positive rate over false-positive rate at {len(points)} thresholds; the area under "
-        f"it is estimated as {value}. The table below the picture has all numbers.",
+        f"True-positive rate over false-positive rate at {len(_outline(columns)[0])} thresholds; "
+        f"the area under it is estimated as {decimal(result.estimate.value)}. The table below the "
+        "picture has all numbers.",
         "False-positive rate",
         "True-positive rate (recall)",
-        sorted([(0.0, 0.0), *points, (1.0, 1.0)]),
-        _to_the_corners(lower),
-        _to_the_corners(upper),
-        diagonal=True,
+        UNIT_TICKS,
+        UNIT_TICKS,
+        [Series("line", "", *outline), DIAGONAL],
+        readable=True,
     )
     caption = "How many positives are found (upwards) at what share of false alarms. " + about
-    return Panel(plot, caption, columns)
+    return Picture(graph, caption, columns, has_essentials(result))
 
 
-def _to_the_corners(edge: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A band's edge in order; at both corners nothing is estimated."""
-    return sorted([(0.0, 0.0), *edge, (1.0, 1.0)]) if edge else []
-
-
-def _precision_recall(content: Mapping[str, Any], prefix: str) -> Panel:
-    curve = content["precision_recall"]
-    columns = (
-        ("Recall", curve["recall"]),
-        ("Precision", curve["precision"]),
-        ("Band from", curve["precision_low"]),
-        ("to", curve["precision_high"]),
-        (THRESHOLD, curve["thresholds"]),
-    )
-    caption = "How many of the records called positive are (upwards), by how many positives are "
-    return _precision_panel(content, prefix, columns, f"{caption}found. {BOTH}")
-
-
-def _precision_of_rates(content: Mapping[str, Any], prefix: str) -> Panel:
-    """The same from rates whose precision has no known error."""
-    rates = content["rates"]
-    columns = (
-        ("Recall", rates["recall"]),
-        ("Precision", rates["precision"]),
-        (THRESHOLD, rates["thresholds"]),
-    )
-    caption = (
-        "How many of the records called positive are (upwards), by how many positives are found. "
-        "Computed from the ROC curve and the estimated class sizes; its error is not known."
-    )
-    return _precision_panel(content, prefix, columns, caption)
-
-
-def _precision_panel(
-    content: Mapping[str, Any], prefix: str, columns: tuple[Column, ...], caption: str
-) -> Panel:
+def _precision(content: Mapping[str, Any], prefix: str) -> Picture:
+    """Precision over recall; without a band where it comes from rates of unknown error."""
+    curve = content.get("precision_recall", content.get("rates"))
+    banded = "precision_recall" in content
+    columns: tuple[Column, ...] = (("Recall", curve["recall"]), ("Precision", curve["precision"]))
+    if banded:
+        columns += (("Band from", curve["precision_low"]), ("to", curve["precision_high"]))
+    columns += ((THRESHOLD, curve["thresholds"]),)
     points, lower, upper = _outline(columns)
-    plot = Plot(
+    share = _prevalence(content)
+    level = [Series("reference", "", [(0.0, share), (1.0, share)])]
+    graph = Graph(
         f"{prefix}-pr",
         "Precision and recall",
         f"Precision over recall at {len(points)} thresholds. The dashed level is the share of "
         "positives among all records. The table below the picture has all numbers.",
         "Recall",
         "Precision",
-        points,
-        lower,
-        upper,
-        level=_prevalence(content),
+        UNIT_TICKS,
+        UNIT_TICKS,
+        [Series("line", "", points, lower, upper), *level],
+        readable=True,
     )
-    return Panel(plot, f"{caption} Dashed: the share of positives among all records.", columns)
+    unknown = "Computed from the ROC curve and the estimated class sizes; its error is not known."
+    caption = (
+        "How many of the records called positive are (upwards), by how many positives are found. "
+        f"{BOTH if banded else unknown} Dashed: the share of positives among all records."
+    )
+    return Picture(graph, caption, columns)
 
 
-def _reliability(content: Mapping[str, Any], prefix: str) -> Panel:
+def _reliability(content: Mapping[str, Any], prefix: str) -> Picture:
     diagram = content["reliability"]
     columns = (
         ("Mean score", diagram["predicted"]),
@@ -158,40 +184,149 @@ def _reliability(content: Mapping[str, Any], prefix: str) -> Panel:
         ("to", diagram["observed_high"]),
     )
     points, lower, upper = _outline(columns)
-    plot = Plot(
+    graph = Graph(
         f"{prefix}-reliability",
         "Reliability diagram",
         f"The share of positives in {len(points)} buckets of ascending score, over the mean score "
         "there. On the diagonal, scores are probabilities. The table below has all numbers.",
         "Mean score",
         "Share of positives",
-        points,
-        lower,
-        upper,
-        diagonal=True,
-        scattered=True,
+        UNIT_TICKS,
+        UNIT_TICKS,
+        [Series("dots", "", points, lower, upper), DIAGONAL],
+        readable=True,
     )
     caption = (
         "Where scores are probabilities, the points lie on the diagonal. Each bar is a 95 % "
         "interval about the population's share: privacy noise and sampling."
     )
-    return Panel(plot, caption, columns)
+    return Picture(graph, caption, columns)
+
+
+def _calibration(content: Mapping[str, Any], prefix: str) -> Picture:
+    curve = content["calibration_curve"]
+    graph = Graph(
+        f"{prefix}-smooth",
+        "Calibration",
+        "The smooth share of positives over the probability that scores state, with its band. "
+        "On the dashed diagonal they are equal.",
+        "Stated probability",
+        "Share of positives",
+        UNIT_TICKS,
+        UNIT_TICKS,
+        [
+            _banded("line", "scores", curve, "predicted", "observed"),
+            Series("reference", "perfect calibration", DIAGONAL.points),
+        ],
+    )
+    return _essential(graph, "A logistic regression on a spline of the log-odds.", curve)
+
+
+def _decisions(content: Mapping[str, Any], prefix: str) -> Picture:
+    curve = content["decision_curve"]
+    benefits = _numbers(curve["net_benefit"], curve["treat_all"])
+    top = max(benefits, default=1.0)
+    # treating nobody is on the picture too, where nothing does better
+    ends = (LEAST_SHOWN * top, top) if top > 0 else (min(benefits), 0.0)
+    widest = max(_numbers(content.get("calibration_curve", {}).get("predicted", [])), default=1.0)
+    graph = Graph(
+        f"{prefix}-decision",
+        "Net benefit",
+        "Net benefit of treating by the scores, with its band, over the probability from which "
+        "on one treats; of treating everybody; and of treating nobody, which is 0.",
+        "Threshold probability",
+        "Net benefit",
+        round_ticks(0.0, min(widest + 0.05, 1.0)),
+        round_ticks(*ends),
+        [
+            _banded("line", "scores", curve, "thresholds", "net_benefit"),
+            _banded("second", "treat all", curve, "thresholds", "treat_all"),
+            Series("reference", "treat none", [(0.0, 0.0), (1.0, 0.0)]),
+        ],
+    )
+    return _essential(graph, "Where the line is highest, treating by the scores does best.", curve)
+
+
+def _distribution(content: Mapping[str, Any], prefix: str) -> Picture:
+    curve = content["score_distribution"]
+    size = len(curve["positives"])
+    top = max(_numbers(curve["positives_high"], curve["negatives_high"]), default=1.0)
+    ticks = [(float(index), _edge(curve, index)) for index in range(0, size + 1, max(size // 4, 1))]
+    graph = Graph(
+        f"{prefix}-distribution",
+        "Scores by outcome",
+        "The part of the positives and of the negatives in each group of scores, with bands.",
+        "Score",
+        "Part of the class",
+        ticks if ticks[-1][0] == size else [*ticks, (float(size), "")],
+        round_ticks(0.0, top),
+        [
+            _steps("line", "positives", curve, "positives"),
+            _steps("second", "negatives", curve, "negatives"),
+        ],
+    )
+    return _essential(graph, "Groups of neighbouring scores.", curve)
+
+
+def _essential(graph: Graph, caption: str, curve: Mapping[str, Any]) -> Picture:
+    columns = tuple((name.replace("_", " "), values) for name, values in curve.items())
+    return Picture(graph, f"{caption} {BAND}", columns, essential=True)
+
+
+def _rows(columns: Sequence[Column]) -> Iterator[tuple[float, ...]]:
+    for row in zip(*(values for _, values in columns), strict=True):
+        yield tuple(map(number, row))
+
+
+def _exists(row: tuple[float, ...]) -> bool:
+    return math.isfinite(row[0]) and math.isfinite(row[1])
 
 
 def _outline(columns: Sequence[Column]) -> tuple[list[tuple[float, float]], ...]:
     """The points that exist, and the two edges of the band at those that have one."""
-    rows = [tuple(map(reading.number, row)) for row in zip(*(v for _, v in columns), strict=True)]
-    known = [row for row in rows if math.isfinite(row[0]) and math.isfinite(row[1])]
-    points = [(row[0], row[1]) for row in known]
-    if columns[2][0] != "Band from":
-        return points, [], []
-    banded = [row for row in known if math.isfinite(row[2]) and math.isfinite(row[3])]
-    return points, [(row[0], row[2]) for row in banded], [(row[0], row[3]) for row in banded]
+    points = [row for row in _rows(columns) if _exists(row)]
+    banded = [row for row in points if columns[2][0] == "Band from" and _exists(row[2:])]
+    return (
+        [(row[0], row[1]) for row in points],
+        [(row[0], row[2]) for row in banded],
+        [(row[0], row[3]) for row in banded],
+    )
 
 
 def _prevalence(content: Mapping[str, Any]) -> float:
-    positives, negatives = (
-        reading.number(content.get(name)) for name in ("positives", "negatives")
-    )
+    positives, negatives = (number(content.get(name)) for name in ("positives", "negatives"))
     total = positives + negatives
     return positives / total if total > 0 and positives >= 0 else math.nan
+
+
+def _numbers(*columns: Sequence[float | None]) -> list[float]:
+    """The numbers of these columns that exist."""
+    return [value for column in columns for value in map(number, column) if math.isfinite(value)]
+
+
+def _edge(curve: Mapping[str, Any], index: int) -> str:
+    """The score at a border of groups."""
+    last = index == len(curve["high"])
+    value = curve["high"][-1] if last else curve["low"][index]
+    if value is None:
+        return "\u221e" if last else "-\u221e"
+    return f"{value:.4g}"
+
+
+def _banded(kind: str, name: str, curve: Mapping[str, Any], across: str, up: str) -> Series:
+    places = [number(value) for value in curve[across]]
+    rows = [[number(value) for value in curve[f"{up}{end}"]] for end in ("", "_low", "_high")]
+    points, lower, upper = (list(zip(places, row, strict=True)) for row in rows)
+    return Series(kind, name, points, lower, upper)
+
+
+def _steps(kind: str, name: str, curve: Mapping[str, Any], up: str) -> Series:
+    points, lower, upper = (
+        _stairs([number(value) for value in curve[f"{up}{end}"]]) for end in ("", "_low", "_high")
+    )
+    return Series(kind, name, points, lower, upper)
+
+
+def _stairs(values: Sequence[float]) -> Points:
+    """Both ends of every step."""
+    return [(float(index + end), value) for index, value in enumerate(values) for end in (0, 1)]

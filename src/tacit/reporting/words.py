@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.privacy import composition
 from tacit.privacy.cost import cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
+from tacit.reporting.numbers import between, cost_text, decimal, shown_interval, signed
+from tacit.reporting.pictures import has_essentials
 from tacit.results.estimate import decimals
-from tacit.results.saved import reading
+from tacit.results.saved import reading, reading_parts
 
 CERTAIN = 0.9999
 """A statement of higher probability than this is called practically certain."""
-WITHOUT_LIMIT = "without limit"
-"""What a report says of a cost that protects nothing."""
 HIDDEN = {
     "label": "whether any one record's label is 0 or 1",
     "record": "whether any one record is in the data at all",
@@ -29,68 +28,11 @@ HIDDEN = {
     "person-score": "the scores of any one person's records at a client; labels are open",
 }
 """What each adjacency keeps deniable."""
-LEAST_IN_DIGITS, MOST_IN_DIGITS = 1e-6, 1e7
-"""The least size of a threshold that is written without an exponent, and that from which on it has
-one."""
-EXACT_DIGITS = 200
-"""The number of digits in which an end is rounded outwards: enough for any number of a result."""
 NOISE = {
     "system": "exact, from the operating system",
     "simulated": "simulated; it protects nobody",
     "none": "none was drawn",
 }
-
-
-def decimal(value: float, digits: int = 4) -> str:
-    """A number with so many decimals, in words where there is none."""
-    return f"{value:.{digits}f}" if math.isfinite(value) else "not known"
-
-
-def threshold_text(value: float | None) -> str:
-    """A threshold with four significant digits of its distance to 0, or above 1/2 to 1.
-
-    Null in a result is the threshold that every score reaches, of scores without a least one.
-
-    Examples
-    --------
-    >>> [threshold_text(value) for value in (0.25, 0.000123456, 0.999876544, -12.5, 0.0)]
-    ['0.2500', '0.0001235', '0.9998765', '-12.50', '0']
-    >>> threshold_text(2e-9), threshold_text(1 - 2.0**-30), threshold_text(None)
-    ('2.000e-09', '1 - 9.313e-10', 'no threshold (below every score)')
-    """
-    if value is None or not math.isfinite(value):
-        return "no threshold (below every score)"
-    near_one = 0.5 < value < 1
-    size = 1 - value if near_one else abs(value)
-    if size == 0:
-        return "0"
-    if not LEAST_IN_DIGITS <= size < MOST_IN_DIGITS:
-        return f"1 - {size:.3e}" if near_one else f"{value:.3e}"
-    return f"{value:.{max(3 - math.floor(math.log10(size)), 0)}f}"
-
-
-def signed(value: float, digits: int = 4) -> str:
-    """A number with its sign; a typographic minus is read out as one."""
-    sign = "\u2212" if value < 0 else "+"
-    return f"{sign}{abs(value):.{digits}f}" if math.isfinite(value) else "not known"
-
-
-def between(bounds: reading.Bounds, digits: int = 4) -> str:
-    """An interval in words."""
-    low, high = bounds
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return "not known"
-    return f"{decimal(low, digits)} to {decimal(high, digits)}"
-
-
-def shown_interval(estimate: reading.Estimated, digits: int) -> tuple[str, str]:
-    """Both ends of an estimate's interval; a certain one is rounded outwards, to stay certain."""
-    low, high = estimate.interval
-    if not estimate.is_certain:
-        return decimal(low, digits), decimal(high, digits)
-    unit, exact = Decimal(1).scaleb(-digits), Context(prec=EXACT_DIGITS)
-    down = Decimal(repr(low)).quantize(unit, ROUND_FLOOR, exact)
-    return str(down), str(Decimal(repr(high)).quantize(unit, ROUND_CEILING, exact))
 
 
 def headline_sentences(result: reading.Result) -> list[str]:
@@ -156,12 +98,12 @@ def privacy_sentences(result: reading.Result) -> list[str]:
     if spent["epsilon"] == 0:
         return ["Nothing more was spent: the answers follow from what clients released before."]
     sentences = [
-        f"Each client spent at most {cost_line(spent, unlimited=WITHOUT_LIMIT)}.",
+        f"Each client spent at most {cost_text(spent)}.",
         *_meaning_of(spent),
         _unit_sentence(result),
     ]
     if "protection" in result.content:
-        supported = cost_line(result.content["protection"], unlimited=WITHOUT_LIMIT)
+        supported = cost_text(result.content["protection"])
         sentences.append(
             f"Clients vanished and took their noise along: what arrived supports only {supported}."
         )
@@ -197,23 +139,107 @@ def _unit_sentence(result: reading.Result) -> str:
     return f"The unit is {line}. Further evaluations of the same records add to the epsilon."
 
 
-def sent_sentence(result: reading.Result) -> str:
-    """How much was sent, and in how many rounds."""
-    traffic = result.content["traffic"]
-    each = traffic["bytes_sent_per_client"]
+def sentences_of_records(result: reading.Result) -> list[str]:
+    """Who took part, how much was sent, and how many records there are, as far as it is told."""
+    content = result.content
+    clients, traffic = content["clients"], content["traffic"]
+    sent = traffic["bytes_sent_per_client"]
     rounds = "one round" if traffic["rounds"] == 1 else f"{traffic['rounds']} rounds"
-    return (
-        f"A client sent {each['median']:,.0f} bytes (median), at most {each['max']:,}, in {rounds}."
+    sentences = [
+        "One client took part." if clients == 1 else f"{clients:,} clients took part.",
+        f"A client sent {sent['median']:,.0f} bytes (median), at most {sent['max']:,}, in "
+        f"{rounds}.",
+    ]
+    positives, negatives = (
+        reading.number(content.get(name)) for name in ("positives", "negatives")
     )
+    if math.isfinite(positives) and math.isfinite(negatives):
+        sentences.append(
+            f"About {positives:,.0f} positive and {negatives:,.0f} negative records, as estimated."
+        )
+    if "missing" in content:
+        sentences.append(left_out_sentence(content["missing"]))
+    return sentences
 
 
-def records_sentence(result: reading.Result) -> str | None:
-    """How many records there are, as far as the protocol tells."""
-    positives = reading.number(result.content.get("positives"))
-    negatives = reading.number(result.content.get("negatives"))
-    if not (math.isfinite(positives) and math.isfinite(negatives)):
-        return None
-    return f"About {positives:,.0f} positive and {negatives:,.0f} negative records, as estimated."
+def notices_of(document: reading.Result | reading_parts.GroupedResult) -> list[str]:
+    """A result's warnings, and what about it must not leave the place it was computed in."""
+    content = document.content
+    notices = list(map(str, content["warnings"]))
+    if "exact" in content:
+        notices.append(
+            "this report holds the exact figure, which is outside every guarantee: it must not "
+            "leave the place it was computed in. Evaluate without --exact for a report to pass on"
+        )
+    if content.get("missing", {}).get("private") is False:
+        notices.append(
+            "this report says exactly how many records were left out, which is outside every "
+            "guarantee. Evaluate with --count-missing for a number to pass on"
+        )
+    return [capitalised(text if text.endswith(".") else f"{text}.") for text in notices]
+
+
+def performance_of(result: reading.Result) -> str:
+    """The figures that this very report has, and where."""
+    places = {
+        "rates": "rates under Choose a threshold",
+        "classes": "those of single classes under Classes",
+        "groups": "those of subgroups under Private groups",
+    }
+    listed = [f"the {result.figure} above"]
+    listed += ["calibration and net benefit under For a reviewer"] * has_essentials(result)
+    listed += [place for entry, place in places.items() if result.content.get(entry)]
+    *first, last = listed
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+RATES = (
+    ("precision", "Precision", "of the records called positive, how many are"),
+    ("recall", "Recall", "of the positives, how many are found"),
+    ("f1", "F1", "the harmonic mean of both"),
+    ("specificity", "Specificity", "of the negatives, how many are left alone"),
+    ("accuracy", "Accuracy", "of all records, how many are called right"),
+)
+CALIBRATION = {
+    "debiased_ece": "Calibration error (ECE), less what noise adds",
+    "ece": "Calibration error (ECE), as it is",
+    "mce": "Largest calibration error (MCE)",
+    "brier": "Brier score",
+}
+
+
+def further_figures(content: Mapping[str, Any]) -> list[tuple[str, reading.Estimated]]:
+    """What a result states beside its figure and its measures."""
+    entries = {"Average precision": content.get("average_precision")}
+    half, middle = content.get("at_half", {}), reading.half_of(content)
+    if middle is not None:
+        entries |= {f"{title} at {middle:g}": half.get(name) for name, title, _ in RATES}
+    calibration, measures = content.get("calibration", {}), content.get("measures", {})
+    entries |= {
+        title: {"value": calibration[name]}
+        for name, title in CALIBRATION.items()
+        if name in calibration and name not in measures
+    }
+    return [(title, reading.Estimated.of(entry)) for title, entry in entries.items() if entry]
+
+
+def starting_threshold(rates: Mapping[str, Any]) -> int:
+    """Where the slider starts: the threshold with the highest F1, or the middle one."""
+    known = [(value, -index) for index, value in enumerate(rates["f1"]) if value is not None]
+    return -max(known)[1] if known else len(rates["thresholds"]) // 2
+
+
+def setting_text(value: Any) -> str:
+    """A setting's value in a line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {entry}" for key, entry in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def capitalised(text: str) -> str:
+    """A text with its first letter in upper case."""
+    text = str(text)
+    return text[:1].upper() + text[1:]
 
 
 def difference_sentence(difference: Difference, figure: str) -> str:
@@ -259,12 +285,6 @@ def pairing_sentence(all_differences: list[Difference]) -> str:
     return text
 
 
-def missing_sentence(result: reading.Result) -> str | None:
-    """How many incomplete records were left out; None where the result does not say."""
-    missing = result.content.get("missing")
-    return None if missing is None else left_out_sentence(missing)
-
-
 def left_out_sentence(missing: Mapping[str, Any]) -> str:
     """How many incomplete records were left out of every figure.
 
@@ -294,3 +314,66 @@ def left_out_sentence(missing: Mapping[str, Any]) -> str:
         f"every figure (95 % interval {low:,} to {high:,}), counted with noise for {cost}, a part "
         "of what was spent."
     )
+
+
+def named_estimates(
+    documents: Sequence[reading.Result | reading_parts.PublicGroup],
+) -> list[tuple[str, reading.Estimated]]:
+    """The estimates of several results or of groups that have one, with their names."""
+    made = []
+    for each in documents:
+        if isinstance(each, reading.Result):
+            made.append((each.label, each.estimate))
+        elif each.result is not None:
+            made.append((each.name, each.result.estimate))
+    return made
+
+
+def verdict(compared: reading_parts.ComparedModels) -> str:
+    """Which model is better, as far as the intervals tell."""
+    estimate = compared.difference.estimate
+    here = _better(compared, estimate.interval)
+    if not here:
+        return "The interval of the difference holds 0: neither model is shown to be better."
+    if _better(compared, estimate.population_interval):
+        return f"{here} has the higher AUC, on these records and in the population."
+    return f"{here} has the higher AUC on these records; in the population, neither is shown to."
+
+
+def _better(compared: reading_parts.ComparedModels, bounds: reading.Bounds) -> str:
+    low, high = bounds
+    if not low <= high or low <= 0 <= high:
+        return ""
+    return compared.models[0 if low > 0 else 1].name
+
+
+def sentences_of_groups(grouped: reading_parts.GroupedResult, folded: bool) -> list[str]:
+    """How far the groups lie apart, what was spent, and what was left out.
+
+    Parameters
+    ----------
+    grouped : the groups.
+    folded : whether they are too many to show each of them whole.
+    """
+    sentences = []
+    for entry, about in (("spread", "these records"), ("population_spread", "the population")):
+        spread = grouped.content[entry]
+        if spread is None:
+            continue
+        if entry == "spread":
+            sentences.append(
+                f"The highest estimate, of {spread['highest']}, and the lowest, of "
+                f"{spread['lowest']}, are {decimal(reading.number(spread['value']))} apart; noise "
+                "makes that too large on average."
+            )
+        sentences.append(
+            f"The highest and the lowest figure of {about} are "
+            f"{between(reading.bounds_of(spread, 'interval'))} apart, with 95 % for all groups "
+            "together."
+        )
+    sentences.append(f"Spent in all: {cost_text(grouped.content['spent'])}.")
+    if folded:
+        sentences.append("The page shows these groups in this table only.")
+    if "missing" in grouped.content:
+        sentences.append(left_out_sentence(grouped.content["missing"]))
+    return sentences

@@ -160,6 +160,7 @@ class Estimated:
     population_interval : 95 %, about the population's figure.
     is_certain : whether ``interval`` holds the records' own figure without fail.
     laplace_error : the part of ``privacy_error`` that is one draw of Laplace noise.
+    reason : why there is no estimate, where that is said; else empty.
     """
 
     value: float
@@ -171,22 +172,22 @@ class Estimated:
     population_interval: Bounds
     is_certain: bool = False
     laplace_error: float = 0.0
+    reason: str = ""
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Estimated:
-        """The estimate in an entry of a checked result."""
-        low, high = (number(bound) for bound in entry["interval"])
-        population = entry.get("population_interval", [None, None])
+        """The estimate in an entry of a checked result: its figure's, or that of a measure."""
         return cls(
             number(entry["value"]),
-            number(entry["privacy_error"]),
-            number(entry["sampling_error"]),
-            number(entry["approximation_error"]),
-            number(entry["bias"]),
-            (low, high),
-            (number(population[0]), number(population[1])),
+            number(entry.get("privacy_error")),
+            number(entry.get("sampling_error")),
+            number(entry.get("approximation_error", entry.get("cell_error"))),
+            number(entry.get("bias", 0.0)),
+            bounds_of(entry, "interval"),
+            bounds_of(entry, "population_interval"),
             "half_range" in entry,
             number(entry.get("laplace_error", 0.0)),
+            str(entry.get("reason", "")),
         )
 
     @property
@@ -297,6 +298,12 @@ def half_of(content: Mapping[str, Any]) -> float | None:
     None where scores state no probability. A result without a unit has probabilities.
     """
     return HALVES.get(content.get("unit", units.PROBABILITY))
+
+
+def bounds_of(entry: Mapping[str, Any], name: str) -> Bounds:
+    """An interval of an entry; NaN where it has none."""
+    low, high = entry.get(name, (None, None))
+    return number(low), number(high)
 
 
 def number(value: float | None) -> float:
