@@ -26,7 +26,7 @@ from tacit.results.drawing.picture import (
 )
 from tacit.results.drawing.style import new_axes
 
-PAGE = Path(picture_style.__file__).parents[2] / "reporting" / "page.css"
+PAGE = Path(picture_style.__file__).parents[2] / "reporting" / "templates" / "page.css"
 PICTURED = Pictured("dpauc", "AUC", 0.75, (0.74, 0.76), (0.7, 0.8), "epsilon 1 (record)")
 
 
