@@ -10,24 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.arrays import Integers
-from tacit.local_reports.summing import (
-    COUNTS,
-    Progress,
-    Summing,
-    counts_row,
-    counts_table,
-    rows_total,
-)
+from tacit.local_reports import summing
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import DeviceReports
 
-SCHEMA = f"{COUNTS} array<bigint>"
+SCHEMA = f"{summing.COUNTS} array<bigint>"
 
 TASKS_PER_CORE = 4
 """Number of parts for a core: cores that end early take more."""
 
 
-def in_spark(session: Any) -> Summing:
+def in_spark(session: Any) -> summing.Summing:
     """A sum by the workers of a Spark cluster, which must see the files under the same names.
 
     Parameters
@@ -36,7 +29,9 @@ def in_spark(session: Any) -> Summing:
     """
     _require_spark()
 
-    def summed(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:
+    def summed(
+        function: Callable[[int], Integers], blocks: int, progress: summing.Progress
+    ) -> Integers:
         parts = min(blocks, TASKS_PER_CORE * session.sparkContext.defaultParallelism)
         numbers = session.range(0, blocks, 1, parts)
         total = _total(numbers.mapInArrow(_of_numbers(function), SCHEMA))
@@ -71,17 +66,17 @@ class SparkReports:
         DataError : for a report that no device sends; it names how many there are.
         """
         _require_spark()
-        counted = counts_row(devices, query)
+        counted = summing.counts_row(devices, query)
         empty = counted(pa.array([], pa.binary()))
         frame = self.frame.select(self.column).mapInArrow(_of_payloads(counted), SCHEMA)
-        return rows_total(counts_table([empty, *_rows(frame)]))
+        return summing.rows_total(summing.counts_table([empty, *_rows(frame)]))
 
 
 def _of_numbers(function: Callable[[int], Integers]) -> Callable[..., Iterator[pa.RecordBatch]]:
     def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from counts_table([function(number)]).to_batches()
+                yield from summing.counts_table([function(number)]).to_batches()
 
     return summed
 
@@ -91,13 +86,13 @@ def _of_payloads(
 ) -> Callable[..., Iterator[pa.RecordBatch]]:
     def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from counts_table([counted(batch.column(0))]).to_batches()
+            yield from summing.counts_table([counted(batch.column(0))]).to_batches()
 
     return summed
 
 
 def _total(frame: Any) -> Integers:
-    return rows_total(counts_table(_rows(frame)))
+    return summing.rows_total(summing.counts_table(_rows(frame)))
 
 
 def _rows(frame: Any) -> list[Integers]:

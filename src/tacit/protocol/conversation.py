@@ -23,12 +23,7 @@ from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.forecast import Family, Forecast, Metric, Planning, accepted
 from tacit.protocol.declarations.trust import ExactSum, SecureSum, Trust, trust_of
-from tacit.protocol.settings.declaring import (
-    check_choices,
-    known_settings,
-    setting,
-    settings_of,
-)
+from tacit.protocol.settings import declaring
 from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tacit.protocol.steps import (
     MAX_RECORDS,
@@ -81,7 +76,7 @@ __all__ = [
 Conversation = Generator[Query, Reply, ServerResult]
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(setting, field))
+@dataclass_transform(frozen_default=True, field_specifiers=(declaring.setting, field))
 class Protocol(Declarations, ABC):
     """A protocol's settings, its server side, and its declared guarantee.
 
@@ -108,8 +103,8 @@ class Protocol(Declarations, ABC):
 
         A protocol with further checks calls this one first.
         """
-        check_choices(self)
-        declared = known_settings(type(self)).get("epsilon")
+        declaring.check_choices(self)
+        declared = declaring.known_settings(type(self)).get("epsilon")
         epsilon: Any = getattr(self, "epsilon", None)
         if declared is not None and not (declared.optional and epsilon is None):
             check_budget(epsilon, self.largest_epsilon)
@@ -319,7 +314,7 @@ class Protocol(Declarations, ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that apply, by name, for a result."""
-        return settings_of(self)
+        return declaring.settings_of(self)
 
     def comparison(self) -> Protocol | None:
         """The protocol that compares two models at this one's budget; None where there is none.

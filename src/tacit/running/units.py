@@ -10,18 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.file_units import in_unit
-from tacit.data.units import (
-    PROBABILITY,
-    RANGES,
-    REAL,
-    are_convertible,
-    check_unit,
-    conversion,
-    is_exact,
-)
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import changed_settings, known_settings
@@ -33,7 +25,7 @@ FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 
 def default_unit(protocol: Protocol) -> str:
     """The unit of a plan that names none: what its protocol takes, or probabilities."""
-    return protocol.unit or PROBABILITY
+    return protocol.unit or units.PROBABILITY
 
 
 def suited(protocol: Protocol, unit: str, given: Collection[str]) -> Protocol:
@@ -49,7 +41,7 @@ def suited(protocol: Protocol, unit: str, given: Collection[str]) -> Protocol:
     ------
     ValueError : for an unknown unit, and for settings that do not go with it.
     """
-    other = protocol.for_unit(check_unit(unit))
+    other = protocol.for_unit(units.check_unit(unit))
     changed = changed_settings(protocol, other) & set(given)
     return other if all(_is_bare(getattr(protocol, name)) for name in changed) else protocol
 
@@ -76,12 +68,13 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
     ValueError : for an unknown unit; for another one than the protocol's settings are for; and for
         one that the protocol's public range goes beyond.
     """
-    check_unit(unit)
+    units.check_unit(unit)
     if protocol.unit in (None, unit):
         return
     if protocol.score_range == UNIT_INTERVAL:
         raise ValueError(
-            f"{protocol.name} takes scores from 0 to 1: unit must be {PROBABILITY}, got {unit!r}; "
+            f"{protocol.name} takes scores from 0 to 1: unit must be {units.PROBABILITY}, got "
+            f"{unit!r}; "
             "a party whose scores are in another unit names that in its own file"
         )
     if protocol.score_range is None:
@@ -90,7 +83,7 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
             f"{protocol.unit}, got {unit!r}"
         )
     least, most = protocol.score_range
-    low, high = RANGES[unit]
+    low, high = units.RANGES[unit]
     if not low <= least <= most <= high:
         raise ValueError(
             f"{protocol.name} takes values from {least:g} to {most:g}, "
@@ -104,8 +97,8 @@ def can_answer(file_unit: str | None, plan_unit: str, protocol: Protocol) -> boo
     A file without a unit holds probabilities, or values of a protocol that has another range.
     """
     if file_unit is None:
-        return plan_unit == (REAL if has_another_range(protocol) else PROBABILITY)
-    return are_convertible(file_unit, plan_unit)
+        return plan_unit == (units.REAL if has_another_range(protocol) else units.PROBABILITY)
+    return units.are_convertible(file_unit, plan_unit)
 
 
 def has_another_range(protocol: Protocol) -> bool:
@@ -126,7 +119,9 @@ def for_plan(
     protocol : what the plan computes.
     """
     unit = file_unit or plan_unit
-    in_plan_unit = records.rescored(conversion(unit, plan_unit), exact=is_exact(unit, plan_unit))
+    in_plan_unit = records.rescored(
+        units.conversion(unit, plan_unit), exact=units.is_exact(unit, plan_unit)
+    )
     return protocol.fitted(in_plan_unit)
 
 
@@ -147,7 +142,7 @@ def suited_to_scores(
     ValueError : for settings that do not go with the unit.
     """
     chosen = suited(protocol, unit, chosen_settings(protocol) if given is None else given)
-    if chosen.unit is None or has_another_range(chosen) or are_convertible(unit, chosen.unit):
+    if chosen.unit is None or has_another_range(chosen) or units.are_convertible(unit, chosen.unit):
         return chosen
     if chosen.score_range == UNIT_INTERVAL:
         raise DataError(
@@ -201,6 +196,6 @@ def result_unit(protocol: Protocol, clients: Clients) -> str:
     """
     if clients.unit is not None:
         return clients.unit
-    if protocol.unit is None and clients.outlier(*RANGES[PROBABILITY]) is not None:
-        return REAL
+    if protocol.unit is None and clients.outlier(*units.RANGES[units.PROBABILITY]) is not None:
+        return units.REAL
     return default_unit(protocol)

@@ -27,18 +27,8 @@ from tacit.running.deployment.preview import (
     preview,
     settings_line,
 )
-from tacit.running.joining import letters
+from tacit.running.joining import letters, site
 from tacit.running.joining.invitations import NOT_YET, OK
-from tacit.running.joining.site import (
-    ANSWER_FILE,
-    PLAN_FILE,
-    Reached,
-    checked_roster,
-    invitation_in,
-    is_agreed,
-    reach,
-    take_roster,
-)
 from tacit.running.joining.site import accept as accept_invitation
 from tacit.running.session.party.party_file import PartyFile
 from tacit.running.session.party.service import PartyDesk
@@ -98,7 +88,7 @@ def _rows(letter: letters.Invitation, answer: letters.Answer, home: Path) -> lis
         ("asks for", asked_line(plan.protocol)),
         ("a run costs", cost_line(plan.guarantee)),
         ("allows", f"what {home / 'party.toml'} says, under [limit]: look it over"),
-        ("answer", f"{home / ANSWER_FILE}  (send it to the coordinator)"),
+        ("answer", f"{home / site.ANSWER_FILE}  (send it to the coordinator)"),
         ("code", f"{answer.code}  (read it to the coordinator by phone)"),
     ]
 
@@ -122,32 +112,32 @@ def newest_roster(
     ------
     LetterError : for a roster that must not be taken, or whose code is not the one that was given.
     """
-    invitation = invitation_in(home)
+    invitation = site.invitation_in(home)
     if invitation is None:
         raise letters.LetterError(f"{home} holds no invitation")
     answer = _waited_for(invitation, server, authority, patience)
-    local_plan = (home / PLAN_FILE).read_text(encoding="utf-8")
+    local_plan = (home / site.PLAN_FILE).read_text(encoding="utf-8")
     if answer.status != OK:
-        if any(party.key is None for party in Plan.parsed(local_plan, PLAN_FILE).parties):
+        if any(party.key is None for party in Plan.parsed(local_plan, site.PLAN_FILE).parties):
             raise letters.LetterError(
                 "the server does not know this invitation: it was replaced, or is another "
                 "coordinator's"
             )
         show("the server hands out no roster for this invitation: the site's own copy is used")
         return
-    text = checked_roster(answer.content, invitation, home)
-    if not is_agreed(text, local_plan):
+    text = site.checked_roster(answer.content, invitation, home)
+    if not site.is_agreed(text, local_plan):
         _confirm(text, local_plan, code)
-    take_roster(answer.content, text, home)
+    site.take_roster(answer.content, text, home)
 
 
 def _waited_for(
     invitation: letters.Invitation, server: str, authority: Path, patience: float
-) -> Reached:
+) -> site.Reached:
     """The server's answer, once all sites are admitted."""
     ends, announced = time.monotonic() + patience, False
     while True:
-        answer = reach(
+        answer = site.reach(
             server, authority, show if not announced else _silent, patience, invitation.token
         )
         if answer.status != NOT_YET or time.monotonic() >= ends:
@@ -170,7 +160,7 @@ def _confirm(text: str, local_plan: str, code: str | None) -> None:
     LetterError : where the code is another one.
     """
     plan = Plan.parsed(text, "the roster")
-    before = {party.name: party.key for party in Plan.parsed(local_plan, PLAN_FILE).parties}
+    before = {party.name: party.key for party in Plan.parsed(local_plan, site.PLAN_FILE).parties}
     rows = [("roster of", f"{plan.name}; a result needs {plan.min_clients} sites")]
     rows += [
         (f"site {party.name}", _change(party.key, before.get(party.name))) for party in plan.parties
@@ -256,10 +246,10 @@ def join(
     if address is None:
         raise click.UsageError(f"joining needs --server HOST:PORT, got {server!r}")
     with stoppable():
-        if invitation_in(home) is None:
+        if site.invitation_in(home) is None:
             desk = _show_terms(party)
             _check_files(authority, key)
-            reach(address, authority, show, PATIENCE)
+            site.reach(address, authority, show, PATIENCE)
         else:
             _check_files(authority, key)
             newest_roster(home, address, authority, code, PATIENCE)
@@ -292,7 +282,7 @@ def _address(party: Path, server: str | None) -> str | None:
 
 def _show_terms(party: Path) -> PartyDesk:
     """Check records, plan and keys; show what a run asks and costs, and what the ledger allows."""
-    if invitation_in(party.resolve().parent) is not None and not _has_roster(party):
+    if site.invitation_in(party.resolve().parent) is not None and not _has_roster(party):
         raise letters.LetterError(
             "this site has no roster yet: tacit join fetches it when the coordinator has admitted "
             "all sites"

@@ -18,14 +18,6 @@ from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Shape, single, whole_steps
 from tacit.privacy.sampling import distributions, exact, simulated
-from tacit.privacy.sampling.exact import (
-    OUTER_SLACK,
-    Stairs,
-    checked_epsilon,
-    checked_scale,
-    checked_share,
-    exact_magnitude,
-)
 from tacit.privacy.sampling.grids import GRID_BITS, on_grid, power_of_two_grid
 
 
@@ -103,11 +95,13 @@ class Laplace(_TwoSided):
 
     def exact(self, shape: Shape) -> Floats:
         """Noise on the grid."""
-        return on_grid(checked_scale(self.scale, "scale"), shape, GRID_BITS, exact.discrete_laplace)
+        return on_grid(
+            exact.checked_scale(self.scale, "scale"), shape, GRID_BITS, exact.discrete_laplace
+        )
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
         """An exponential with a random sign."""
-        return simulated.laplace(rng, checked_scale(self.scale, "scale"), shape)
+        return simulated.laplace(rng, exact.checked_scale(self.scale, "scale"), shape)
 
     def silent(self, shape: Shape) -> Floats:
         """Zeros."""
@@ -139,12 +133,12 @@ class DiscreteLaplace(_TwoSided):
 
     def exact(self, shape: Shape) -> Integers:
         """Noise from OpenDP (Canonne, Kamath and Steinke 2020)."""
-        scales = np.broadcast_to(checked_scale(self.scale, "scale"), shape)
+        scales = np.broadcast_to(exact.checked_scale(self.scale, "scale"), shape)
         return exact.by_parameter(scales, exact.discrete_laplace)
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """The difference of two geometric draws."""
-        return simulated.discrete_laplace(rng, checked_scale(self.scale, "scale"), shape)
+        return simulated.discrete_laplace(rng, exact.checked_scale(self.scale, "scale"), shape)
 
     def scaled(self, factor: float) -> DiscreteLaplace:
         """Noise of a larger scale."""
@@ -206,8 +200,8 @@ class PolyaShare(_TwoSided):
 
     def exact(self, shape: Shape) -> Integers:
         """Exact Polya draws."""
-        scales = np.broadcast_to(checked_scale(self.scale, "scale"), shape)
-        share = checked_share(self.share)
+        scales = np.broadcast_to(exact.checked_scale(self.scale, "scale"), shape)
+        share = exact.checked_share(self.share)
         if share == 1:
             return exact.by_parameter(scales, exact.discrete_laplace)
 
@@ -218,8 +212,8 @@ class PolyaShare(_TwoSided):
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """Draws from NumPy's negative binomial."""
-        scales = checked_scale(self.scale, "scale")
-        return simulated.polya(rng, scales, checked_share(self.share), shape)
+        scales = exact.checked_scale(self.scale, "scale")
+        return simulated.polya(rng, scales, exact.checked_share(self.share), shape)
 
     def scaled(self, factor: float) -> PolyaShare:
         """A share of noise of a larger scale."""
@@ -326,7 +320,7 @@ class Staircase(Mechanism):
     @property
     def loss_error(self) -> float:
         """The outer part is drawn more often by ``OUTER_SLACK``; doubled for other roundings."""
-        return 2 * (OUTER_SLACK - 1)
+        return 2 * (exact.OUTER_SLACK - 1)
 
     def exact(self, shape: Shape) -> Integers:
         """Noise from a geometric step, a part, an offset in it and a sign.
@@ -336,13 +330,13 @@ class Staircase(Mechanism):
         and 1 the probabilities fall away from zero, and fall ``exp(-epsilon)``-fold over every
         ``sensitivity`` integers, which is all that epsilon-privacy needs.
         """
-        stairs = Stairs.broadcast(self.sensitivity, self.epsilon, shape)
-        return stairs.signed(exact_magnitude, exact.coins, shape)
+        stairs = exact.Stairs.broadcast(self.sensitivity, self.epsilon, shape)
+        return stairs.signed(exact.exact_magnitude, exact.coins, shape)
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """Noise from a geometric step, an offset within it, and a sign."""
         return simulated.staircase(
-            rng, Stairs.broadcast(self.sensitivity, self.epsilon, shape), shape
+            rng, exact.Stairs.broadcast(self.sensitivity, self.epsilon, shape), shape
         )
 
     def scaled(self, factor: float) -> Staircase:
@@ -370,6 +364,6 @@ class ContinuousStaircase(Distribution):
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
         """Noise from a geometric step, an offset within it, and a sign."""
-        widths = checked_scale(self.sensitivity, "sensitivity")
-        epsilons = checked_epsilon(self.epsilon, widths)
+        widths = exact.checked_scale(self.sensitivity, "sensitivity")
+        epsilons = exact.checked_epsilon(self.epsilon, widths)
         return simulated.continuous_staircase(rng, widths, epsilons, shape)

@@ -29,22 +29,11 @@ from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.declared import EncryptedDeclarations
 from tacit.protocols.encrypted.hidden import PAPER_THRESHOLDS, HiddenAUC
+from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
-from tacit.protocols.encrypted.masked.steps import (
-    CHECKED_STEPS,
-    STEPS,
-    SeenSession,
-    on_masked_values,
-)
-from tacit.protocols.encrypted.sessions import (
-    AGGREGATOR,
-    ConfirmedAnswer,
-    RefusedAnswer,
-    Seat,
-    pin,
-)
 
 MASKED_THRESHOLDS = 1000
 """Number of thresholds by default, of 26 bytes each."""
@@ -140,7 +129,7 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     perturbed: bool = setting(default=True, help=None)
     scale: str = scale_setting()
     reveal: Literal["parties", "aggregator"] = setting(
-        default=AGGREGATOR,
+        default=sessions.AGGREGATOR,
         help="who learns the AUC: the aggregator as well (the default), or the parties alone",
     )
     half_range: float | None = setting(
@@ -152,13 +141,13 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     planning_module = f"{__package__}.forecast"
     title_settings = ("adversary",)
     state_types = (
-        Seat,
+        sessions.Seat,
         keys.Member,
         keys.Meeting,
         keys.Introduction,
-        SeenSession,
-        ConfirmedAnswer,
-        RefusedAnswer,
+        steps.SeenSession,
+        sessions.ConfirmedAnswer,
+        sessions.RefusedAnswer,
         Revealed,
     )
 
@@ -175,7 +164,7 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     @property
     def steps(self) -> tuple[Step, ...]:
         """Those of masked values, with a check of the aggregator where it may be malicious."""
-        return CHECKED_STEPS if self.checked else STEPS
+        return steps.CHECKED_STEPS if self.checked else steps.STEPS
 
     @property
     def guarantee(self) -> Cost:
@@ -197,11 +186,11 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
         vanished. Where the aggregator may be malicious all have to take part: it could say of any
         party that it vanished.
         """
-        pin(state, [identity], roster, None if self.checked else least)
+        sessions.pin(state, [identity], roster, None if self.checked else least)
 
     def conversation(self, clients: int) -> Conversation:
         """Introductions, a secret, masked counts, and an answer to open."""
-        return self.concluded((yield from on_masked_values(self)))
+        return self.concluded((yield from steps.on_masked_values(self)))
 
     @property
     def masked_scheme(self) -> MaskedScheme:

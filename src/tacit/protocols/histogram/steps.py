@@ -18,16 +18,8 @@ from tacit.protocol import devices, releases
 from tacit.protocol.conversation import ClientState, Query, Reply, View, step
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocol.sum_bounds import planned_clients
-from tacit.protocols.shared.cells import (
-    even_cell_counts,
-    even_cell_counts_by_client,
-    even_leaves,
-)
-from tacit.protocols.shared.trees.forest_reports import (
-    packed_bytes,
-    packed_counts,
-    packed_reports,
-)
+from tacit.protocols.shared import cells
+from tacit.protocols.shared.trees import forest_reports
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""
@@ -48,7 +40,7 @@ def leaves_of(clients: Clients, height: int, protocol: ScaledScores) -> Integers
 
 def leaves_at(positions: Floats, labels: NDArray[Any], height: int) -> Integers:
     """The leaf of every record at a position from 0 to 1, shape (M,)."""
-    return even_leaves(positions, labels, 1 << height)
+    return cells.even_leaves(positions, labels, 1 << height)
 
 
 def agreed_height(query: Query) -> int:
@@ -96,8 +88,8 @@ def leaf_counts(query: Query, clients: Clients, height: int) -> Integers:
     Shape (2 * cells,), or (2 * cells, K) where the server sees each client.
     """
     if query.view is View.EACH:
-        return even_cell_counts_by_client(clients, 1 << height)
-    return even_cell_counts(clients, 1 << height)
+        return cells.even_cell_counts_by_client(clients, 1 << height)
+    return cells.even_cell_counts(clients, 1 << height)
 
 
 def level_counts(query: Query, leaves: Integers, levels: Iterable[int]) -> dict[str, Integers]:
@@ -171,12 +163,14 @@ def encoded_leaves(
     noise : draws the bits.
     """
     values = leaves >> (height + 1 - levels)
-    return packed_reports(values, levels, LEVEL_SIZES, offsets, settings.epsilon, noise)
+    return forest_reports.packed_reports(
+        values, levels, LEVEL_SIZES, offsets, settings.epsilon, noise
+    )
 
 
 def report_bytes(levels: Integers) -> Integers:
     """The bytes of a report on each of these levels."""
-    return packed_bytes(LEVEL_SIZES[levels])
+    return forest_reports.packed_bytes(LEVEL_SIZES[levels])
 
 
 def level_start(level: int) -> int:
@@ -201,4 +195,4 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
     if counts is not None:
         start = level_start(level)
         return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])
-    return packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)
+    return forest_reports.packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)

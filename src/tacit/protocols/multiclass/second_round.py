@@ -39,11 +39,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.cells.score_distribution import (
-    ScoreDistribution,
-    StraightDistribution,
-    rising_fractions,
-)
+from tacit.metrics.cells import score_distribution
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol import releases
@@ -92,7 +88,7 @@ def published(first: FirstRound) -> dict[str, Floats]:
 
     def functions(forest: Forest) -> Floats:
         cells = forest.leaves.reshape(*forest.leaves.shape[:-1], 1 << depth, -1).sum(axis=-1)
-        return rising_fractions(cells)[..., 1:-1]
+        return score_distribution.rising_fractions(cells)[..., 1:-1]
 
     return {
         OWN_BELOW: functions(positives),
@@ -125,8 +121,8 @@ class ClassInfluences:
         return cls(
             tuple(
                 Influences.of(
-                    _function(StraightDistribution, positives[..., number, :]),
-                    _function(StraightDistribution, negatives[..., number, :]),
+                    _function(score_distribution.StraightDistribution, positives[..., number, :]),
+                    _function(score_distribution.StraightDistribution, negatives[..., number, :]),
                     sizes[..., number, :],
                 )
                 for number in range(positives.shape[-2])
@@ -172,7 +168,9 @@ class ClassInfluences:
         )
 
 
-def _function(kind: type[ScoreDistribution], values: Floats) -> ScoreDistribution:
+def _function(
+    kind: type[score_distribution.ScoreDistribution], values: Floats
+) -> score_distribution.ScoreDistribution:
     """A distribution function on equal cells of [0, 1]."""
     cells = values.shape[-1] + 1
     return kind(np.arange(1, cells) / cells, values, 0.0, 1.0)

@@ -8,17 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from tacit.crypto import masking
 from tacit.crypto.homomorphic import keys
-from tacit.crypto.masking import (
-    Elements,
-    Field,
-    MaskedValueError,
-    Pairing,
-    log_uniform,
-    pair_masks,
-    total_mask,
-)
 from tacit.protocols.encrypted.counts import Certain, Counts
+from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
     SEED_BYTES,
@@ -30,13 +23,6 @@ from tacit.protocols.encrypted.masked.scheme import (
     certain,
     forms,
     untagged,
-)
-from tacit.protocols.encrypted.masked.verified import (
-    VerifierKeys,
-    authentication,
-    check,
-    coefficients,
-    later_masks,
 )
 
 TOTALS = b"tacit masked evaluation 1 totals"
@@ -60,7 +46,7 @@ class MaskedParty:
     secret: bytes
     session: bytes
     parties: int
-    pairing: Pairing
+    pairing: masking.Pairing
 
     def uploads(self, counts: Counts, parties: Sequence[int]) -> list[list[bytes]]:
         """The masked values of every party of a batch: one message each."""
@@ -84,13 +70,15 @@ class MaskedParty:
         MaskedValueError : as for ``decrypted``.
         """
         if len(answers) != 1:
-            raise MaskedValueError(f"there is one answer, got {len(answers)}")
+            raise masking.MaskedValueError(f"there is one answer, got {len(answers)}")
         received = untagged(answers[0], self.session)
         shift, *rest = self._field.from_bytes(received, self.scheme.answer_words)
         values = rest[:FORMS]
         if self.scheme.checked:
             proof = np.array(rest[FORMS:], dtype=object)
-            check(self._verifier, self.scheme.thresholds, shift, values, proof, self._field)
+            verified.check(
+                self._verifier, self.scheme.thresholds, shift, values, proof, self._field
+            )
         # (c (B + pad) + u - R - h) - (c - r) pad + h = c B + u
         opened = (
             int((value - shift * pad + hidden) % self._field.prime)
@@ -102,8 +90,8 @@ class MaskedParty:
         scheme, field = self.scheme, self._field
         # a restored party sends the same numbers: two r_i with their R_i would betray the pads
         alone = self.pairing(party, party)
-        blinding, *extras = total_mask(alone, 1 + FORMS, field)
-        pairs = pair_masks(party, self.parties, scheme.sent_words, field, self.pairing)
+        blinding, *extras = masking.total_mask(alone, 1 + FORMS, field)
+        pairs = masking.pair_masks(party, self.parties, scheme.sent_words, field, self.pairing)
         words = self._words(counts, blinding, self._extras(extras)).joined
         words = words + pairs[: scheme.words]
         if party == 0:
@@ -111,8 +99,8 @@ class MaskedParty:
         sent, seed = [field.elements(words)], b""
         if scheme.checked:
             seed = keys.derived(alone, self.session, LATER, SEED_BYTES)
-            later = later_masks([seed], field)
-            codes = authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
+            later = verified.later_masks([seed], field)
+            codes = verified.authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
             sent.append(codes + self._verifier.joined if party == 0 else codes)
         message = field.to_bytes(field.elements(np.concatenate(sent)))
         return self.session[:TAG_BYTES] + message + seed
@@ -137,7 +125,9 @@ class MaskedParty:
         part = self.scheme.widest // self.parties if self.scheme.checked else 0
         return [each % (times * part + 1) for each, times in zip(drawn, WIDTHS, strict=True)]
 
-    def _crossed(self, positives: Elements, negatives: Elements) -> Elements:
+    def _crossed(
+        self, positives: masking.Elements, negatives: masking.Elements
+    ) -> masking.Elements:
         """``B(p_i, b) + B(a, n_i)`` for each of the three forms, shape (FORMS,)."""
         first, second = self._masks.positives, self._masks.negatives
         falling, rising = self._factors
@@ -150,11 +140,11 @@ class MaskedParty:
         )
 
     @property
-    def _field(self) -> Field:
+    def _field(self) -> masking.Field:
         return self.scheme.field
 
     @cached_property
-    def _factors(self) -> tuple[Elements, Elements]:
+    def _factors(self) -> tuple[masking.Elements, masking.Elements]:
         """What p and n are multiplied by in X, where the other is its mask, shape (N,) each."""
         first, second = self._masks.positives, self._masks.negatives
         # X = sum_m p_m (2 sum_{j >= m} n_j - n_m) = sum_j (2 sum_{m <= j} p_m - p_j) n_j
@@ -165,13 +155,13 @@ class MaskedParty:
     def _masks(self) -> Words:
         """The masks of all sums: a and b, g and h; the sum of the r_i has none."""
         key, count = keys.derived(self.secret, self.session, TOTALS, 32), self.scheme.thresholds
-        drawn = total_mask(key, 2 * count + 2 * FORMS, self._field)
+        drawn = masking.total_mask(key, 2 * count + 2 * FORMS, self._field)
         return Words.of(np.append(drawn, 0), count)
 
     @cached_property
-    def _verifier(self) -> VerifierKeys:
+    def _verifier(self) -> verified.VerifierKeys:
         key, count = keys.derived(self.secret, self.session, VERIFIER, 32), self.scheme.words
-        return VerifierKeys.of(total_mask(key, 1 + count + FORMS, self._field))
+        return verified.VerifierKeys.of(masking.total_mask(key, 1 + count + FORMS, self._field))
 
     @cached_property
     def _pads(self) -> list[int]:
@@ -208,17 +198,17 @@ class MaskedAggregator:
         MaskedValueError : for bytes that are no masked values of this session.
         """
         if any(len(upload) != 1 for upload in uploads):
-            raise MaskedValueError("every party sends one message of masked values")
+            raise masking.MaskedValueError("every party sends one message of masked values")
         messages = [untagged(upload[0], self.session) for upload in uploads]
         count, field = self.scheme.thresholds, self.scheme.field
         later = field.elements(())
         if self.scheme.checked:
             seeds = [message[-SEED_BYTES:] for message in messages]
-            later = later_masks(seeds, field)
+            later = verified.later_masks(seeds, field)
             messages = [message[:-SEED_BYTES] for message in messages]
         summed = field.summed(messages, self.scheme.sent_words)
         words = Words.of(summed[: self.scheme.words], count)
-        multiplier = log_uniform(self.scheme.least_bits, self.scheme.octaves)
+        multiplier = masking.log_uniform(self.scheme.least_bits, self.scheme.octaves)
         values = (
             multiplier * (product - cross) + perturbation - blind
             for product, cross, perturbation, blind in zip(
@@ -233,12 +223,12 @@ class MaskedAggregator:
         if self.scheme.checked:
             codes, first = np.split(summed[self.scheme.words :], [self.scheme.words])
             masks = np.concatenate([first, later])
-            proof = coefficients(words, Words.of(codes, count), multiplier, masks, field)
+            proof = verified.coefficients(words, Words.of(codes, count), multiplier, masks, field)
             answer = np.concatenate([answer, proof])
         return [self.session[:TAG_BYTES] + field.to_bytes(answer)]
 
 
-def cells_of(counts: Counts) -> tuple[Elements, Elements]:
+def cells_of(counts: Counts) -> tuple[masking.Elements, masking.Elements]:
     """One client's positives and negatives in every cell, from the highest down, shape (N,)."""
     positives = counts.inside.astype(object)
     # the highest cell is a single score: it counts, and hides nothing

@@ -22,15 +22,8 @@ from tacit.protocol.conversation import Conversation, Query, Reply
 from tacit.protocol.declarations.trust import Each
 from tacit.protocol.releases import Released, Sums, ask, planned_noises, total_protection
 from tacit.protocols.histogram.estimate import result_from_tree
+from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.choices import Choices, Next
-from tacit.protocols.histogram.looking.looks import (
-    FIRST_PARTS,
-    HEIGHT,
-    LISTED,
-    LOOKS,
-    PARTS,
-    first_look,
-)
 from tacit.protocols.histogram.looking.seen import Rows, Seen, average_area, number_area, tree_area
 from tacit.protocols.histogram.second_round import (
     SUM,
@@ -60,13 +53,15 @@ def spent_in(rounds: Rounds) -> tuple[int, ...]:
 def looked(protocol: Any, clients: int) -> Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
-    sums = yield from run.asked(first_look, (FIRST_PARTS,), protocol.first_height(clients))
+    sums = yield from run.asked(
+        looks.first_look, (looks.FIRST_PARTS,), protocol.first_height(clients)
+    )
     run.answered, run.noises = sums.answered, float(sums.noises)
     run.single = next(iter(sums.sums.values())).ndim == 1
     seen = run.seen(sums, protocol.score_scale, None)
     rows = np.arange(seen.leaves.shape[0])
     run.replicates = rows.size
-    return (yield from run.after(seen, rows, ((FIRST_PARTS, sums),)))
+    return (yield from run.after(seen, rows, ((looks.FIRST_PARTS, sums),)))
 
 
 def expected_looks(
@@ -80,10 +75,10 @@ def expected_looks(
     ----------
     counts : expected positives, then negatives, in the cells of the first look, shape (2, B).
     """
-    run, spent = _Run(protocol, clients), [FIRST_PARTS]
+    run, spent = _Run(protocol, clients), [looks.FIRST_PARTS]
     run.single = False
     seen = run.expected(
-        counts, protocol.score_scale, None, FIRST_PARTS, protocol.first_height(clients)
+        counts, protocol.score_scale, None, looks.FIRST_PARTS, protocol.first_height(clients)
     )
     while (step := run.choices.decided(seen, tuple(spent))[0]).look:
         spent.append(step.parts)
@@ -94,7 +89,7 @@ def expected_looks(
             continue
         moved = recounted(seen.counts[0], seen.scale, step.scale)
         seen = run.expected(moved, step.scale, step.scale.knots, step.parts, height)
-    number = number_field(protocol.known_epsilon * step.parts / PARTS) if step.parts else None
+    number = number_field(protocol.known_epsilon * step.parts / looks.PARTS) if step.parts else None
     return seen, run.concluded(seen, (), np.zeros(1), number)
 
 
@@ -110,7 +105,7 @@ class _Run:
         self, step: Any, parts: tuple[int, ...], height: int, **more: Any
     ) -> Generator[Query, Reply, Sums]:
         """Ask for a release of the last of these parts."""
-        shared = {HEIGHT: height, LISTED: np.array(parts), **more}
+        shared = {looks.HEIGHT: height, looks.LISTED: np.array(parts), **more}
         return (yield from ask(step, self.protocol, self.clients, shared))
 
     @property
@@ -175,7 +170,7 @@ class _Run:
         height = step.height or self.flat_height(seen, step)
         more = {} if knots is None else {KNOTS: self._for_all(knots, rows, knots.ndim > 1)}
         parts = (*spent_in(rounds), step.parts)
-        sums = yield from self.asked(LOOKS[len(rounds)], parts, height, **more)
+        sums = yield from self.asked(looks.LOOKS[len(rounds)], parts, height, **more)
         check_the_same_number(self.answered, sums.answered)
         look = self.seen(sums, scale, None).of(rows)
         look = replace(look, knots=knots)
@@ -250,7 +245,7 @@ class _Run:
 
     def division(self, result: ServerResult, rounds: Rounds, with_number: bool) -> str:
         """How much of epsilon the AUC had for itself, and why, in a line."""
-        number = rounds[-1][0] / PARTS if with_number else 0.0
+        number = rounds[-1][0] / looks.PARTS if with_number else 0.0
         if self.protocol.aim == "auc":
             return f"{number:.2g} of it for the AUC alone, which was the aim"
         noise = "its sampling error is not known"

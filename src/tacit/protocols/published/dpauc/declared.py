@@ -12,14 +12,7 @@ from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.mechanisms import gaussian, laplace
-from tacit.protocol.declarations.audits import (
-    DELTA,
-    AuditCase,
-    ErrorCase,
-    LabelAttack,
-    LawTraits,
-    cases_of,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.settings.choices import Choice
 from tacit.protocols.dpauc.declared import pooled_cells, threats_of
@@ -135,16 +128,16 @@ class PublishedDPAUCDeclarations(Declarations):
     threats = staticmethod(threats_of)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every mechanism."""
-        return cases_of(
+        return audits.cases_of(
             cls.name,
             {"mechanism": "laplace", "thresholds": 2},
-            {"mechanism": f"gaussian(delta={DELTA})", "thresholds": 2},
+            {"mechanism": f"gaussian(delta={audits.DELTA})", "thresholds": 2},
             {"mechanism": RESPONSE, "adjacency": "label"},
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """The counts of clients with one record."""
         from tacit.protocols.published.dpauc.protocol import guesses_from_published_counts
 
@@ -168,7 +161,7 @@ class PublishedDPAUCDeclarations(Declarations):
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """Every mechanism, with the paper's number of cells or at a larger epsilon."""
         kind: Any = cls
         mechanisms = {
@@ -177,16 +170,16 @@ class PublishedDPAUCDeclarations(Declarations):
             "dpauc-gaussian": "gaussian(delta=1e-6)",
         }
         return {
-            name: ErrorCase(kind(2.0, 20, mechanism, scale=EVEN), IMITATED_REPEATS)
+            name: audits.ErrorCase(kind(2.0, 20, mechanism, scale=EVEN), IMITATED_REPEATS)
             for name, mechanism in mechanisms.items()
-        } | {"dpauc-response": ErrorCase(kind(1.0, 100, RESPONSE, "label", EVEN))}
+        } | {"dpauc-response": audits.ErrorCase(kind(1.0, 100, RESPONSE, "label", EVEN))}
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """Flipped labels are debiased without noise too; the paper's accounting is loose."""
         flips = isinstance(self.mechanism, RandomisedResponse)
         charged = isinstance(self.mechanism, OnCounts) and self.mechanism.accounting == "paper"
-        return LawTraits(
+        return audits.LawTraits(
             inexact="flipped labels are debiased all the same" if flips else "",
             loose="the paper charges every count apart" if charged else "",
         )

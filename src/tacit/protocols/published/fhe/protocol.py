@@ -28,12 +28,8 @@ from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.declared import LYING, PAGE, HiddenDeclarations, told_to_parties
 from tacit.protocols.encrypted.forecast import hidden_family, hidden_forecast
 from tacit.protocols.encrypted.hidden import MALICIOUS, PAPER_THRESHOLDS, SEMI_HONEST, HiddenAUC
+from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.published.fhe.ckks import (
-    ApproximateAggregator,
-    ApproximateParty,
-    ApproximateScheme,
-)
 from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale
 from tacit.protocols.published.fhe.steps import CHECKED_STEPS, STEPS, on_ciphertexts
 
@@ -203,13 +199,13 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
     def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
         """The scheme with which parties that share a session's secret compute."""
         if self._is_approximate:
-            return ApproximateParty(self._approximate, secret, session, parties)
+            return ckks.ApproximateParty(self._approximate, secret, session, parties)
         return ExactParty(self._exact, secret, session, parties)
 
     def scheme_aggregator(self, keys: Sequence[bytes]) -> Any:
         """The scheme with which an aggregator with evaluation keys computes."""
         if self._is_approximate:
-            return ApproximateAggregator(self._approximate, keys)
+            return ckks.ApproximateAggregator(self._approximate, keys)
         return ExactAggregator(self._exact, keys)
 
     def conversation(self, clients: int) -> Conversation:
@@ -223,8 +219,8 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         return ExactScheme(self.threshold_count, scale, checked, SHARES, self.perturbed)
 
     @property
-    def _approximate(self) -> ApproximateScheme:
-        return ApproximateScheme(self.threshold_count, self.most_records, self.perturbed)
+    def _approximate(self) -> ckks.ApproximateScheme:
+        return ckks.ApproximateScheme(self.threshold_count, self.most_records, self.perturbed)
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:

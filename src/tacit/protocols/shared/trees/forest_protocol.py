@@ -23,12 +23,8 @@ from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
+from tacit.protocol.settings import scaled
 from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import (
-    ScaledScores,
-    check_scores_in_unit_interval,
-    scale_setting,
-)
 from tacit.protocols.shared.declared import forest_model
 from tacit.protocols.shared.site_figures import has_sites
 from tacit.protocols.shared.trees.forest_reports import (
@@ -60,7 +56,7 @@ Forests = Mapping[str, Forest]
 
 
 @dataclass(frozen=True)
-class ForestProtocol(ScaledScores, Protocol):
+class ForestProtocol(scaled.ScaledScores, Protocol):
     """A protocol whose records count in a forest, in one round.
 
     Parameters
@@ -84,7 +80,7 @@ class ForestProtocol(ScaledScores, Protocol):
         default=None,
         help="what epsilon hides; record by default where it applies",
     )
-    scale: str = scale_setting()
+    scale: str = scaled.scale_setting()
 
     name = "forest"
     title_settings = ("trust", "adjacency")
@@ -199,7 +195,7 @@ class ForestProtocol(ScaledScores, Protocol):
         DataError : for a score outside [0, 1] where scores are probabilities.
         """
         if self.score_range is not None:
-            check_scores_in_unit_interval(clients)
+            scaled.check_scores_in_unit_interval(clients)
 
     def cells_of(self, scores: Floats) -> Integers:
         """The cell of scores, of any shape."""
