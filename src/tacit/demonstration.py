@@ -21,7 +21,8 @@ from tacit.results.curves.curve import Reliability
 from tacit.results.drawing import picture
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.evaluation import Evaluation
-from tacit.results.measures.measure import LABELS, Measure
+from tacit.results.measures.catalogue import label
+from tacit.results.measures.measure import Measure
 from tacit.results.text import aligned
 from tacit.running.evaluating import evaluate
 
@@ -215,7 +216,7 @@ def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:
         yield f"{name} at {THRESHOLD:g}", f"{known[name].value:.4f}", *_value(rates[name])
     for name in MEASURES:
         estimate, truth = result.measures.by_name[name], exact.measures.by_name[name]
-        yield LABELS.get(name, name.replace("_", " ")), f"{truth.value:.4f}", *_value(estimate)
+        yield label(name), f"{truth.value:.4f}", *_value(estimate)
 
 
 def _row(name: str, result: Evaluation) -> tuple[str, ...]:

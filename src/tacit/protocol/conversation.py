@@ -44,7 +44,7 @@ from tacit.protocol.steps import (
     unshared,
 )
 from tacit.results.figure import AUC_FIGURE, Figure
-from tacit.results.measures.applied import THRESHOLDS
+from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from tacit.protocol.registry import written_kind
 from tacit.reporting import breakdowns, charts, numbers, pictures, words
 from tacit.reporting.comparing import differences
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
-from tacit.results.measures.measure import label
+from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading, reading_parts
 
 SAFE = str.maketrans(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tacit.reporting.breakdowns import PARTS, at_threshold
 from tacit.reporting.numbers import decimal
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
-from tacit.results.measures.measure import label
+from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading_parts
 from tacit.results.saved.reading import Bounds, Estimated, Result, bounds_of, number
 

@@ -32,7 +32,7 @@ from tacit.results.evaluation_entries import (
     traffic_row,
 )
 from tacit.results.figure import AUC_FIGURE, Figure
-from tacit.results.measures.applied import THRESHOLDS
+from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import ReleaseDrift, drift_between
 from tacit.results.missing import LeftOut

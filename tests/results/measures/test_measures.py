@@ -16,12 +16,12 @@ from tacit.arrays import Floats
 from tacit.metrics.measures.operating_points import reaching_places, share_above
 from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.histogram import Histogram
-from tacit.results.measures import applied, computing
-from tacit.results.measures.applied import _added
+from tacit.results.measures import computing
+from tacit.results.measures.catalogue import _added, label, names
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import EMPTY_GROUP, LOST_GROUP
 from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES
-from tacit.results.measures.measure import Measure, label, measure_line, names, normal_measure
+from tacit.results.measures.measure import Measure, measure_line, normal_measure
 from tacit.results.measures.view import CellView
 from tacit.results.saved.reading import check_result
 from tests.federations import binormal_clients
@@ -219,7 +219,7 @@ def test_ends_that_are_taken_together_keep_the_mean_and_most_of_the_spread() -> 
 def test_a_line_needs_ends_that_stand_out_from_noise() -> None:
     view, _ = exponential_ends(400.0)
     assert not view.ends_known
-    absent = dict(applied.calibration_measures(view))
+    absent = Measures(view).by_name
     assert absent["calibration_slope"].reason == NO_FIT
     assert absent["brier"].given
     assert computing.calibration_curve(view) is None

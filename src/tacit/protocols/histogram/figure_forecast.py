@@ -32,8 +32,8 @@ from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.measures.catalogue import SEPARATION
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.measure import SEPARATION
 from tacit.results.measures.separation import BORDERS, WINDOW, class_separation
 from tacit.results.measures.view import CellView
 

@@ -61,7 +61,7 @@ from tacit.protocols.histogram.steps import summed_trees, unary_reports
 from tacit.protocols.shared.reports.turns import Turns, each_turn, has_replicates, records_of
 from tacit.protocols.shared.trees import tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
-from tacit.results.measures.applied import THRESHOLDS
+from tacit.results.measures.catalogue import THRESHOLDS
 
 
 def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:

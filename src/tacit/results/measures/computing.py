@@ -6,7 +6,7 @@ Curves of measures with pointwise bands, for pictures and files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -22,20 +22,20 @@ from tacit.metrics.measures.smooth_calibration import smooth_calibration
 from tacit.results.curves.curve import Numbers, numbers
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL
-from tacit.results.measures import applied, figures, smooth
-from tacit.results.measures.applied import benefit_at, benefit_of_all, gain_at
-from tacit.results.measures.measure import (
+from tacit.results.measures import figures
+from tacit.results.measures.catalogue import (
+    CATALOGUE,
     ESSENTIAL,
-    REACH,
-    Measure,
-    absent,
+    THRESHOLDS,
+    Entry,
+    benefit_at,
+    benefit_of_all,
+    gain_at,
     label,
-    measure_cells,
-    measure_line,
     named,
     names,
 )
-from tacit.results.measures.separation import class_separation
+from tacit.results.measures.measure import REACH, Measure, absent, measure_cells, measure_line
 from tacit.results.measures.view import CellView
 from tacit.results.text import aligned
 
@@ -173,12 +173,10 @@ class Measures:
     """
 
     view: CellView
-    thresholds: tuple[float, ...] = applied.THRESHOLDS
+    thresholds: tuple[float, ...] = THRESHOLDS
 
     @classmethod
-    def of(
-        cls, histogram: Histogram, thresholds: tuple[float, ...] = applied.THRESHOLDS
-    ) -> Measures:
+    def of(cls, histogram: Histogram, thresholds: tuple[float, ...] = THRESHOLDS) -> Measures:
         """The measures of a histogram.
 
         Raises
@@ -193,14 +191,20 @@ class Measures:
     @cached_property
     def by_name(self) -> Mapping[str, Measure]:
         """Every figure by its name, absent ones with the reason."""
+        made: dict[str, Measure] = {}
+        for entry in CATALOGUE:
+            made |= self._of_entry(entry)
+        return made
+
+    def _of_entry(self, entry: Entry) -> dict[str, Measure]:
+        """The figures of an entry of the catalogue."""
+        listed = entry.listed(self.thresholds)
         reason = figures.too_few_records(self.view)
-        if reason is not None:
-            return {name: absent(reason) for name in names(self.thresholds)}
-        made = dict(self._all_measures())
-        return {
-            name: made.get(name) or absent(figures.NO_PROBABILITIES)
-            for name in names(self.thresholds)
-        }
+        if reason is None and entry.stated and not self.view.states_probabilities:
+            reason = figures.NO_PROBABILITIES
+        if reason is not None or not listed:
+            return {name: absent(reason or "") for name in listed}
+        return dict(zip(listed, entry.measures(self.view, self.thresholds), strict=True))
 
     def __getitem__(self, text: str) -> Measure:
         """One figure by its name or its words, such as ``"net benefit at 0.2"``.
@@ -230,47 +234,10 @@ class Measures:
         ------
         KeyError : for a name that is not among ``names(thresholds)``.
         """
-        if name not in names(self.thresholds):
-            raise KeyError(name)
-        reason = figures.too_few_records(self.view)
-        if reason is not None:
-            return absent(reason)
-        slow = name in smooth.NAMES.values()
-        groups = [smooth.distance_measures] if slow else self._quick_groups()
-        if slow and not self.view.states_probabilities:
-            return absent(figures.NO_PROBABILITIES)
-        matches = (
-            measure for group in groups for called, measure in group(self.view) if called == name
-        )
-        return next(matches, absent(figures.NO_PROBABILITIES))
-
-    def _quick_groups(self) -> list[Callable[[CellView], Iterator[tuple[str, Measure]]]]:
-        """The groups of figures without a simulation."""
-        made: list[Callable[[CellView], Iterator[tuple[str, Measure]]]] = [
-            applied.ranking_measures,
-            applied.operating_measures,
-            applied.traffic_measures,
-            lambda view: iter([("kolmogorov_smirnov", class_separation(view))]),
-        ]
-        if self.view.states_probabilities:
-            made += [
-                applied.calibration_measures,
-                lambda view: applied.threshold_measures(view, self.thresholds),
-                applied.loss_measures,
-            ]
-        return made
-
-    def _all_measures(self) -> Iterator[tuple[str, Measure]]:
-        view = self.view
-        yield from applied.ranking_measures(view)
-        yield from applied.operating_measures(view)
-        yield "kolmogorov_smirnov", class_separation(view)
-        yield from applied.traffic_measures(view)
-        if view.states_probabilities:
-            yield from applied.calibration_measures(view)
-            yield from smooth.distance_measures(view)
-            yield from applied.threshold_measures(view, self.thresholds)
-            yield from applied.loss_measures(view)
+        for entry in CATALOGUE:
+            if name in entry.listed(self.thresholds):
+                return self._of_entry(entry)[name]
+        raise KeyError(name)
 
     @cached_property
     def curves(self) -> Mapping[str, Mapping[str, Numbers]]:
@@ -299,7 +266,7 @@ class Measures:
     def _shown_thresholds(self) -> tuple[float, ...]:
         """Those that were chosen; of the default ones the nearest to the prevalence."""
         share = self.by_name["prevalence"].value
-        if self.thresholds != applied.THRESHOLDS or not math.isfinite(share):
+        if self.thresholds != THRESHOLDS or not math.isfinite(share):
             return self.thresholds
         return (min(self.thresholds, key=lambda threshold: abs(threshold - share)),)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -169,17 +169,3 @@ def stands_out(
     total = np.sum(figure.base * view.counts, axis=(-2, -1))
     error = np.sqrt(view.noise_variance(figure.base))
     return np.broadcast_to(error <= MOST_RELATIVE_NOISE * total, figure.value.shape)
-
-
-def only(measures: list[Measure]) -> Measure:
-    """The measure of a figure without thresholds."""
-    (measure,) = measures
-    return measure
-
-
-def by_threshold(
-    name: str, thresholds: tuple[float, ...], measures: list[Measure]
-) -> Iterator[tuple[str, Measure]]:
-    """Measures with their names at each threshold."""
-    for threshold, measure in zip(thresholds, measures, strict=True):
-        yield f"{name}_at_{threshold:g}", measure

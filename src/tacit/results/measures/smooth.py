@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import fields
 
 import numpy as np
@@ -39,17 +38,18 @@ FARTHEST = 5.0
 LEAST_DISTANCE = 1e-9
 """Distance that an error is at least relative to."""
 LEVEL = 0.95
-NAMES = {"median": "e50", "ninetieth": "e90", "largest": "emax", "mean": "ici"}
+NAMES = ("ici", "e50", "e90", "emax")
+"""The distances, as ``FIELDS`` has them."""
+
+FIELDS = ("mean", "median", "ninetieth", "largest")
 
 MOST_CURVATURE_NOISE = 0.02
 """Largest relative noise of the fit's curvature at which stated errors are the measured ones."""
 CURVED = "the noise of the smooth fit's curvature is too large for a linearised error"
 
-Named = Iterator[tuple[str, Measure]]
 
-
-def distance_measures(view: CellView) -> Named:
-    """E50, E90, Emax and the integrated calibration index of the smooth curve.
+def distance_measures(view: CellView) -> list[Measure]:
+    """The integrated calibration index, E50, E90 and Emax of the smooth curve, as ``NAMES`` lists.
 
     A distance is no smooth figure: where the curve meets the diagonal, noise can only add to it.
     So intervals hold the distances of curves whose noisy estimates are as far away as the fitted
@@ -58,24 +58,25 @@ def distance_measures(view: CellView) -> Named:
     """
     fitted = smooth_calibration(view.counts, view.log_odds)
     if fitted is None:
-        yield from ((name, absent(NO_FIT)) for name in NAMES.values())
-        return
+        return [absent(NO_FIT)] * len(FIELDS)
     if curvature_noise(view, fitted) > MOST_CURVATURE_NOISE:
-        yield from ((name, absent(CURVED)) for name in NAMES.values())
-        return
+        return [absent(CURVED)] * len(FIELDS)
     coarse = smooth_calibration(view.halved.counts, view.halved.log_odds)
     if coarse is None:
-        yield from ((name, absent(NO_FIT)) for name in NAMES.values())
-        return
-    distances, wider = _distances(view, fitted), _distances(view.halved, coarse)
-    about = [_about(view, fitted, covariance) for covariance in _covariances(view, fitted)]
-    for field in fields(Distances):
-        value, halved = (float(getattr(each, field.name)[0]) for each in (distances, wider))
-        records, population = (each[field.name] for each in about)
-        yield (
-            NAMES[field.name],
-            _distance(value, records, population, abs(value - halved) / 3),
+        return [absent(NO_FIT)] * len(FIELDS)
+    found, wider = _distances(view, fitted), _distances(view.halved, coarse)
+    records, population = (
+        _about(view, fitted, covariance) for covariance in _covariances(view, fitted)
+    )
+    return [
+        _distance(
+            float(getattr(found, name)[0]),
+            records[name],
+            population[name],
+            abs(float(getattr(found, name)[0]) - float(getattr(wider, name)[0])) / 3,
         )
+        for name in FIELDS
+    ]
 
 
 def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:

@@ -16,8 +16,7 @@ from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
 from tacit.results.evaluation_entries import histogram_of, software_entry
-from tacit.results.measures.applied import THRESHOLDS
-from tacit.results.measures.measure import names
+from tacit.results.measures.catalogue import THRESHOLDS, names
 from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import ENTRIES, Breakdown, Difference, Part
 from tacit.results.parts.sites import Site, SiteFigure, Sites

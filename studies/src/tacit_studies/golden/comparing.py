@@ -16,7 +16,7 @@ from tacit.metrics.measures.decisions import brier, partial_auc
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.evaluation import Evaluation
-from tacit.results.measures.smooth import distance_measures
+from tacit.results.measures import smooth
 from tacit.results.measures.view import CellView
 from tacit.running.evaluating import evaluate
 from tacit_studies.golden.records import Scored
@@ -94,6 +94,8 @@ def _smoothed(cells: Evaluation) -> dict[str, float]:
     """Distances of the smooth calibration curve, by their names in rms."""
     if cells.histogram is None:
         raise ValueError("exact sums have a histogram")
-    distances = dict(distance_measures(CellView.of(cells.histogram)))
+    distances = dict(
+        zip(smooth.NAMES, smooth.distance_measures(CellView.of(cells.histogram)), strict=True)
+    )
     names = {"eavg": "ici", "e90": "e90", "emax": "emax"}
     return {name: distances[measure].value for name, measure in names.items()}
