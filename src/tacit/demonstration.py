@@ -22,7 +22,6 @@ from tacit.results.drawing import picture
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.catalogue import label
-from tacit.results.measures.measure import Measure
 from tacit.results.text import aligned
 from tacit.running.evaluating import evaluate
 
@@ -225,9 +224,9 @@ def _row(name: str, result: Evaluation) -> tuple[str, ...]:
     return (name, *_value(result.auc), f"{spent.epsilon:g}", hidden, f"{sent:,.0f}")
 
 
-def _value(figure: Estimate | Measure) -> tuple[str, str]:
+def _value(figure: Estimate) -> tuple[str, str]:
     """A figure and its interval, in words where there is none."""
-    bounds = figure.interval() if isinstance(figure, Estimate) else figure.interval
+    bounds = figure.interval()
     if not math.isfinite(figure.value):
         return "no signal", "none"
     known = all(map(math.isfinite, bounds))

@@ -92,6 +92,14 @@ def accuracy(counts: Floats, above: Floats) -> Functional:
     return ratio(counts, both(above, 1 - above), np.ones((1, 2, 1)), above)
 
 
+def balanced_accuracy(counts: Floats, above: Floats) -> Functional:
+    """The mean of sensitivity and specificity."""
+    found, left = sensitivity(counts, above), specificity(counts, above)
+    smaller = found if counts[0].sum() < counts[1].sum() else left
+    half = (found.value + left.value) / 2, (found.gradient + left.gradient) / 2
+    return Functional(*half, smaller.base, above)
+
+
 def f1(counts: Floats, above: Floats) -> Functional:
     """The harmonic mean of precision and recall, ``2 TP / (TP + FP + P)``."""
     return ratio(counts, both(2 * above, 0.0), both(above + 1, above), above)
@@ -105,6 +113,7 @@ RATES: dict[str, Rate] = {
     "positive_likelihood_ratio": positive_likelihood_ratio,
     "negative_likelihood_ratio": negative_likelihood_ratio,
     "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
     "f1": f1,
 }
 """The rates at a threshold, by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, SupportsFloat
 
 import numpy as np
@@ -12,13 +13,30 @@ from tacit.metrics import errors
 
 
 class Interval(NamedTuple):
-    """A confidence interval."""
+    """A confidence interval; a number is in it from its low to its high end.
+
+    Examples
+    --------
+    >>> 0.8 in Interval(0.79, 0.81), 0.7 in Interval(0.79, 0.81)
+    (True, False)
+    """
 
     low: float
     high: float
 
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, SupportsFloat) and self.low <= float(value) <= self.high
+
 
 About = Literal["data", "population"]
+
+LEVEL = 0.95
+"""The level of intervals that texts and files show."""
+
+REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
+"""Half the width of such an interval in standard errors."""
+
+EVERYWHERE = (-math.inf, math.inf)
 
 RECORDS_INTERVAL = "95 % interval (these records)"
 """What an interval about the exact figure of the evaluated records is called, everywhere."""
@@ -53,6 +71,12 @@ class Estimate:
         quantiles of its sum with all other errors, which are taken as normal.
     law : of the part of ``privacy_error`` that is a sum of few draws, which are not normal either;
         None for none.
+    intervals : at the level 0.95 about these records and about the population, of a figure whose
+        intervals do not follow from its errors, such as a quotient; None where they do.
+    threshold : the score from which a record counts as positive, where the figure depends on it.
+    reason : why there is no figure; empty where there is one, or nothing is said.
+    placement_error : the part of ``approximation_error`` by records' places in their cells, without
+        what the cells' width adds; NaN where the two are not told apart. No file holds it.
 
     Examples
     --------
@@ -80,9 +104,19 @@ class Estimate:
     approximation_error: float = 0.0
     bias: float = 0.0
     half_range: float | None = None
-    limits: tuple[float, float] = (-math.inf, math.inf)
+    limits: tuple[float, float] = EVERYWHERE
     laplace_error: float = 0.0
     law: errors.ErrorLaw | None = field(default=None, compare=False, repr=False)
+    intervals: tuple[Interval, Interval] | None = None
+    threshold: float | None = None
+    reason: str = ""
+    placement_error: float = field(default=math.nan, compare=False, repr=False)
+
+    @classmethod
+    def absent(cls, reason: str, threshold: float | None = None) -> Estimate:
+        """No figure, and why."""
+        nothing = math.nan
+        return cls(nothing, nothing, nothing, nothing, threshold=threshold, reason=reason)
 
     def __float__(self) -> float:
         """The value; NaN where the noise left no signal."""
@@ -94,9 +128,9 @@ class Estimate:
 
     def __str__(self) -> str:
         """The value with its 95 % interval about these records."""
-        if not math.isfinite(self.value):
-            return "not enough signal"
-        bounds = self.interval(0.95)
+        if not self.given:
+            return self.missing
+        bounds = self.interval(LEVEL)
         return f"{self.value:.{decimals(bounds)}f} ({bounds_line(bounds)})"
 
     def __round__(self, digits: int | None = None) -> float:
@@ -115,6 +149,16 @@ class Estimate:
         return self.value >= float(other)
 
     @property
+    def given(self) -> bool:
+        """Whether there is a figure."""
+        return math.isfinite(self.value)
+
+    @property
+    def missing(self) -> str:
+        """What texts say in the place of a figure that there is not."""
+        return f"none: {self.reason}" if self.reason else "not enough signal"
+
+    @property
     def standard_error(self) -> float:
         """The error about this data set's figure: privacy noise and approximation together."""
         return math.hypot(self.privacy_error, self.approximation_error)
@@ -127,12 +171,17 @@ class Estimate:
 
         Raises
         ------
-        ValueError : for a level outside (0, 1) or an unknown ``about``.
+        ValueError : for a level outside (0, 1) or an unknown ``about``, and for another level than
+            0.95 where intervals do not follow from the errors.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
         if about not in ("data", "population"):
             raise ValueError(f"an interval is about 'data' or 'population', got {about!r}")
+        if self.intervals is not None:
+            if level != LEVEL:
+                raise ValueError(f"this figure's intervals are known at {LEVEL} only, got {level}")
+            return Interval(*map(self._cut, self.intervals[about == "population"]))
         reach = self._reach(level, about == "population")
         centre = self.value - self.bias
         return Interval(self._cut(centre - reach), self._cut(centre + reach))
@@ -263,14 +312,35 @@ def estimate_line(estimate: Estimate, sign: str = "") -> str:
     >>> estimate_line(Estimate(0.75, 0.001, 0.01))
     '0.7500, 95 % interval (these records) 0.7480 to 0.7520'
     """
-    if not math.isfinite(estimate.value):
-        return "not enough signal"
-    bounds = estimate.interval(0.95)
+    if not estimate.given:
+        return estimate.missing
+    bounds = estimate.interval(LEVEL)
     shown = f"{estimate.value:{sign}.{decimals(bounds)}f}"
     if not all(map(math.isfinite, bounds)):
         return f"{shown}, without an interval"
     called = RECORDS_INTERVAL if estimate.half_range is None else CERTAIN_RANGE
     return f"{shown}, {called} {bounds_line(bounds, sign)}"
+
+
+def measure_of(estimate: Estimate) -> dict[str, Any]:
+    """An estimate as a ``measure`` of the JSON."""
+    population = estimate.interval(LEVEL, about="population")
+    made = {
+        "value": finite(estimate.value),
+        "privacy_error": finite(estimate.privacy_error),
+        "cell_error": finite(estimate.approximation_error),
+        "sampling_error": finite(estimate.sampling_error),
+        "bias": finite(estimate.bias),
+        "limits": [finite(limit) for limit in estimate.limits],
+        **estimate.shape,
+        "interval": [finite(bound) for bound in estimate.interval(LEVEL)],
+        "population_interval": [finite(bound) for bound in population],
+    }
+    if estimate.threshold is not None:
+        made["threshold"] = finite(estimate.threshold)
+    if estimate.reason:
+        made["reason"] = estimate.reason
+    return made
 
 
 def finite(value: float) -> float | None:

@@ -45,7 +45,7 @@ def test_the_distance_has_no_bias_beside_its_error(auc: float) -> None:
         found, exact = class_separation(noisy_view(clients, seed)), distance(clients)
         errors.append(found.value - found.bias - exact)
         stated.append(found.standard_error)
-        covered.append(found.interval.low <= exact <= found.interval.high)
+        covered.append(found.interval().low <= exact <= found.interval().high)
     assert abs(np.mean(errors)) < 0.4 * np.mean(stated)
     assert 0.7 < np.std(errors) / np.mean(stated) < 1.35
     assert np.mean(covered) > 0.85

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tacit.results.measures.measure import Measure, normal_measure
+from tacit.results.estimate import Estimate
 from tacit_studies.floors.measure_coverage import (
     COVERAGE,
     RUNS_OF_RECORDS,
@@ -48,8 +48,8 @@ def test_coverage_counts_the_intervals_that_hold_their_own_exact_figure(
     """Two runs on other records: each is held against the exact figure of its own."""
 
     def run(exact: float, off: float) -> Repetition:
-        found = {"brier": normal_measure(exact + off, 1.0, 0.0, 0.0)}
-        return Repetition(found, {"brier": Measure(exact)}, None)
+        found = {"brier": Estimate(exact + off, 1.0, 0.0)}
+        return Repetition(found, {"brier": Estimate(exact, 0.0, 0.0)}, None)
 
     rows = list(_rows("measures", "row", "brier", [run(10.0, 0.0), run(20.0, error)]))
     (judged,) = [row for row in rows if isinstance(row, Beside)]

@@ -16,9 +16,9 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.protocol.declarations.trust import Trust
+from tacit.results.estimate import REACH
 from tacit.results.figure import AUC_FIGURE, CLEAR_CLASS_SIZE_IN_ERRORS, Figure
 from tacit.results.measures.catalogue import label, named
-from tacit.results.measures.measure import REACH
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol

@@ -285,7 +285,7 @@ def _measure_forecast(histogram: Histogram, metric: Metric, exact: float, smalle
         return Forecast(math.inf)
     # what cells' width adds is the bias here, since the shape is known
     known = math.isfinite(measure.placement_error)
-    cells = measure.placement_error if known else measure.cell_error
+    cells = measure.placement_error if known else measure.approximation_error
     return Forecast(
         math.hypot(measure.privacy_error, cells),
         measure.value - measure.bias - exact,

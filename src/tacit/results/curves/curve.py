@@ -252,10 +252,17 @@ class RatesAt(dict[str, Estimate]):
     >>> rates = RatesAt(sensitivity=Estimate(0.8, 0.01, 0.02))
     >>> rates["recall"].value, rates["Sensitivity"].value
     (0.8, 0.8)
+    >>> print(rates)
+    sensitivity  0.800 (0.780 to 0.820)
     """
 
     def __missing__(self, name: str) -> Estimate:
         return self[rate_name(name)]
+
+    def __repr__(self) -> str:
+        width = max(map(len, self), default=0)
+        lines = (f"{name.replace('_', ' '):{width}}  {rate}" for name, rate in self.items())
+        return "\n".join(lines)
 
 
 def rates_entry(thresholds: Floats, rates: Mapping[str, Band]) -> dict[str, Numbers]:

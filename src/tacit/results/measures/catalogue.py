@@ -31,10 +31,9 @@ from tacit.metrics.measures.decisions import (
 )
 from tacit.metrics.measures.functional import Functional, prevalence
 from tacit.metrics.rates import LIKELIHOOD_RATIOS, OTHER_NAMES, RATES, Rate
-from tacit.results.estimate import Interval
+from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures import figures, smooth
 from tacit.results.measures.figures import Kind, Make
-from tacit.results.measures.measure import REACH, Measure, absent
 from tacit.results.measures.separation import class_separation
 from tacit.results.measures.view import CellView
 
@@ -147,7 +146,7 @@ RATES_GIVEN = (0.9, 0.95)
 NEGATIVES = np.array([0.0, 1.0])
 
 
-def threshold_of_share(view: CellView, weights: Floats, share: float) -> Measure:
+def threshold_of_share(view: CellView, weights: Floats, share: float) -> Estimate:
     """The score that this part of some records reaches, with intervals by inversion.
 
     The part that reaches a fixed score is an ordinary share with a known error. The scores that
@@ -158,7 +157,7 @@ def threshold_of_share(view: CellView, weights: Floats, share: float) -> Measure
     figure = operating_points.share_above(view.counts, weights, above)
     counted = replace(figure, base=operating_points.fewer_side(weights, above, np.array([share])))
     if not figures.stands_out(view, counted)[0]:
-        return absent(figures.LOST_IN_NOISE)
+        return Estimate.absent(figures.LOST_IN_NOISE)
     errors = [
         float(error[0])
         for error in (
@@ -172,13 +171,12 @@ def threshold_of_share(view: CellView, weights: Floats, share: float) -> Measure
     ]
     widths = np.array([bounds.high - bounds.low for bounds in within]) / (2 * REACH)
     parts = _added(widths)
-    return Measure(
+    return Estimate(
         float(view.scores_of(place)[0]),
-        float(parts[0]),
-        float(parts[1]),
-        float(parts[2]),
-        interval=within[1],
-        population_interval=within[2],
+        privacy_error=float(parts[0]),
+        sampling_error=float(parts[2]),
+        approximation_error=float(parts[1]),
+        intervals=(within[1], within[2]),
     )
 
 
@@ -199,7 +197,7 @@ def _scores_within(view: CellView, weights: Floats, share: float, error: float) 
     return Interval(float(low), float(high))
 
 
-def _thresholds_of(weights: Floats, view: CellView, shares: tuple[float, ...]) -> list[Measure]:
+def _thresholds_of(weights: Floats, view: CellView, shares: tuple[float, ...]) -> list[Estimate]:
     return [threshold_of_share(view, weights, share) for share in shares]
 
 
@@ -229,7 +227,7 @@ class Entry:
     """
 
     names: tuple[str, ...]
-    measures: Callable[[CellView, tuple[float, ...]], list[Measure]]
+    measures: Callable[[CellView, tuple[float, ...]], list[Estimate]]
     titles: tuple[str, ...] = ()
     stated: bool = True
     of_decisions: bool = False

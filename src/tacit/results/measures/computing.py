@@ -21,7 +21,16 @@ from tacit.metrics.measures.functional import Functional, both, prevalence, rati
 from tacit.metrics.measures.smooth_calibration import smooth_calibration
 from tacit.results.curves.curve import Numbers, numbers
 from tacit.results.curves.histogram import Histogram
-from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL
+from tacit.results.estimate import (
+    POPULATION_INTERVAL,
+    REACH,
+    RECORDS_INTERVAL,
+    Estimate,
+    bounds_line,
+    decimals,
+    estimate_line,
+    measure_of,
+)
 from tacit.results.measures import figures
 from tacit.results.measures.catalogue import (
     CATALOGUE,
@@ -35,7 +44,6 @@ from tacit.results.measures.catalogue import (
     named,
     names,
 )
-from tacit.results.measures.measure import REACH, Measure, absent, measure_cells, measure_line
 from tacit.results.measures.view import CellView
 from tacit.results.text import aligned
 
@@ -189,24 +197,24 @@ class Measures:
         return cls(CellView.of(histogram), thresholds)
 
     @cached_property
-    def by_name(self) -> Mapping[str, Measure]:
+    def by_name(self) -> Mapping[str, Estimate]:
         """Every figure by its name, absent ones with the reason."""
-        made: dict[str, Measure] = {}
+        made: dict[str, Estimate] = {}
         for entry in CATALOGUE:
             made |= self._of_entry(entry)
         return made
 
-    def _of_entry(self, entry: Entry) -> dict[str, Measure]:
+    def _of_entry(self, entry: Entry) -> dict[str, Estimate]:
         """The figures of an entry of the catalogue."""
         listed = entry.listed(self.thresholds)
         reason = figures.too_few_records(self.view)
         if reason is None and entry.stated and not self.view.states_probabilities:
             reason = figures.NO_PROBABILITIES
         if reason is not None or not listed:
-            return {name: absent(reason or "") for name in listed}
+            return {name: Estimate.absent(reason or "") for name in listed}
         return dict(zip(listed, entry.measures(self.view, self.thresholds), strict=True))
 
-    def __getitem__(self, text: str) -> Measure:
+    def __getitem__(self, text: str) -> Estimate:
         """One figure by its name or its words, such as ``"net benefit at 0.2"``.
 
         Raises
@@ -222,12 +230,12 @@ class Measures:
     def __str__(self) -> str:
         """A table of all figures with their intervals, about these records and the population."""
         rows = [("figure", "value", RECORDS_INTERVAL, POPULATION_INTERVAL)]
-        rows += [(label(name), *measure_cells(each)) for name, each in self.by_name.items()]
+        rows += [(label(name), *_cells(each)) for name, each in self.by_name.items()]
         return "\n".join(aligned(rows))
 
     __repr__ = __str__
 
-    def named(self, name: str) -> Measure:
+    def named(self, name: str) -> Estimate:
         """One figure by its name, without the time that others take.
 
         Raises
@@ -261,7 +269,7 @@ class Measures:
         if not shown:
             return []
         shown += [f"net_benefit_at_{threshold:g}" for threshold in self._shown_thresholds()]
-        return [(label(name), measure_line(measures[name])) for name in shown]
+        return [(label(name), estimate_line(measures[name])) for name in shown]
 
     def _shown_thresholds(self) -> tuple[float, ...]:
         """Those that were chosen; of the default ones the nearest to the prevalence."""
@@ -273,6 +281,15 @@ class Measures:
     def to_dict(self) -> dict[str, Any]:
         """The entries of a result."""
         return {
-            "measures": {name: measure.to_dict() for name, measure in self.by_name.items()},
+            "measures": {name: measure_of(measure) for name, measure in self.by_name.items()},
             **self.curves,
         }
+
+
+def _cells(measure: Estimate) -> tuple[str, str, str]:
+    """A figure and its intervals about these records and the population, for a table."""
+    if not measure.given:
+        return "none", measure.reason, ""
+    around = measure.interval(), measure.interval(about="population")
+    value = f"{measure.value:.{decimals(around[0])}f}"
+    return value, bounds_line(around[0]), bounds_line(around[1])

@@ -10,9 +10,8 @@ from tacit.arrays import Floats
 from tacit.metrics.measures import functional, operating_points
 from tacit.metrics.measures.drift import Drift, Parts, largest_shift, population_stability
 from tacit.results.curves.histogram import Histogram
-from tacit.results.estimate import Interval
+from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures.figures import MOST_RELATIVE_NOISE, too_few_records
-from tacit.results.measures.measure import REACH, Measure, absent
 from tacit.results.measures.view import CellView
 
 EMPTY_GROUP = "a group of scores has no record in one release, so its logarithm has no value"
@@ -31,8 +30,8 @@ class ReleaseDrift:
     kolmogorov_smirnov : the largest difference of both distribution functions at their borders.
     """
 
-    population_stability: Measure
-    kolmogorov_smirnov: Measure
+    population_stability: Estimate
+    kolmogorov_smirnov: Estimate
 
 
 def drift_between(first: Histogram, second: Histogram) -> ReleaseDrift:
@@ -62,7 +61,7 @@ def drift_between(first: Histogram, second: Histogram) -> ReleaseDrift:
     members = reached - np.vstack([reached[1:], np.zeros(size)])
     parts = _parts(one, members), _parts(two, members)
     reason = _lost_group(*parts)
-    index = absent(reason) if reason else _measure(population_stability(*parts))
+    index = Estimate.absent(reason) if reason else _measure(population_stability(*parts))
     return ReleaseDrift(index, _measure(largest_shift(*parts)))
 
 
@@ -85,18 +84,20 @@ def _parts(view: CellView, members: Floats) -> Parts:
     return Parts(figure.value, covariance, float(view.counts.sum()))
 
 
-def _measure(drift: Drift) -> Measure:
+def _measure(drift: Drift) -> Estimate:
     """The drift less its bias; it is never below 0."""
     centre = drift.value - drift.bias
     shown = max(centre, 0.0)
-    return Measure(
-        shown,
-        drift.error,
-        0.0,
-        float(np.sqrt(max(drift.population_error**2 - drift.error**2, 0.0))),
-        shown - centre,
+    about = (
         _around(centre, drift.error),
         _around(drift.value - drift.population_bias, drift.population_error),
+    )
+    return Estimate(
+        shown,
+        drift.error,
+        float(np.sqrt(max(drift.population_error**2 - drift.error**2, 0.0))),
+        bias=shown - centre,
+        intervals=about,
     )
 
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.measures import functional
-from tacit.results.estimate import Interval
-from tacit.results.measures.measure import (
-    EVERYWHERE,
-    REACH,
-    Measure,
-    absent,
-    normal_measure,
-    within,
-)
+from tacit.results.estimate import EVERYWHERE, REACH, Estimate, Interval
 from tacit.results.measures.view import CellView
 
 MOST_RELATIVE_NOISE = 0.25
@@ -67,11 +59,11 @@ def too_few_records(view: CellView) -> str | None:
 
 def measured(
     view: CellView, make: Make, kind: Kind, thresholds: tuple[float | None, ...] = (None,)
-) -> list[Measure]:
+) -> list[Estimate]:
     """The measures of a figure's values, one for each threshold."""
     figure = make(view)
     if figure is None:
-        return [absent(NO_FIT, threshold) for threshold in thresholds]
+        return [Estimate.absent(NO_FIT, threshold) for threshold in thresholds]
     privacy, sampling = view.privacy_error(figure), _sampling_error(view, figure, kind)
     placed, width = cell_errors(view, figure, make, kind)
     cells = np.hypot(placed, width)
@@ -83,15 +75,22 @@ def measured(
     for index, threshold in enumerate(thresholds):
         value = float(figure.value[index])
         if not clear[index] or not math.isfinite(value):
-            made.append(absent(LOST_IN_NOISE, threshold))
+            made.append(Estimate.absent(LOST_IN_NOISE, threshold))
             continue
-        errors = (float(privacy[index]), float(cells[index]), float(sampling[index]))
-        measure = normal_measure(value, *errors, limits=kind.limits, threshold=threshold)
+        intervals = None
         if around is not None:
             data, population = (Interval(*each[index].tolist()) for each in around)
-            wide = replace(measure, interval=data, population_interval=population)
-            measure = replace(within(wide, kind.limits), bias=measure.bias)
-        made.append(replace(measure, placement_error=float(placed[index])))
+            intervals = data, population
+        estimate = Estimate(
+            value,
+            float(privacy[index]),
+            float(sampling[index]),
+            float(cells[index]),
+            intervals=intervals,
+            threshold=threshold,
+            placement_error=float(placed[index]),
+        )
+        made.append(estimate.within(kind.limits))
     return made
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.measures import functional, operating_points
-from tacit.results.measures.measure import Measure, normal_measure
+from tacit.results.estimate import Estimate
 from tacit.results.measures.view import CellView
 
 BORDERS = 40
@@ -23,7 +23,7 @@ DISCRETE = 0.5826
 """How many steps the largest value of a walk is lower than that of a Brownian motion."""
 
 
-def class_separation(view: CellView) -> Measure:
+def class_separation(view: CellView) -> Estimate:
     """The largest difference of sensitivity and false-positive rate over all thresholds.
 
     Exact counts are compared at every border of cells. Noisy ones are compared at ``BORDERS``
@@ -51,7 +51,7 @@ def class_separation(view: CellView) -> Measure:
 
 def _measure(
     view: CellView, figure: functional.Functional, top: int, bias: float, error: float
-) -> Measure:
+) -> Estimate:
     """The largest difference, less its bias.
 
     A threshold inside a cell may tell the classes further apart, by at most what the largest cell
@@ -61,9 +61,7 @@ def _measure(
     parts = np.max(np.abs(view.counts / view.counts.sum(axis=-1, keepdims=True)))
     hidden = float(parts) / math.sqrt(12) if view.noise.exact else 0.0
     sampling = math.sqrt(max(float(np.sum(view.counts * gradient**2)), 0.0))
-    return normal_measure(
-        float(figure.value[top]) - bias, error, hidden, sampling, limits=(0.0, 1.0)
-    )
+    return Estimate(float(figure.value[top]) - bias, error, sampling, hidden).within((0.0, 1.0))
 
 
 def _widest_border(counts: Floats) -> float:

@@ -21,9 +21,8 @@ from tacit.metrics.measures.smooth_calibration import (
     smooth_calibration,
     spline,
 )
-from tacit.results.estimate import Interval
+from tacit.results.estimate import LEVEL, REACH, Estimate, Interval
 from tacit.results.measures.figures import NO_FIT
-from tacit.results.measures.measure import REACH, Measure, absent
 from tacit.results.measures.view import CellView
 
 PLACES = 100
@@ -37,7 +36,6 @@ FARTHEST = 5.0
 """How many errors of the distances the path reaches to both sides of the fitted curve."""
 LEAST_DISTANCE = 1e-9
 """Distance that an error is at least relative to."""
-LEVEL = 0.95
 NAMES = ("ici", "e50", "e90", "emax")
 """The distances, as ``FIELDS`` has them."""
 
@@ -48,7 +46,7 @@ MOST_CURVATURE_NOISE = 0.02
 CURVED = "the noise of the smooth fit's curvature is too large for a linearised error"
 
 
-def distance_measures(view: CellView) -> list[Measure]:
+def distance_measures(view: CellView) -> list[Estimate]:
     """The integrated calibration index, E50, E90 and Emax of the smooth curve, as ``NAMES`` lists.
 
     A distance is no smooth figure: where the curve meets the diagonal, noise can only add to it.
@@ -58,12 +56,12 @@ def distance_measures(view: CellView) -> list[Measure]:
     """
     fitted = smooth_calibration(view.counts, view.log_odds)
     if fitted is None:
-        return [absent(NO_FIT)] * len(FIELDS)
+        return [Estimate.absent(NO_FIT)] * len(FIELDS)
     if curvature_noise(view, fitted) > MOST_CURVATURE_NOISE:
-        return [absent(CURVED)] * len(FIELDS)
+        return [Estimate.absent(CURVED)] * len(FIELDS)
     coarse = smooth_calibration(view.halved.counts, view.halved.log_odds)
     if coarse is None:
-        return [absent(NO_FIT)] * len(FIELDS)
+        return [Estimate.absent(NO_FIT)] * len(FIELDS)
     found, wider = _distances(view, fitted), _distances(view.halved, coarse)
     records, population = (
         _about(view, fitted, covariance) for covariance in _covariances(view, fitted)
@@ -91,19 +89,18 @@ def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:
     return float(np.sqrt(view.noise_variance(functional.both(weights, weights)).max()))
 
 
-def _distance(value: float, records: Accepted, population: Accepted, cells: float) -> Measure:
+def _distance(value: float, records: Accepted, population: Accepted, cells: float) -> Estimate:
     """A distance with the intervals that inverted tests give.
 
     The error of cells, a third of the change by merging them in pairs, adds to both intervals.
     """
     by_noise, by_both = ((each.high - each.low) / (2 * REACH) for each in (records, population))
-    return Measure(
+    return Estimate(
         records.middle,
         by_noise,
-        cells,
         math.sqrt(max(by_both**2 - by_noise**2, 0.0)),
-        interval=_widened(records, cells),
-        population_interval=_widened(population, cells),
+        cells,
+        intervals=(_widened(records, cells), _widened(population, cells)),
     )
 
 

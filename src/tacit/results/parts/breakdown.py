@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tacit.results.estimate import Estimate, bounds_line, decimals, estimate_line, finite
+from tacit.results.estimate import (
+    Estimate,
+    bounds_line,
+    decimals,
+    estimate_line,
+    finite,
+    measure_of,
+)
 
 ENTRIES = {"class": "classes", "group": "groups"}
 """The entry of the JSON that holds the parts."""
@@ -136,22 +143,6 @@ class Breakdown:
             called = each.called or f"difference of {each.figure}"
             rows.append((f"{called}: {each.first} - {each.second}", _line(each.estimate)))
         return rows
-
-
-def measure_of(estimate: Estimate) -> dict[str, Any]:
-    """An estimate as a ``measure`` of the JSON."""
-    population = estimate.interval(0.95, about="population")
-    return {
-        "value": finite(estimate.value),
-        "privacy_error": finite(estimate.privacy_error),
-        "cell_error": finite(estimate.approximation_error),
-        "sampling_error": finite(estimate.sampling_error),
-        "bias": finite(estimate.bias),
-        "limits": [finite(limit) for limit in estimate.limits],
-        **estimate.shape,
-        "interval": [finite(bound) for bound in estimate.interval(0.95)],
-        "population_interval": [finite(bound) for bound in population],
-    }
 
 
 def measures_of(figures: Mapping[str, Estimate]) -> dict[str, Any]:

@@ -12,8 +12,7 @@ import numpy as np
 
 from tacit.metrics.sites import LEAST_SITES, SiteModel, site_model
 from tacit.results.equality import is_same
-from tacit.results.estimate import Estimate, bounds_line, decimals, finite
-from tacit.results.parts.breakdown import measure_of
+from tacit.results.estimate import Estimate, bounds_line, decimals, finite, measure_of
 
 Scale = Literal["log-odds", "as it is"]
 """On which scale sites are taken to differ normally."""

@@ -19,7 +19,6 @@ from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocols.histogram.comparing import both_models
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results.estimate import Interval
 from tacit.running.comparing import compare
 from tacit.running.evaluating import evaluate
 from tacit_studies.measuring import Bench, Job
@@ -112,13 +111,9 @@ def _one_run(setting: Setting, seed: int) -> tuple[float, float, bool, bool]:
     return (
         difference.value - exact,
         models[0].auc.value - models[1].auc.value - exact,
-        _holds(difference.interval(0.95), exact),
-        _holds(difference.interval(0.95, about="population"), POPULATION),
+        exact in difference.interval(0.95),
+        POPULATION in difference.interval(0.95, about="population"),
     )
-
-
-def _holds(interval: Interval, value: float) -> bool:
-    return interval.low <= value <= interval.high
 
 
 def drawn(setting: Setting, rng: np.random.Generator) -> Clients:

@@ -22,10 +22,10 @@ from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.curves.curve import Numbers
+from tacit.results.estimate import Estimate
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import CURVE_CELLS, calibration_curve
 from tacit.results.measures.figures import too_few_records
-from tacit.results.measures.measure import Measure
 from tacit.running.evaluating import evaluate
 from tacit_studies.measuring import WORKERS, Bench, Job
 from tacit_studies.rows import Beside, Row, Target
@@ -96,8 +96,8 @@ class Repetition:
     curve : the smooth calibration curve with its band; None where there is none.
     """
 
-    estimated: Mapping[str, Measure]
-    exact: Mapping[str, Measure]
+    estimated: Mapping[str, Estimate]
+    exact: Mapping[str, Estimate]
     curve: Mapping[str, Numbers] | None
 
 
@@ -147,7 +147,7 @@ def _curve(result: Evaluation) -> Mapping[str, Numbers] | None:
     return calibration_curve(result.measures.view.merged(CURVE_CELLS))
 
 
-def _figures(result: Evaluation) -> Mapping[str, Measure]:
+def _figures(result: Evaluation) -> Mapping[str, Estimate]:
     """All measures of a result; none where it gives no figure."""
     return {} if result.histogram is None else result.measures.by_name
 
@@ -167,7 +167,7 @@ def _rows(table: str, row: str, name: str, repetitions: list[Repetition]) -> Ite
         return
     errors = np.array([measure.value - measure.bias - exact for measure, exact in given])
     stated = math.sqrt(float(np.mean([measure.standard_error**2 for measure, _ in given])))
-    covered = [measure.interval.low <= exact <= measure.interval.high for measure, exact in given]
+    covered = [exact in measure.interval() for measure, exact in given]
     error, mean = math.sqrt(float(np.mean(errors**2))), float(np.mean(errors))
     yield Row(table, row, "mean error", None, mean)
     yield Row(table, row, "error", None, error)
