@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from tacit.cli import main
 from tacit.cli.federation import site as rosters
+from tacit.running.joining import site as joining
 from tacit.running.joining.invitations import ROSTER_FILE
 from tacit.running.joining.site import Reached
 from tacit.running.session.plan_file import Plan
@@ -92,7 +93,7 @@ def test_a_site_takes_a_roster_by_its_code_only(
     plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = admitted(plan).output.partition("roster: ")[2].split()[0]
-    monkeypatch.setattr(rosters.site, "reach", served(plan))
+    monkeypatch.setattr(joining, "reach", served(plan))
     home = plan.parents[1] / "a"
     before = (home / "plan.toml").read_bytes()
     arguments = (home, "localhost:18443", home / "ca.crt")
@@ -111,7 +112,7 @@ def test_a_late_site_asks_the_others_for_a_new_code(
     plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = admitted(plan).output.partition("roster: ")[2].split()[0]
-    monkeypatch.setattr(rosters.site, "reach", served(plan))
+    monkeypatch.setattr(joining, "reach", served(plan))
     home = plan.parents[1] / "a"
     arguments = (home, "localhost:18443", home / "ca.crt")
     rosters.newest_roster(*arguments, first, 1.0)
@@ -129,7 +130,7 @@ def test_a_late_site_asks_the_others_for_a_new_code(
         rosters.newest_roster(*arguments, first, 1.0)
     older, taken = (home / ROSTER_FILE).read_bytes(), second.output.partition("roster: ")[2]
     rosters.newest_roster(*arguments, taken.split()[0], 1.0)
-    monkeypatch.setattr(rosters.site, "reach", lambda *_: Reached(200, older))
+    monkeypatch.setattr(joining, "reach", lambda *_: Reached(200, older))
     with pytest.raises(ValueError, match="older than the last that this site took"):
         rosters.newest_roster(*arguments, first, 1.0)
 
@@ -138,7 +139,7 @@ def test_an_invitation_that_was_replaced_is_said(
     plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accepted(plan, "a")
-    monkeypatch.setattr(rosters.site, "reach", lambda *_: Reached(403, b""))
+    monkeypatch.setattr(joining, "reach", lambda *_: Reached(403, b""))
     home = plan.parents[1] / "a"
     with pytest.raises(ValueError, match="does not know this invitation"):
         rosters.newest_roster(home, "localhost:1", home / "ca.crt", None, 1.0)
