@@ -139,7 +139,7 @@ def test_an_unknown_command_is_refused() -> None:
 
 
 def test_an_option_that_takes_one_value_is_given_once() -> None:
-    for repeated in (["--score", "a", "--score", "b"], ["--epsilon=1", "--epsilon", "2"]):
+    for repeated in (["--client", "a", "--client", "b"], ["--epsilon=1", "--epsilon", "2"]):
         said = refusal("evaluate", "north.csv", *repeated)
         assert f"{repeated[0].partition('=')[0]} is given twice, and takes one value" in said
     several = refusal("evaluate", "absent.csv", "--at", "0.1", "--at", "0.2", "--epsilon", "1")

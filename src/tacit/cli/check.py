@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -9,9 +10,9 @@ import click
 
 from tacit.cli.evaluating.sources import files_in_memory
 from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.record_options import form_options, unit_option
+from tacit.cli.record_options import column_options, form_options, unit_option
 from tacit.cli.shell import complain
-from tacit.data.file_units import Units
+from tacit.data.file_units import ByFile, Units
 from tacit.data.files.checking import check_files
 from tacit.data.files.form import FileForm
 from tacit.data.tables.missing import RULES
@@ -35,8 +36,7 @@ Exit status:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--score", default="score", show_default=True, help="The column of scores.")
-@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@column_options
 @click.option("--second", help="The column of second values.")
 @click.option("--client", help="The column of client ids; without it each file is a client.")
 @click.option("--person", metavar="COL", help="The column that says whose record it is.")
@@ -54,13 +54,13 @@ Exit status:
 def check(
     context: click.Context,
     files: tuple[str, ...],
-    score: str,
-    label: str,
+    score: ByFile,
+    label: ByFile,
     second: str | None,
     client: str | None,
     person: str | None,
     unit: Units,
-    form: FileForm,
+    form: FileForm | Mapping[str, FileForm],
     missing: Any,
     output: JsonOutput,
 ) -> None:

@@ -8,7 +8,7 @@ The options of how files are written: words for labels, separator, decimal mark.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
@@ -21,7 +21,7 @@ from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.file_units import ScaleWarning, Units
+from tacit.data.file_units import ByFile, ScaleWarning, Units
 from tacit.data.files.form import DECIMALS, FileForm
 from tacit.data.persons import PersonWarning
 from tacit.data.tables.missing import MissingWarning
@@ -33,13 +33,83 @@ from tacit.running.persons import counted_clients, unit_of
 
 _NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "space": " "}
 
+
+def by_file(
+    option: str, texts: Sequence[str], files: Sequence[str]
+) -> tuple[list[str], dict[str, list[str]]]:
+    """What was given for all files, and for single ones as FILE=.
+
+    Parameters
+    ----------
+    option : as it is typed.
+    texts : its values; one that begins with a file's path and ``=`` is for this file.
+    files : the files' paths as given.
+
+    Examples
+    --------
+    >>> by_file("--score", ["risk", "south.csv=p=1"], ["north.csv", "south.csv"])
+    (['risk'], {'south.csv': ['p=1']})
+    """
+    for_all: list[str] = []
+    named: dict[str, list[str]] = {}
+    for text in texts:
+        paths = [file for file in files if text.startswith(f"{file}=")]
+        if not paths:
+            for_all.append(text)
+            continue
+        path = max(paths, key=len)
+        named.setdefault(path, []).append(text[len(path) + 1 :])
+    return for_all, named
+
+
+def _column_of(option: str, usual: str, context: click.Context, texts: tuple[str, ...]) -> ByFile:
+    """One column for all files, or columns by file."""
+    files = context.params["files"]
+    for_all, named = by_file(option, texts, files)
+    for several in (for_all, *named.values()):
+        if len(several) > 1:
+            raise click.UsageError(
+                f"{option} names two columns, {several[0]} and {several[1]}; give one for all "
+                "files, or FILE=COLUMN for a file that has its own"
+            )
+    shared = for_all[0] if for_all else usual
+    if not named:
+        return shared
+    return {file: named.get(file, [shared])[0] for file in files}
+
+
+def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--score`` and ``--label``, whose columns a file may have by other names."""
+
+    @wraps(command)
+    def with_columns(
+        *args: Any, score: tuple[str, ...], label: tuple[str, ...], **extra: Any
+    ) -> Any:
+        context = click.get_current_context()
+        columns = {
+            name: _column_of(f"--{name}", name, context, texts)
+            for name, texts in (("score", score), ("label", label))
+        }
+        context.params |= columns
+        return command(*args, **columns, **extra)
+
+    for name, held in (("label", "labels"), ("score", "scores")):
+        with_columns = click.option(
+            f"--{name}",
+            multiple=True,
+            metavar="[FILE=]COL",
+            help=f"The column of {held}, {name} by default. With FILE= that file's.",
+        )(with_columns)
+    return with_columns
+
+
 _FORM_OPTIONS = (
     click.option(
         "--positive",
         multiple=True,
-        metavar="WORD",
+        metavar="[FILE=]WORD",
         help="A word that means a label of 1, such as yes; once for each. The one other word of a "
-        "file then means 0. Without it labels are 0/1 or true/false.",
+        "file then means 0. Without it labels are 0/1 or true/false. With FILE= in that file.",
     ),
     click.option(
         "--separator",
@@ -65,11 +135,16 @@ def form_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any, positive: tuple[str, ...], separator: str | None, decimal: str, **extra: Any
     ) -> Any:
         mark = None if separator is None else _NAMED.get(separator.lower(), separator)
+        files = extra["files"]
+        for_all, named = by_file("--positive", positive, files)
         try:
-            form = FileForm(positive, mark, decimal)
+            form = FileForm(tuple(for_all), mark, decimal)
+            forms = {
+                file: replace(form, positive=tuple(named.get(file, for_all))) for file in files
+            }
         except DataError as error:
             raise click.UsageError(str(error)) from None
-        return command(*args, form=form, **extra)
+        return command(*args, form=forms if named else form, **extra)
 
     for option in reversed(_FORM_OPTIONS):
         with_form = option(with_form)

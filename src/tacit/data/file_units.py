@@ -9,6 +9,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -94,6 +95,43 @@ class ScaleWarning(UserWarning):
     """Files whose scores may be of another scale than they are taken for."""
 
 
+Kind = TypeVar("Kind")
+
+ByFile = str | Mapping[str, str]
+"""A word for all files, or a mapping from paths as given; files that it leaves out have the usual
+one."""
+
+
+def by_file(
+    sources: Sequence[str], given: Kind | Mapping[str, Kind], usual: Kind, called: str
+) -> tuple[Kind, ...]:
+    """What was named for every file.
+
+    Parameters
+    ----------
+    sources : the files' paths as given.
+    given : for all of them, or a mapping from paths.
+    usual : for files that a mapping leaves out.
+    called : what is named, for a refusal.
+
+    Raises
+    ------
+    DataError : for a path that is not among the files.
+
+    Examples
+    --------
+    >>> by_file(["north.csv", "south.csv"], {"north.csv": "risk"}, "score", "a column of scores")
+    ('risk', 'score')
+    """
+    if not isinstance(given, Mapping):
+        return (given,) * len(sources)
+    named = {os.fspath(path): each for path, each in given.items()}
+    for path in named:
+        if path not in sources:
+            raise DataError(f"{called} was named for {path}, which is none of the files")
+    return tuple(named.get(source, usual) for source in sources)
+
+
 def units_of(sources: Sequence[str], unit: Units) -> tuple[str | None, ...]:
     """The unit of every file; None throughout where none is named.
 
@@ -113,16 +151,12 @@ def units_of(sources: Sequence[str], unit: Units) -> tuple[str | None, ...]:
     """
     if unit is None:
         return (None,) * len(sources)
-    named = dict.fromkeys(sources, unit) if isinstance(unit, str) else dict(unit)
-    named = {os.fspath(path): word for path, word in named.items()}
-    for path, word in named.items():
+    for word in unit.values() if isinstance(unit, Mapping) else (unit,):
         try:
             check_unit(word)
         except ValueError as error:
             raise DataError(str(error)) from None
-        if path not in sources:
-            raise DataError(f"a unit was named for {path}, which is none of the files")
-    return tuple(named.get(source, PROBABILITY) for source in sources)
+    return by_file(sources, unit, PROBABILITY, "a unit")
 
 
 def in_one_unit(parts: Sequence[Clients], units: Sequence[str | None]) -> list[Clients]:

@@ -16,7 +16,7 @@ from tacit.cli.evaluating import forms, sources
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
-from tacit.data.file_units import Units
+from tacit.data.file_units import ByFile, Units
 from tacit.data.files.form import FileForm
 from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
@@ -64,8 +64,7 @@ Exit status:
     "rounded number of records, --epsilon and --trust, and the result says why.",
 )
 @forms.trust_option
-@click.option("--score", default="score", show_default=True, help="The column of scores.")
-@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@record_options.column_options
 @click.option("--second", help="Kendall's tau: the column of second values.")
 @click.option(
     "--rescale",
@@ -147,14 +146,14 @@ def evaluate(
     files: tuple[str, ...],
     protocol: str | None,
     trust: str | None,
-    score: str,
-    label: str,
+    score: ByFile,
+    label: ByFile,
     second: str | None,
     rescale: tuple[float, float] | None,
     scores: tuple[str, ...] | None,
     private_group: str | None,
     unit: Units,
-    form: FileForm,
+    form: FileForm | Mapping[str, FileForm],
     missing: Any,
     missing_epsilon: float | None,
     table: str | None,
@@ -290,9 +289,9 @@ def _named(params: Mapping[str, Any], names: Sequence[str]) -> tuple[tuple[str, 
 
 def _evaluate_groups(
     context: click.Context,
-    form: FileForm,
+    form: FileForm | Mapping[str, FileForm],
     chosen: Protocol,
-    label: str | None,
+    label: ByFile | None,
     given: frozenset[str],
     picture: PictureFile | None,
 ) -> None:
@@ -340,7 +339,7 @@ def _save(
         map_file.write(calibrator.to_json().encode())
 
 
-def _label_column(protocol: Protocol | None, label: str, second: str | None) -> str | None:
+def _label_column(protocol: Protocol | None, label: ByFile, second: str | None) -> ByFile | None:
     """The column of labels where the protocol needs them; a second one must be named likewise.
 
     One that is still to be chosen needs labels and no second values.

@@ -20,7 +20,7 @@ from tacit.cli.setting_options import Spelled, Texts
 from tacit.cli.shell import NO_SIGNAL
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
-from tacit.data.file_units import Units
+from tacit.data.file_units import ByFile, Units
 from tacit.data.files.form import FileForm
 from tacit.data.groups import Groups
 from tacit.data.tables.reading_categories import read_classes, read_private_groups
@@ -198,17 +198,19 @@ class CategoryColumns:
         self,
         files: Sequence[str],
         *,
-        score: str,
-        label: str,
+        score: ByFile,
+        label: ByFile,
         client: str | None,
         unit: Units,
         person: str | None,
-        form: FileForm,
+        form: FileForm | Mapping[str, FileForm],
     ) -> Clients:
         """The clients of these files; a database is refused."""
         option = "--private-group" if self.scores is None else "--scores"
         files = files_in_memory(files, option)
         if self.scores is not None:
+            if not isinstance(label, str):
+                raise click.UsageError("with --scores all files have one column of labels")
             names = self.names or self.scores
             return read_classes(files, self.scores, label, names, client, person, unit, form=form)
         return read_private_groups(

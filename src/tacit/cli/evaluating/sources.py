@@ -5,7 +5,7 @@ The options ``--missing`` and ``--count-missing``: records without a score or a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ import tacit
 from tacit.cli.shell import complain, progress_of
 from tacit.data.clients import Clients
 from tacit.data.engines.places import is_address, is_large, is_pattern, matched
-from tacit.data.file_units import Units
+from tacit.data.file_units import ByFile, Units
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.tables.missing import RULES, Rule, dealt_out
 from tacit.protocol.conversation import Protocol
@@ -92,13 +92,13 @@ def files_in_memory(files: Sequence[str], option: str) -> list[str]:
 def read_source(
     files: Sequence[str],
     protocol: Protocol | None,
-    columns: tuple[str, str | None, str | None, str | None, str | None],
+    columns: tuple[ByFile, ByFile | None, str | None, str | None, str | None],
     unit: Units,
     *,
     table: str | None = None,
     query: str | None = None,
     counts: str | None = None,
-    form: FileForm = PLAIN,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
     missing: Rule = "refuse",
 ) -> tuple[Protocol | None, Clients]:
     """The clients of a source, and the protocol in a form that it can answer.
@@ -130,7 +130,7 @@ def read_source(
     plain = second is None and person is None and word == unit and form == PLAIN
     plain = plain and missing == "refuse"
     if is_address(files[0]):
-        if not plain:
+        if not (plain and isinstance(score, str) and not isinstance(label, Mapping)):
             raise click.UsageError(
                 "--second, --person, --positive, --separator, --decimal and a unit for each file "
                 "need files, not a database"
@@ -140,7 +140,12 @@ def read_source(
         )
         return protocol, clients
     patterns = any(map(is_pattern, files))
-    if plain and (patterns or _stays(files, protocol, client)):
+    if (
+        plain
+        and isinstance(score, str)
+        and not isinstance(label, Mapping)
+        and (patterns or _stays(files, protocol, client))
+    ):
         return protocol, from_files(files, score, label, client, word, READING)
     paths = matched(files) if patterns else list(files)
     clients = tacit.read(paths, score, label, client, second, unit, person, missing, form=form)

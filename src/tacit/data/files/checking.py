@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -13,14 +13,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.data.errors import DataError
-from tacit.data.file_units import Units, units_of
+from tacit.data.file_units import ByFile, Units, units_of
 from tacit.data.files import values
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.files.tables import RawTable, raw_table
 from tacit.data.tables.columns import is_label, is_number, is_text, unchanging
 from tacit.data.tables.frames import Columns, Records
 from tacit.data.tables.missing import Rule, check_rule
-from tacit.data.tables.reading import FilePath, read, read_file
+from tacit.data.tables.reading import FilePath, columns_of, read, read_file
 from tacit.data.units import PERCENT, UNITS
 
 FEW_RECORDS = 50
@@ -29,15 +29,15 @@ FEW_RECORDS = 50
 
 def check_files(
     paths: FilePath | Sequence[FilePath],
-    score: str = "score",
-    label: str | None = "label",
+    score: ByFile = "score",
+    label: ByFile | None = "label",
     client: str | None = None,
     second: str | None = None,
     unit: Units = None,
     person: str | None = None,
     missing: Rule = "refuse",
     *,
-    form: FileForm = PLAIN,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
 ) -> values.FilesCheck:
     """What is wrong in every file, and what is wrong between files that can be read.
 
@@ -66,11 +66,9 @@ def check_files(
     listed = [paths] if isinstance(paths, str | os.PathLike) else paths
     sources = [os.fspath(path) for path in listed]
     drop = check_rule(missing)
-    columns = Columns(score, label, client, second, person=person, drop=drop, form=form)
-    units = units_of(sources, unit)
-    checks = tuple(
-        check_file(source, columns, named) for source, named in zip(sources, units, strict=True)
-    )
+    named = Columns("", "", client, second, person=person, drop=drop)
+    columns = columns_of(sources, named, score, label, form)
+    checks = tuple(map(check_file, sources, columns, units_of(sources, unit)))
     if any(check.problems for check in checks):
         return values.FilesCheck(checks)
     try:

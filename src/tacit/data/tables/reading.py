@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError, NotFiniteError
-from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
+from tacit.data.file_units import ByFile, Units, by_file, check_scales, in_one_unit, units_of
 from tacit.data.files.form import LIKELY_NEGATIVE, PLAIN, FileForm, remedy_of_name
 from tacit.data.files.text import TextFile, open_csv, parsing_error
 from tacit.data.groups import Groups
@@ -43,15 +43,15 @@ _PARQUET_BUFFER_BYTES = 1 << 20
 
 def read(
     paths: FilePath | Sequence[FilePath],
-    score: str = "score",
-    label: str | None = "label",
+    score: ByFile = "score",
+    label: ByFile | None = "label",
     client: str | None = None,
     second: str | None = None,
     unit: Units = None,
     person: str | None = None,
     missing: Rule = "refuse",
     *,
-    form: FileForm = PLAIN,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
 ) -> Clients:
     """Read clients from CSV, Parquet or Feather files.
 
@@ -63,9 +63,10 @@ def read(
     paths : one file or several; the format follows the extension, which is .csv, .tsv (both also
         with .gz or .bz2), .parquet, .pq, .feather or .arrow. Text is UTF-8, or UTF-16 with a mark.
     score : the column of scores, finite numbers, whole ones below 2**53 in size; higher means more
-        likely positive.
-    label : the column of labels, 0/1 or true/false; None for records without labels, which are
-        then all 0.
+        likely positive. A mapping from paths as given names a file's own column; one that it leaves
+        out has ``"score"``.
+    label : the column of labels, 0/1 or true/false, or a mapping as for scores; None for records
+        without labels, which are then all 0.
     client : the column of client ids, integers or strings; CSV ids are strings, as written. Clients
         come in order of file and then of id. Without it each file is one client, named by its stem,
         or by its path as given where several files have that stem.
@@ -76,7 +77,8 @@ def read(
         several become probabilities. None names none.
     person : the column that says whose record it is, integers or strings, none of them missing;
         None where nothing is said. It is read as a key (``tacit.data.persons``).
-    form : how values are written that are text: words for labels, separator, decimal mark.
+    form : how values are written that are text: words for labels, separator, decimal mark; for all
+        files, or a mapping from paths.
     missing : what is done with records without a score, second value or label: ``"refuse"`` raises
         an error, ``"drop"`` leaves them out and counts them (``Clients.left_out``). Missing is what
         is null, NaN, or in CSV empty or a word such as NA, n/d or null.
@@ -106,16 +108,16 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    drop = check_rule(missing)
-    columns = frames.Columns(score, label, client, second, person=person, drop=drop, form=form)
-    return _read_all(paths, columns, unit)[0]
+    sources = _distinct_sources(paths)
+    named = frames.Columns("", "", client, second, person=person, drop=check_rule(missing))
+    return _read_all(sources, columns_of(sources, named, score, label, form), unit)[0]
 
 
 def read_with_groups(
     paths: FilePath | Sequence[FilePath],
     group: str,
-    score: str = "score",
-    label: str | None = "label",
+    score: ByFile = "score",
+    label: ByFile | None = "label",
     client: str | None = None,
     second: str | None = None,
     unit: Units = None,
@@ -123,7 +125,7 @@ def read_with_groups(
     person: str | None = None,
     missing: Rule = "refuse",
     *,
-    form: FileForm = PLAIN,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
@@ -147,22 +149,49 @@ def read_with_groups(
     >>> clients.records, groups.names, groups.of_record.tolist()
     (2, ('east', 'west'), [0, 1])
     """
-    columns = frames.Columns(score, label, client, second, group, person, check_rule(missing), form)
-    clients, groups = _read_all(paths, columns, unit)
+    sources = _distinct_sources(paths)
+    named = frames.Columns("", "", client, second, group, person, check_rule(missing))
+    columns = columns_of(sources, named, score, label, form)
+    clients, groups = _read_all(sources, columns, unit)
     return clients, Groups.from_arrays(groups, names=group_names)
 
 
+def columns_of(
+    sources: Sequence[str],
+    columns: frames.Columns,
+    score: ByFile,
+    label: ByFile | None,
+    form: FileForm | Mapping[str, FileForm],
+) -> list[frames.Columns]:
+    """What is read of each file.
+
+    Parameters
+    ----------
+    sources : the files' paths as given.
+    columns : the columns that have the same name in all files.
+    score, label, form : as ``read`` takes them.
+
+    Raises
+    ------
+    DataError : for a path that is not among the files.
+    """
+    scores = by_file(sources, score, "score", "a column of scores")
+    labels = by_file(sources, label, "label", "a column of labels")
+    forms = by_file(sources, form, PLAIN, "a form")
+    return [
+        replace(columns, score=each, label=its_label, form=its_form)
+        for each, its_label, its_form in zip(scores, labels, forms, strict=True)
+    ]
+
+
 def _read_all(
-    paths: FilePath | Sequence[FilePath], columns: frames.Columns, unit: Units
+    sources: list[str], columns: Sequence[frames.Columns], unit: Units
 ) -> tuple[Clients, NDArray[Any]]:
     """All files' clients, and the groups of their records in the same order."""
-    sources = _distinct_sources(paths)
     units = units_of(sources, unit)
-    records = [
-        read_file(source, columns, named) for source, named in zip(sources, units, strict=True)
-    ]
+    records = list(map(read_file, sources, columns, units))
     _refuse_strange_words(sources, records)
-    if columns.client is None:
+    if columns[0].client is None:
         names = _file_names(sources)
         parts = [
             _one_client(part, name, source)
@@ -173,7 +202,7 @@ def _read_all(
         _refuse_shared_clients(sources, [clients for clients, _ in parts])
     groups = np.concatenate([part_groups for _, part_groups in parts])
     clients = [part_clients for part_clients, _ in parts]
-    if columns.label is not None:
+    if columns[0].label is not None:
         check_scales(sources, clients, units)
     clients = in_one_unit(clients, units)
     together = clients[0] if len(parts) == 1 else Clients.concatenate(clients)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.file_units import Units
+from tacit.data.file_units import ByFile, Units
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.groups import Groups
 from tacit.data.tables.reading import FilePath, read_with_groups
@@ -26,7 +26,7 @@ def read_classes(
     person: str | None = None,
     unit: Units = None,
     *,
-    form: FileForm = PLAIN,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
 ) -> Clients:
     """Read clients of a classifier with several classes, one column of scores for each class.
 
@@ -79,13 +79,13 @@ def read_private_groups(
     paths: FilePath | Sequence[FilePath],
     group: str,
     names: Sequence[str],
-    score: str = "score",
-    label: str | None = "label",
+    score: ByFile = "score",
+    label: ByFile | None = "label",
     client: str | None = None,
     unit: Units = None,
     person: str | None = None,
     *,
-    form: FileForm = PLAIN,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
 ) -> Clients:
     """Read clients with the private group of each record.
 

@@ -1,0 +1,69 @@
+"""``--score``, ``--label``, ``--positive`` with ``FILE=``: columns of other names in one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.cli import main
+
+RUN = ("--protocol", "exact", "--json")
+OWN = ("--score", "north.csv=risk", "--label", "north.csv=died", "--positive", "north.csv=yes")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """North has other names and words than south; together has all of both."""
+    monkeypatch.chdir(tmp_path)
+    scores, labels = tacit.binormal_scores(60, 140, 0.8, seed=0)
+    rows = list(zip(scores.tolist(), labels.tolist(), strict=True))
+    north = [f"{score},{'yes' if label else 'no'}" for score, label in rows[40:]]
+    south = [f"{score},{label}" for score, label in rows[:40]] + ["0.5,0", "0.25,0"]
+    together = south + [f"{score},{label}" for score, label in rows[40:]]
+    for name, head, lines in (
+        ("north", "risk,died", north),
+        ("south", "score,label", south),
+        ("together", "score,label", together),
+    ):
+        Path(f"{name}.csv").write_text("\n".join([head, *lines]) + "\n")
+
+
+def test_a_file_s_own_columns_and_words_are_read() -> None:
+    found = run("evaluate", "north.csv", "south.csv", *OWN, *RUN)
+    assert found.exit_code == 0, found.output
+    whole = run("evaluate", "together.csv", *RUN)
+    assert json.loads(found.output)["auc"] == json.loads(whole.output)["auc"]
+
+
+def test_check_reads_them_alike() -> None:
+    found = run("check", "north.csv", "south.csv", *OWN)
+    assert found.exit_code == 0, found.output
+    assert "north.csv: 160 records, 20 positive" in found.output
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--score", "a", "--score", "b"), "--score names two columns, a and b"),
+        (("--label", "north.csv=a", "--label", "north.csv=b"), "--label names two columns"),
+        (("--score", "nort.csv=risk"), "no column 'nort.csv=risk'"),
+        (("--score", "north.csv=risk"), "north.csv has no column 'label'"),
+        (OWN[:4], "name the word that means 1: --positive yes"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given: tuple[str, ...], said: str) -> None:
+    found = run("evaluate", "north.csv", "south.csv", *given, *RUN)
+    assert (found.exit_code, said in found.output) == (2, True), found.output
+
+
+def test_a_mapping_names_files_that_are_read() -> None:
+    with pytest.raises(tacit.DataError, match=r"a column of scores was named for east\.csv"):
+        tacit.read("south.csv", {"east.csv": "risk"})
