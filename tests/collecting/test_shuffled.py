@@ -30,7 +30,7 @@ def sealed_folder(path: Path, sizes: tuple[int, ...]) -> Folder:
 
 
 def estimated(folder: Folder, *options: str) -> str:
-    outcome = CliRunner().invoke(main, ["estimate", str(folder.path), *options])
+    outcome = CliRunner().invoke(main, ["collect", "estimate", str(folder.path), *options])
     assert outcome.exit_code == 0, outcome.output
     return outcome.output
 
@@ -98,5 +98,7 @@ def test_reports_that_are_not_sealed_have_no_other_guarantee(tmp_path: Path) -> 
 @pytest.mark.parametrize("honest", ["0", "1.5", "nan"])
 def test_a_part_that_is_none_is_refused(tmp_path: Path, honest: str) -> None:
     folder = new_folder(tmp_path)
-    outcome = CliRunner().invoke(main, ["estimate", str(folder.path), "--honest", honest])
+    outcome = CliRunner().invoke(
+        main, ["collect", "estimate", str(folder.path), "--honest", honest]
+    )
     assert outcome.exit_code == 2

@@ -191,7 +191,7 @@ class TestEvaluate:
     def test_a_report_names_the_unit(self) -> None:
         page = tacit.evaluate(visits(), tacit.DPAUC(1.0), seed=1, per_person=3).to_html()
         assert "The unit is a person, of whom at most 3 records count at a client" in page
-        assert "any one person&#x27;s records" in page or "any one person's records" in page
+        assert "any one person&#39;s records" in page or "any one person's records" in page
 
     def test_a_split_deals_persons_out_with_their_records(self) -> None:
         persons = np.arange(40) // 4

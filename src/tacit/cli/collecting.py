@@ -1,8 +1,8 @@
-"""``tacit collect``, ``tokens``, ``stage`` and ``estimate``: campaigns of devices.
+"""``tacit collect``: campaigns of devices.
 
-``tacit collect``: signs a campaign, serves it, and takes the reports of devices. ``tacit tokens``:
-makes tokens that devices spend with their reports. ``tacit stage``: ends a campaign's stage and
-signs the next one. ``tacit estimate``: the result of what was collected so far.
+``serve`` signs a campaign, serves it, and takes the reports of devices; ``tokens`` makes tokens
+that devices spend with their reports; ``stage`` ends a campaign's stage and signs the next one;
+``estimate`` gives the result of what was collected so far.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tacit.output import OutputFile
 from tacit.privacy.sampling.exact import words
 from tacit.results.text import as_lines
 
-COLLECT_EXAMPLES = """\b
+SERVE_EXAMPLES = """\b
 Examples:
-  tacit collect campaign.toml
-  tacit collect campaign.toml --page examples/phone/page --port 8000
-  tacit collect campaign.toml --host 0.0.0.0 --certificate server.pem --key server.key
+  tacit collect serve campaign.toml
+  tacit collect serve campaign.toml --page examples/phone/page --port 8000
+  tacit collect serve campaign.toml --host 0.0.0.0 --certificate server.pem --key server.key
 """
 
 MAX_RATE = 5000
@@ -37,7 +37,12 @@ MAX_RATE = 5000
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(epilog=COLLECT_EXAMPLES)
+@click.group()
+def collect() -> None:
+    """Collect reports from devices: serve a campaign, make tokens, end stages, estimate."""
+
+
+@collect.command("serve", epilog=SERVE_EXAMPLES)
 @click.argument("campaign", type=FILE)
 @click.option(
     "--folder",
@@ -67,7 +72,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.IntRange(min=1),
     help="How many reports are taken a second; more are asked to come again.",
 )
-def collect(
+def serve_campaign(
     campaign: Path,
     folder: Path | None,
     host: str,
@@ -111,12 +116,12 @@ def _rows(campaign: Campaign) -> list[tuple[str, str]]:
 
 TOKENS_EXAMPLES = """\b
 Examples:
-  tacit tokens campaign --count 1000 > tokens.txt
-  tacit tokens campaign --count 50 --page https://study.example.org/
+  tacit collect tokens campaign --count 1000 > tokens.txt
+  tacit collect tokens campaign --count 50 --page https://study.example.org/
 """
 
 
-@click.command(epilog=TOKENS_EXAMPLES)
+@collect.command(epilog=TOKENS_EXAMPLES)
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--count", required=True, type=click.IntRange(1, 10**7), help="How many.")
 @click.option("--page", help="Print links to this page instead, which hold the token.")
@@ -135,7 +140,7 @@ def tokens(folder: Path, count: int, page: str | None) -> None:
     show("\n".join(prefix + made[index].hex() for index in order))
 
 
-@click.command()
+@collect.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def stage(folder: Path) -> None:
     """End the open stage of the campaign in FOLDER, and sign what devices compute in the next one.
@@ -149,14 +154,14 @@ def stage(folder: Path) -> None:
 
 ESTIMATE_EXAMPLES = """\b
 Examples:
-  tacit estimate campaign
-  tacit estimate campaign --json > result.json
-  tacit estimate campaign --report result.html
-  tacit estimate campaign --honest 0.5
+  tacit collect estimate campaign
+  tacit collect estimate campaign --json > result.json
+  tacit collect estimate campaign --report result.html
+  tacit collect estimate campaign --honest 0.5
 """
 
 
-@click.command(epilog=ESTIMATE_EXAMPLES)
+@collect.command(epilog=ESTIMATE_EXAMPLES)
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @json_option
 @click.option("--report", metavar="FILE", help="Also write a page that works offline.")

@@ -31,7 +31,6 @@ MODULES: Mapping[str, str] = {
     "collect": "tacit.cli.collecting",
     "compare": "tacit.cli.compare",
     "demo": "tacit.cli.demo",
-    "estimate": "tacit.cli.collecting",
     "evaluate": "tacit.cli.evaluating.evaluate",
     "init": "tacit.cli.federation.inviting",
     "invite": "tacit.cli.federation.inviting",
@@ -44,9 +43,7 @@ MODULES: Mapping[str, str] = {
     "serve": "tacit.cli.federation.serving",
     "simulate": "tacit.cli.evaluating.simulate",
     "sql": "tacit.cli.sql",
-    "stage": "tacit.cli.collecting",
     "status": "tacit.cli.federation.serving",
-    "tokens": "tacit.cli.collecting",
 }
 """The module of every command; the command has the same name there."""
 
@@ -57,10 +54,9 @@ SUMMARIES: Mapping[str, str] = {
     "reveal?",
     "check": "Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to "
     "do.",
-    "collect": "Serve CAMPAIGN (a TOML file) to devices, and take their reports until interrupted.",
+    "collect": "Collect reports from devices: serve a campaign, make tokens, end stages, estimate.",
     "compare": "Compare two models by AUC on the records in FILES (CSV or Parquet), a client each.",
     "demo": "Measure a classifier at ten hospitals, a thousand advertisers and 100,000 phones.",
-    "estimate": "Estimate what the campaign in FOLDER asks for, from the reports collected so far.",
     "evaluate": "Estimate the AUC, or another figure, of the records in FILES (CSV or Parquet), a "
     "client each.",
     "init": "Write commented files to begin a federation with into FOLDER: a plan, or a party's "
@@ -77,10 +73,7 @@ SUMMARIES: Mapping[str, str] = {
     "simulate": "Simulate a report of the local model for every record in FILES (Parquet), a "
     "client each.",
     "sql": "Print the statement by which a site's administrator counts the records of a table.",
-    "stage": "End the open stage of the campaign in FOLDER, and sign what devices compute in the "
-    "next one.",
     "status": "Show PLAN's server: who is connected, and how the latest runs ended.",
-    "tokens": "Make COUNT tokens of the campaign in FOLDER, which no earlier call made.",
 }
 """The first sentence of every command's help, for a list that imports none of them."""
 
@@ -89,7 +82,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Measure": ("demo", "check", "evaluate", "compare", "plan", "report", "simulate", "sql"),
     "Run a federation, as coordinator": ("init", "invite", "admit", "serve", "run", "status"),
     "Take part in one": ("accept", "join", "keys", "ledger"),
-    "Collect from devices": ("collect", "tokens", "stage", "estimate"),
+    "Collect from devices": ("collect",),
     "Check a protocol": ("audit",),
 }
 """The commands in the order in which the help lists them."""
@@ -139,8 +132,7 @@ class Extensible(Tacit):
         name, command, rest = super().resolve_command(ctx, args)
         if command is None:
             return name, command, rest
-        _refuse_repeats(command, rest, ctx)
-        return name, command, with_json_value(command, rest)
+        return name, command, _prepared(command, rest, ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List all commands in groups; no built-in one is imported for it."""
@@ -164,10 +156,29 @@ class Extensible(Tacit):
         return command
 
 
+def _prepared(command: click.Command, args: list[str], ctx: click.Context) -> list[str]:
+    """A command's arguments, in which ``--json`` has a value; those of a group's subcommand alike.
+
+    Raises
+    ------
+    click.UsageError : for an option given twice that takes one value.
+    """
+    if isinstance(command, click.Group):
+        below = command.commands.get(args[0]) if args else None
+        return args if below is None else [args[0], *_prepared(below, args[1:], ctx)]
+    _refuse_repeats(command, args, ctx)
+    return with_json_value(command, args)
+
+
 def _refuse_repeats(command: click.Command, args: list[str], ctx: click.Context) -> None:
     """Refuse an option that is given twice and takes one value, of which click takes the last."""
     options = [each for each in command.params if isinstance(each, click.Option)]
-    many = {name for each in options if each.multiple or each.is_flag for name in each.opts}
+    many = {
+        name
+        for each in options
+        if each.multiple or each.is_flag
+        for name in (*each.opts, *each.secondary_opts)
+    }
     before = args[: args.index("--")] if "--" in args else args
     names = [arg.partition("=")[0] for arg in before if arg.startswith("--")]
     for name in names:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from tacit.crypto import masking
 from tacit.crypto.identities import Identity
 from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
@@ -25,7 +26,6 @@ from tacit.protocol.conversation import (
     stack,
 )
 from tacit.protocol.values import decode_values
-from tacit.protocols.encrypted.masked import sides as sides_module
 from tacit.protocols.encrypted.masked.steps import open_masked
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
@@ -47,7 +47,7 @@ RUNS = 20
 
 def is_accepted(multiplier: int, state: ClientState, monkeypatch: pytest.MonkeyPatch) -> bool:
     """A run in which all is computed as agreed, but for how the multiplier is chosen."""
-    monkeypatch.setattr(sides_module, "log_uniform", lambda *bits: multiplier)
+    monkeypatch.setattr(masking, "log_uniform", lambda *bits: multiplier)
     try:
         simulate(federation(), CHECKED, NoNoise(), state)
     except (MaskedValueError, DataError):
@@ -170,7 +170,7 @@ def test_of_masked_sessions_side_by_side_one_is_refused(
     sessions = []
     for bound in np.geomspace(2 * product, product / 2, 27):  # 2 c Y <= most: Y <= bound
         multiplier = int(most / (2 * bound))
-        monkeypatch.setattr(sides_module, "log_uniform", lambda *_, chosen=multiplier: chosen)
+        monkeypatch.setattr(masking, "log_uniform", lambda *_, chosen=multiplier: chosen)
         sessions.append(liar.confirmed())
     said = [
         liar.asked(index, answers[index])
@@ -249,7 +249,7 @@ def test_one_party_that_keeps_its_notes_suffices(
     for index in range(3):
         liar.desk(index).answer(liar.begun()[1][index])
         shutil.copytree(liar.folder(index), tmp_path / "copies" / str(index))
-    monkeypatch.setattr(sides_module, "log_uniform", lambda *_: 2**60)
+    monkeypatch.setattr(masking, "log_uniform", lambda *_: 2**60)
     answers = liar.confirmed()
     assert liar.asked(0, answers[0]) == REFUSED
 
@@ -270,7 +270,7 @@ def test_parties_that_are_stopped_over_a_confirmation_remember_it(
 ) -> None:
     """All of them, in each session, between the files that they write; then asked again."""
     liar, written = Liar.among(tmp_path, "masked"), list[Path]()
-    monkeypatch.setattr(sides_module, "log_uniform", lambda *_: 2**60)
+    monkeypatch.setattr(masking, "log_uniform", lambda *_: 2**60)
     sessions = [liar.begun() for _ in range(3)]
     asked = [liar.ahead(*session, rounds=3) for session in sessions]
 
@@ -303,7 +303,7 @@ def test_other_settings_are_another_refusal(
     plan = tmp_path / "plan.toml"
     assert liar.confirmed()
     plan.write_text(plan.read_text().replace("most_records = 200", "most_records = 201"))
-    monkeypatch.setattr(sides_module, "log_uniform", lambda *_: 2**60)
+    monkeypatch.setattr(masking, "log_uniform", lambda *_: 2**60)
     assert liar.opened(liar.confirmed()) == [REFUSED] * 3
     assert liar.opened(liar.begun()[1]) == [REFUSED_BEFORE] * 3
     plan.write_text(plan.read_text().replace("most_records = 201", "most_records = 200"))
@@ -373,9 +373,7 @@ def test_in_any_order_of_messages_one_session_is_refused(monkeypatch: pytest.Mon
             if turn % apart == 0 and len(sides) < 8:
                 sides.append(Side(len(sides), data.count, int(rng.choice([2**13, 2**60]))))
             side = sides[int(rng.integers(len(sides)))]
-            monkeypatch.setattr(
-                sides_module, "log_uniform", lambda *_, chosen=side.multiplier: chosen
-            )
+            monkeypatch.setattr(masking, "log_uniform", lambda *_, chosen=side.multiplier: chosen)
             side.ask(int(rng.integers(data.count)), members)
         told = [set(side.said.values()) for side in sides]
         assert all(len(each) <= 1 for each in told)

@@ -15,7 +15,7 @@ from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.masked import sides
+from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
     PRECISION,
@@ -82,7 +82,7 @@ def test_without_the_proof_wrong_answers_are_believed(
 
     Most other strategies leave masks that do not cancel, and so no plausible numbers.
     """
-    monkeypatch.setattr(sides, "check", lambda *arguments: None)
+    monkeypatch.setattr(verified, "check", lambda *arguments: None)
     believed = Counter(outcome(sessions[0], strategy) for strategy in STRATEGIES.values())
     assert believed[FORGED] >= 8
 
