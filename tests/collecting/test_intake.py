@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tacit.cli.collecting import collect
+from tacit.cli.collecting import serve_campaign
 from tacit.collecting import batches, service
 from tacit.collecting.batches import log_name, parts_of_batch, read_spent
 from tacit.collecting.campaign import CampaignError, ReportError
@@ -318,12 +318,12 @@ def test_a_folder_has_one_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A second one would cut the log that the first one writes, and take its tokens again."""
     monkeypatch.setattr(service, "serve", lambda *arguments: None)
     start = [str(CAMPAIGN), "--folder", str(tmp_path)]
-    assert CliRunner().invoke(collect, start).exit_code == 0
+    assert CliRunner().invoke(serve_campaign, start).exit_code == 0
     with Folder(tmp_path).owned():
-        second = CliRunner().invoke(collect, start)
+        second = CliRunner().invoke(serve_campaign, start)
     assert isinstance(second.exception, CampaignError)
     assert "another collector" in str(second.exception)
-    assert CliRunner().invoke(collect, start).exit_code == 0
+    assert CliRunner().invoke(serve_campaign, start).exit_code == 0
 
 
 def test_a_report_that_a_crash_cut_is_said_and_may_come_again(
@@ -331,17 +331,17 @@ def test_a_report_that_a_crash_cut_is_said_and_may_come_again(
 ) -> None:
     monkeypatch.setattr(service, "serve", lambda *arguments: None)
     start = [str(CAMPAIGN), "--folder", str(tmp_path)]
-    CliRunner().invoke(collect, start)
+    CliRunner().invoke(serve_campaign, start)
     folder = Folder(tmp_path)
     intake, messages = Intake(folder), messages_of(folder, 3)
     taken(intake, messages)
     intake.close()
     path = folder.reports / log_name(1)
     path.write_bytes(path.read_bytes()[:-1])
-    said = CliRunner().invoke(collect, start).output
+    said = CliRunner().invoke(serve_campaign, start).output
     assert said.count("warning: ") == 1
     assert "never acknowledged" in said
-    assert "warning: " not in CliRunner().invoke(collect, start).output
+    assert "warning: " not in CliRunner().invoke(serve_campaign, start).output
     again = Intake(Folder(tmp_path))
     assert again.warnings == []
     assert taken(again, messages[2:]) == [True]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tacit.reporting.charts import LEFT, SIDE, TOP, UNIT_TICKS, Graph, IntervalBar, Series
 from tacit.reporting.page import environment
-from tacit.results.saved.reading import Estimated
+from tacit.results.estimate import Estimate, Interval
 
 RATES = st.floats(0, 1)
 
@@ -85,7 +85,8 @@ def test_an_interval_bar_holds_all_it_shows(
 ) -> None:
     low, high = value - inner * width, value + inner * width
     wide = (low - outer * width, high + outer * width)
-    estimate = Estimated(value, 0, 0, 0, 0, (low, high), wide)
+    intervals = Interval(low, high), Interval(*wide)
+    estimate = Estimate(value, 0, 0, intervals=intervals)
     exact = value if marked else math.nan
     svg = drawn("interval_bar", IntervalBar("b", "A bar", [("", estimate)], exact))
     assert len(of_class(svg, "exact")) == marked

@@ -199,7 +199,7 @@ def test_no_signal_and_no_interval_are_said_in_words() -> None:
     made = Result.of(changed(content("fedauc"), auc=silent), "silent")
     assert "The noise left no signal" in report([made])
     assert "no interval is given" in report([result("noisy-scores")])
-    wide = {**content("fedauc")["auc"], "interval": [-1.0, 2.0]}
+    wide = {**content("noisy-scores")["auc"], "privacy_error": 1.0, "approximation_error": 0.0}
     drowned = Result.of(changed(content("fedauc"), auc=wide), "drowned")
     assert "says nothing about the classifier" in report([drowned])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.reporting.charts import IntervalBar
-from tacit.results.saved.reading import Estimated, number
+from tacit.results.saved.reading import estimate_of, number
 
 Part = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class MeasureTable:
 
     def bar(self, mark: str) -> IntervalBar:
         """The estimates on one scale."""
-        rows = [(name, Estimated.of(entry)) for name, entry in self.rows]
+        rows = [(name, estimate_of(entry)) for name, entry in self.rows]
         return IntervalBar(mark, f"{self.name} of each", rows)
 
 

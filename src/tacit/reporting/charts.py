@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tacit.results.saved.reading import Bounds, Estimated
+from tacit.results.estimate import Estimate
+from tacit.results.saved.reading import Bounds
 
 LEFT, TOP, SIDE = 54.0, 12.0, 300.0
 WIDTH, HEIGHT = LEFT + SIDE + 14, TOP + SIDE + 46
@@ -115,7 +116,7 @@ class IntervalBar:
 
     name: str
     title: str
-    rows: Sequence[tuple[str, Estimated]]
+    rows: Sequence[tuple[str, Estimate]]
     exact: float = math.nan
 
     @property
@@ -149,12 +150,12 @@ class IntervalBar:
         return f"{BAR_EDGE + share * (BAR_WIDTH - 2 * BAR_EDGE):.1f}"
 
 
-def pooled_bounds(estimates: Iterable[Estimated], *others: float) -> Bounds:
+def pooled_bounds(estimates: Iterable[Estimate], *others: float) -> Bounds:
     """The range that holds these estimates, their intervals and other values; (0, 1) for none."""
     bounds = [
         bound
         for estimate in estimates
-        for bound in (estimate.value, *estimate.interval, *estimate.population_interval)
+        for bound in (estimate.value, *estimate.interval(), *estimate.interval(about="population"))
     ]
     finite = [bound for bound in (*bounds, *others) if math.isfinite(bound)]
     return (min(finite), max(finite)) if finite else (0.0, 1.0)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.metrics import errors
+from tacit.results.estimate import LEVEL, REACH
 from tacit.results.saved import reading
 
 
@@ -155,10 +156,10 @@ def _reach(error: float, draws: Sequence[float]) -> float:
     """Half the width of an interval, where parts of an error are one Laplace draw each."""
     drawn = np.array([draw for draw in draws if draw > 0])
     if not drawn.size or not math.isfinite(error):
-        return reading.REACH * error
+        return REACH * error
     law = errors.laplace_law(drawn)
     rest = math.sqrt(max(error**2 - float(law.variance), 0.0))
-    return float(law.reach(np.asarray(rest), reading.LEVEL))
+    return float(law.reach(np.asarray(rest), LEVEL))
 
 
 def _around(value: float, reach: float, most: float) -> reading.Bounds:

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from tacit.reporting.numbers import cost_text
-from tacit.results.saved.reading import Estimated, Result, half_of, number
+from tacit.results.estimate import Estimate
+from tacit.results.saved.reading import Result, estimate_of, half_of, number
 
 TASK = "tabular-classification"
 """The task of a card, unless it is given: one of the Hub's identifiers."""
@@ -62,7 +63,7 @@ def model_index(results: Sequence[Result], model: str | None = None, task: str =
 
 def _entry(result: Result, task: str) -> dict[str, Any]:
     """One evaluation: its task, its records, its figures."""
-    if not result.estimate.has_signal:
+    if not result.estimate.given:
         raise ValueError(f"{result.label} has no estimate to put on a model card")
     return {
         "task": {"type": task, "name": "Binary classification"},
@@ -88,11 +89,11 @@ def _metrics(result: Result) -> list[dict[str, Any]]:
     kind = "roc_auc" if result.figure.is_auc else re.sub(r"\W+", "_", result.figure.lower())
     made = [_metric(kind, str(result.figure), result.estimate, _provenance(content))]
     if "average_precision" in content:
-        estimate = Estimated.of(content["average_precision"])
+        estimate = estimate_of(content["average_precision"])
         made.append(_metric("average_precision", "Average precision", estimate, {}))
     half, middle = content.get("at_half", {}), half_of(content)
     made += [
-        _metric(kind, f"{name} at {middle:g}", Estimated.of(half[name]), {"threshold": middle})
+        _metric(kind, f"{name} at {middle:g}", estimate_of(half[name]), {"threshold": middle})
         for name, kind in METRICS.items()
         if name in half and middle is not None
     ]
@@ -103,11 +104,11 @@ def _metrics(result: Result) -> list[dict[str, Any]]:
 
 
 def _metric(
-    kind: str, name: str, estimate: Estimated, arguments: Mapping[str, Any]
+    kind: str, name: str, estimate: Estimate, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
     entries = dict(arguments)
     if estimate.has_interval:
-        entries = {"interval_95": list(estimate.interval), **entries}
+        entries = {"interval_95": list(estimate.interval()), **entries}
     made: dict[str, Any] = {"type": kind, "value": estimate.value, "name": name}
     return made | ({"args": entries} if entries else {})
 

@@ -8,7 +8,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from tacit.privacy.cost import cost_line
-from tacit.results.saved.reading import Bounds, Estimated
+from tacit.results.estimate import Estimate
+from tacit.results.saved.reading import Bounds
 
 LEAST_IN_DIGITS, MOST_IN_DIGITS = 1e-6, 1e7
 """The least size of a threshold that is written without an exponent, and that from which on it has
@@ -59,10 +60,10 @@ def between(bounds: Bounds, digits: int = 4) -> str:
     return f"{decimal(low, digits)} to {decimal(high, digits)}"
 
 
-def shown_interval(estimate: Estimated, digits: int) -> tuple[str, str]:
+def shown_interval(estimate: Estimate, digits: int) -> tuple[str, str]:
     """Both ends of an estimate's interval; a certain one is rounded outwards, to stay certain."""
-    low, high = estimate.interval
-    if not estimate.is_certain:
+    low, high = estimate.interval()
+    if not estimate.half_range is not None:
         return decimal(low, digits), decimal(high, digits)
     unit, exact = Decimal(1).scaleb(-digits), Context(prec=EXACT_DIGITS)
     down = Decimal(repr(low)).quantize(unit, ROUND_FLOOR, exact)

@@ -39,6 +39,9 @@ MOST_WHOLE = 12
 MOST_DRAWN = 40
 """Most parts or groups in a forest plot; a table has all of them."""
 
+MOST_TITLED = 4
+"""Most clients that a page names in its title."""
+
 UNKNOWN = ThreatModel(
     "This report has no description of the protocol; see the protocol's documentation.",
     "See the protocol's documentation.",
@@ -57,7 +60,7 @@ def report(documents: Sequence[reading_parts.Document], title: str | None = None
     Parameters
     ----------
     documents : at least one result, comparison of models or result of groups.
-    title : the page's heading; None for the federation's name, or else that of the first document.
+    title : the page's heading; None for the federation's name, or else what was measured of whom.
 
     Raises
     ------
@@ -113,7 +116,7 @@ def environment() -> Environment:
     made.filters |= {
         "repr": repr,
         "capitalised": words.capitalised,
-        "estimated": reading.Estimated.of,
+        "estimated": reading.estimate_of,
         "has_essentials": pictures.has_essentials,
         "reviewed": pictures.reviewed,
         "setting": words.setting_text,
@@ -184,7 +187,11 @@ def _default_title(first: reading_parts.Document) -> str:
     if isinstance(first, reading_parts.ComparedModels):
         return f"{first.models[0].name} and {first.models[1].name} compared"
     name = first.content["federation"]["name"]
-    return str(name) if name else f"{first.figure} by {first.content['protocol']['name']}"
+    if name:
+        return str(name)
+    names = [str(each["name"]) for each in first.content.get("participants", ()) if "name" in each]
+    clients = f"{first.content['clients']:,} clients"
+    return f"{first.figure} of {words.joined(names) if 0 < len(names) <= MOST_TITLED else clients}"
 
 
 def _data(results: Mapping[str, reading.Result]) -> str:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from tacit.reporting.breakdowns import PARTS, at_threshold
 from tacit.reporting.numbers import decimal
-from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
+from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estimate, decimals
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading_parts
-from tacit.results.saved.reading import Bounds, Estimated, Result, bounds_of, number
+from tacit.results.saved.reading import Bounds, Result, bounds_of, number
 
 AS_IT_IS = "as it is"
 NO_SIGNAL = "the noise left no signal"
@@ -107,10 +107,10 @@ def _of_public_groups(grouped: reading_parts.GroupedResult) -> Iterator[Row]:
             yield _of_estimate(name, group.result.estimate)
 
 
-def _of_estimate(name: str, estimate: Estimated) -> Row:
+def _of_estimate(name: str, estimate: Estimate) -> Row:
     errors = (estimate.privacy_error, estimate.approximation_error, estimate.sampling_error)
-    ends = (*estimate.interval, *estimate.population_interval)
-    reason = "" if estimate.has_signal else NO_SIGNAL
+    ends = (*estimate.interval(), *estimate.interval(about="population"))
+    reason = "" if estimate.given else NO_SIGNAL
     return Row(name, name, (estimate.value, *ends, *errors, math.nan), reason)
 
 

@@ -12,7 +12,7 @@ from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
 from tacit.reporting.numbers import between, cost_text, decimal, shown_interval, signed
 from tacit.reporting.pictures import has_essentials
-from tacit.results.estimate import decimals
+from tacit.results.estimate import Estimate, Interval, decimals
 from tacit.results.saved import reading, reading_parts
 
 CERTAIN = 0.9999
@@ -38,15 +38,15 @@ NOISE = {
 def headline_sentences(result: reading.Result) -> list[str]:
     """What the figure means, and how sure it is."""
     estimate = result.estimate
-    if not estimate.has_signal:
+    if not estimate.given:
         return [
             "The noise left no signal: nothing can be said of this figure. More records, or a "
             "larger epsilon, would."
         ]
     if not result.figure.is_auc:
         return _certainty(result)
-    whole = estimate.has_interval and estimate.interval[0] <= 0 and estimate.interval[1] >= 1
-    if whole and estimate.is_certain:
+    whole = estimate.has_interval and estimate.interval()[0] <= 0 and estimate.interval()[1] >= 1
+    if whole and estimate.half_range is not None:
         return [
             "The range holds every AUC there is, from 0 to 1: the thresholds tell too few records "
             "apart, and this result says nothing about the classifier."
@@ -68,21 +68,22 @@ def _auc_meaning(value: float) -> str:
 
 
 def _certainty(result: reading.Result) -> list[str]:
-    estimate, digits = result.estimate, decimals(result.estimate.interval)
+    estimate, digits = result.estimate, decimals(result.estimate.interval())
     if not estimate.has_interval:
         return ["How far it is from the exact figure is not known, so no interval is given."]
-    if estimate.interval[0] == estimate.interval[1]:
+    if estimate.interval()[0] == estimate.interval()[1]:
         sentences = ["It is the exact figure of these records."]
     else:
-        how = "Certainly" if estimate.is_certain else "With 95 % confidence"
+        how = "Certainly" if estimate.half_range is not None else "With 95 % confidence"
         sentences = [
             f"{how} the exact {result.figure} of these records lies between "
             f"{' and '.join(shown_interval(estimate, digits))}."
         ]
-    if all(math.isfinite(bound) for bound in estimate.population_interval):
+    population = estimate.interval(about="population")
+    if all(map(math.isfinite, population)):
         sentences.append(
             "For the population that these records are a sample of, it lies with 95 % confidence "
-            f"between {' and '.join(decimal(x, digits) for x in estimate.population_interval)}."
+            f"between {' and '.join(decimal(bound, digits) for bound in population)}."
         )
     return sentences
 
@@ -189,7 +190,12 @@ def performance_of(result: reading.Result) -> str:
     listed = [f"the {result.figure} above"]
     listed += ["calibration and net benefit under For a reviewer"] * has_essentials(result)
     listed += [place for entry, place in places.items() if result.content.get(entry)]
-    *first, last = listed
+    return joined(listed)
+
+
+def joined(names: Sequence[str]) -> str:
+    """At least one name in a sentence."""
+    *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -208,19 +214,26 @@ CALIBRATION = {
 }
 
 
-def further_figures(content: Mapping[str, Any]) -> list[tuple[str, reading.Estimated]]:
+def further_figures(content: Mapping[str, Any]) -> list[tuple[str, Estimate]]:
     """What a result states beside its figure and its measures."""
     entries = {"Average precision": content.get("average_precision")}
     half, middle = content.get("at_half", {}), reading.half_of(content)
     if middle is not None:
         entries |= {f"{title} at {middle:g}": half.get(name) for name, title, _ in RATES}
+    made = [(title, reading.estimate_of(entry)) for title, entry in entries.items() if entry]
     calibration, measures = content.get("calibration", {}), content.get("measures", {})
-    entries |= {
-        title: {"value": calibration[name]}
+    return made + [
+        (title, _calibration_figure(calibration, name))
         for name, title in CALIBRATION.items()
         if name in calibration and name not in measures
-    }
-    return [(title, reading.Estimated.of(entry)) for title, entry in entries.items() if entry]
+    ]
+
+
+def _calibration_figure(calibration: Mapping[str, Any], name: str) -> Estimate:
+    """A figure of buckets; of its error only that about the population may be known."""
+    value, error = (reading.number(calibration.get(key)) for key in (name, f"{name}_error"))
+    around = Estimate(value, error, 0.0, limits=(0.0, 1.0)).interval()
+    return Estimate(value, math.nan, error, intervals=(Interval(math.nan, math.nan), around))
 
 
 def starting_threshold(rates: Mapping[str, Any]) -> int:
@@ -318,7 +331,7 @@ def left_out_sentence(missing: Mapping[str, Any]) -> str:
 
 def named_estimates(
     documents: Sequence[reading.Result | reading_parts.PublicGroup],
-) -> list[tuple[str, reading.Estimated]]:
+) -> list[tuple[str, Estimate]]:
     """The estimates of several results or of groups that have one, with their names."""
     made = []
     for each in documents:
@@ -332,10 +345,10 @@ def named_estimates(
 def verdict(compared: reading_parts.ComparedModels) -> str:
     """Which model is better, as far as the intervals tell."""
     estimate = compared.difference.estimate
-    here = _better(compared, estimate.interval)
+    here = _better(compared, estimate.interval())
     if not here:
         return "The interval of the difference holds 0: neither model is shown to be better."
-    if _better(compared, estimate.population_interval):
+    if _better(compared, estimate.interval(about="population")):
         return f"{here} has the higher AUC, on these records and in the population."
     return f"{here} has the higher AUC on these records; in the population, neither is shown to."
 

@@ -154,6 +154,21 @@ class Estimate:
         return math.isfinite(self.value)
 
     @property
+    def centre(self) -> float:
+        """The value less its known bias, in the middle of intervals that are not cut."""
+        return self.value - self.bias
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether its error is known."""
+        return all(map(math.isfinite, self.interval(LEVEL)))
+
+    @property
+    def interval_name(self) -> str:
+        """What a line with the interval about these records is called."""
+        return RECORDS_INTERVAL if self.half_range is None else CERTAIN_RANGE
+
+    @property
     def missing(self) -> str:
         """What texts say in the place of a figure that there is not."""
         return f"none: {self.reason}" if self.reason else "not enough signal"
@@ -183,8 +198,7 @@ class Estimate:
                 raise ValueError(f"this figure's intervals are known at {LEVEL} only, got {level}")
             return Interval(*map(self._cut, self.intervals[about == "population"]))
         reach = self._reach(level, about == "population")
-        centre = self.value - self.bias
-        return Interval(self._cut(centre - reach), self._cut(centre + reach))
+        return Interval(self._cut(self.centre - reach), self._cut(self.centre + reach))
 
     def within(self, limits: tuple[float, float]) -> Estimate:
         """The estimate less its known bias, and the nearest value that the figure can have.
@@ -201,9 +215,8 @@ class Estimate:
         cut = replace(self, limits=limits)
         if math.isnan(self.value):
             return cut
-        centre = self.value - self.bias
-        value = cut._cut(centre)
-        return replace(cut, value=value, bias=value - centre)
+        value = cut._cut(self.centre)
+        return replace(cut, value=value, bias=value - self.centre)
 
     def _cut(self, value: float) -> float:
         """The nearest value within the limits; NaN stays."""
@@ -316,10 +329,9 @@ def estimate_line(estimate: Estimate, sign: str = "") -> str:
         return estimate.missing
     bounds = estimate.interval(LEVEL)
     shown = f"{estimate.value:{sign}.{decimals(bounds)}f}"
-    if not all(map(math.isfinite, bounds)):
+    if not estimate.has_interval:
         return f"{shown}, without an interval"
-    called = RECORDS_INTERVAL if estimate.half_range is None else CERTAIN_RANGE
-    return f"{shown}, {called} {bounds_line(bounds, sign)}"
+    return f"{shown}, {estimate.interval_name} {bounds_line(bounds, sign)}"
 
 
 def measure_of(estimate: Estimate) -> dict[str, Any]:

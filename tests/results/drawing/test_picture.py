@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,21 +14,21 @@ from click.testing import CliRunner
 
 import tacit
 from tacit.cli import main
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.results.curves.curve import Curve
 from tacit.results.drawing import style as picture_style
 from tacit.results.drawing.displays import draw_comparison, draw_groups
 from tacit.results.drawing.picture import (
     MAX_BARS,
     Bar,
-    Pictured,
     draw_bars,
-    draw_pictured,
+    draw_evaluation,
     operating_point,
 )
 from tacit.results.drawing.style import new_axes
+from tacit.results.estimate import Estimate
 
 PAGE = Path(picture_style.__file__).parents[2] / "reporting" / "templates" / "page.css"
-PICTURED = Pictured("dpauc", "AUC", 0.75, (0.74, 0.76), (0.7, 0.8), "epsilon 1 (record)")
 
 
 def curve_of(thresholds: Any) -> Curve:
@@ -41,12 +42,28 @@ def curve_of(thresholds: Any) -> Curve:
 CURVE = curve_of([0.0, 0.3, 0.52, 0.9])
 
 
+def evaluation_of(estimate: Estimate, roc: Curve | None) -> Any:
+    """What a picture reads of an evaluation."""
+    spent = Cost(1.0, adjacency=Adjacency.RECORD)
+    return SimpleNamespace(
+        protocol={"name": "dpauc"},
+        figure="AUC",
+        estimate=estimate,
+        roc=roc,
+        spent=spent,
+        exact=None,
+    )
+
+
+WITH_CURVE = evaluation_of(Estimate(0.75, 0.005, 0.02), CURVE)
+
+
 def texts_of(axes: Any) -> str:
     return "\n".join([axes.get_title("left"), *(each.get_text() for each in axes.texts)])
 
 
 def test_a_curve_runs_from_corner_to_corner_and_never_back() -> None:
-    line = draw_pictured(PICTURED, CURVE).lines[1]
+    line = draw_evaluation(WITH_CURVE).lines[1]
     across, up = line.get_data()
     assert (across[0], up[0], across[-1], up[-1]) == (0, 0, 1, 1)
     assert (np.diff(across) >= 0).all()
@@ -55,7 +72,7 @@ def test_a_curve_runs_from_corner_to_corner_and_never_back() -> None:
 
 
 def test_a_picture_says_figure_interval_protocol_and_cost() -> None:
-    told = texts_of(draw_pictured(PICTURED, CURVE))
+    told = texts_of(draw_evaluation(WITH_CURVE))
     for part in ("AUC 0.750", "0.740 to 0.760", "dpauc, epsilon 1 (record)"):
         assert part in told
 
@@ -77,20 +94,25 @@ def test_the_marked_point_is_next_to_one_half_on_probabilities_alone(
 
 
 def test_a_result_without_signal_has_a_picture_that_says_so() -> None:
-    none = (math.nan, math.nan)
-    axes = draw_pictured(Pictured("fedauc", "AUC", math.nan, none, none, "epsilon 1"), None)
+    axes = draw_evaluation(evaluation_of(Estimate.absent("too noisy"), None))
     assert "not enough signal" in texts_of(axes)
     assert not axes.lines
 
 
 def test_a_bar_shows_both_intervals_and_the_exact_figure() -> None:
-    axes = draw_bars([Bar("a", 0.7, (0.6, 0.8), (0.5, 0.9), 0.72)], "t", "c", "AUC")
+    axes = draw_bars([Bar("a", Estimate(0.7, 0.05, 0.1), 0.72)], "t", "c", "AUC")
     ends = [line.get_xdata()[0] for line in axes.lines]
-    assert ends == [0.5, 0.6, 0.7, 0.72]
+    assert ends == pytest.approx([0.48, 0.6, 0.7, 0.72], abs=3e-3)
 
 
 def test_more_bars_than_are_legible_are_said_to_be_left_out() -> None:
-    axes = draw_bars([Bar(str(n), 0.5) for n in range(MAX_BARS + 3)], "t", "c", "AUC", new_axes())
+    axes = draw_bars(
+        [Bar(str(n), Estimate(0.5, math.nan, 0.0)) for n in range(MAX_BARS + 3)],
+        "t",
+        "c",
+        "AUC",
+        new_axes(),
+    )
     assert f"the first {MAX_BARS} of {MAX_BARS + 3}" in texts_of(axes)
     assert len(axes.lines) == MAX_BARS
 

@@ -27,9 +27,9 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert result.label == "first"
     estimate = evaluation("histogram").auc
     assert result.estimate.value == estimate.value
-    assert result.estimate.interval == pytest.approx(tuple(estimate.interval()), abs=1e-15)
+    assert result.estimate.interval() == pytest.approx(tuple(estimate.interval()), abs=1e-15)
     wider = tuple(estimate.interval(about="population"))
-    assert result.estimate.population_interval == pytest.approx(wider, abs=1e-15)
+    assert result.estimate.interval(about="population") == pytest.approx(wider, abs=1e-15)
 
 
 def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
@@ -88,6 +88,6 @@ def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_null_is_not_a_number() -> None:
     estimate = Result.of(content("noisy-scores"), "noisy").estimate
-    assert estimate.has_signal
+    assert estimate.given
     assert not estimate.has_interval
-    assert math.isnan(estimate.interval[0])
+    assert math.isnan(estimate.interval().low)

@@ -7,25 +7,20 @@ as JSON.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.shell import NO_SIGNAL, complain, show
 from tacit.output import PictureFile
-from tacit.results.curves.curve import Curve
-from tacit.results.drawing.picture import NONE, Pictured, draw_pictured, new_axes
-from tacit.results.drawing.style import cost_words
-from tacit.results.saved import reading
+from tacit.results.drawing.style import new_axes
+from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
 from tacit.running.deployment import keys
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
@@ -155,43 +150,6 @@ def _took(started: str, ended: str) -> str:
     return f", after {seconds:.0f} s"
 
 
-COLUMNS = (
-    "thresholds",
-    "false_positive_rate",
-    "true_positive_rate",
-    "false_positive_error",
-    "true_positive_error",
-)
-
-
-def draw_result(result: reading.Result) -> Any:
-    """Matplotlib axes with the ROC curve and its band, or the figure with its intervals.
-
-    Raises
-    ------
-    ImportError : when matplotlib is not installed.
-    """
-    estimate, spent = result.estimate, result.content["spent"]
-    pictured = Pictured(
-        result.content["protocol"]["name"],
-        result.figure,
-        estimate.value if estimate.has_signal else math.nan,
-        estimate.interval if estimate.has_interval else NONE,
-        estimate.population_interval,
-        cost_words(reading.number(spent["epsilon"]), spent["adjacency"]),
-    )
-    entry = result.content.get("roc")
-    return draw_pictured(pictured, None if entry is None else _curve(entry))
-
-
-def _curve(entry: Mapping[str, Sequence[float | None]]) -> Curve:
-    return Curve(*(_array(entry[name]) for name in COLUMNS))
-
-
-def _array(values: Sequence[float | None]) -> NDArray[np.float64]:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
 RUN_EXAMPLES = """\b
 Examples:
   tacit run study/plan.toml --json result.json --plot roc.png
@@ -245,11 +203,11 @@ def run(
         else:
             done = run_locally(plan, local, show, tell)
     content = done.content
-    result = reading.Result.of(content, str(plan))
+    result = Evaluation.from_dict(content)
     if picture is not None:
-        picture.save(draw_result(result).figure)
+        picture.save(result.plot().figure)
     output.show(content, lambda: f"\n{as_lines(_rows(done), content['warnings'])}")
-    if not (result.estimate.has_signal or _is_revealed_to_parties(result)):
+    if not (result.has_signal or result.protocol.get("reveal") == "parties"):
         context.exit(NO_SIGNAL)
 
 
@@ -258,10 +216,6 @@ def _picture(path: str | None) -> PictureFile | None:
         return None
     new_axes()
     return PictureFile(path)
-
-
-def _is_revealed_to_parties(result: reading.Result) -> bool:
-    return bool(result.content["protocol"].get("reveal") == "parties")
 
 
 def _rows(done: Conducted) -> list[tuple[str, str]]:

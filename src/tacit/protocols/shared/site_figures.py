@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,7 +24,6 @@ MAX_SITES = 200
 INTERCEPT, SLOPE = "calibration intercept", "calibration slope"
 
 NO_LINE = "the noise leaves no line: the equations' curvature does not stand clear of it"
-NOTHING = Estimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +61,8 @@ def sites_of(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> Sites
 def _figures(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> tuple[SiteFigure, ...]:
     reasons = _too_small(result)
     aucs = [
-        NOTHING
-        if reasons[index]
+        Estimate.absent(reason)
+        if reason
         else Estimate(
             float(result.value[index]),
             float(result.privacy_error[index]),
@@ -72,9 +70,9 @@ def _figures(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> tuple
             float(np.broadcast_to(result.approximation_error, result.value.shape)[index]),
             limits=(0.0, 1.0),
         )
-        for index in range(len(reasons))
+        for index, reason in enumerate(reasons)
     ]
-    figures = [SiteFigure.of("AUC", "log-odds", aucs, reasons)]
+    figures = [SiteFigure.of("AUC", "log-odds", aucs)]
     if axis.unit in (units.PROBABILITY, units.LOG_ODDS):
         figures += _calibrations(cells, axis, reasons)
     return tuple(figures)
@@ -103,13 +101,18 @@ def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> li
         reason or (NO_LINE if line is None else "")
         for reason, line in zip(reasons, lines, strict=True)
     ]
-    intercepts = [NOTHING if line is None else _estimate(line.intercept) for line in lines]
-    slopes = [NOTHING if line is None else _estimate(line.slope) for line in lines]
     return [
-        SiteFigure.of(INTERCEPT, "as it is", intercepts, line_reasons),
-        SiteFigure.of(SLOPE, "as it is", slopes, line_reasons),
+        SiteFigure.of(
+            name,
+            "as it is",
+            [
+                Estimate.absent(reason) if line is None else _estimate(getattr(line, entry), reason)
+                for line, reason in zip(lines, line_reasons, strict=True)
+            ],
+        )
+        for name, entry in ((INTERCEPT, "intercept"), (SLOPE, "slope"))
     ]
 
 
-def _estimate(fitted: logistic.Fitted) -> Estimate:
-    return Estimate(fitted.value, fitted.privacy_error, fitted.sampling_error)
+def _estimate(fitted: logistic.Fitted, reason: str) -> Estimate:
+    return Estimate(fitted.value, fitted.privacy_error, fitted.sampling_error, reason=reason)

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.privacy.cost import Cost
 from tacit.results.curves.curve import Curve, Reliability
-from tacit.results.drawing.picture import Bar, draw_bars, draw_evaluation, new_axes
-from tacit.results.drawing.style import cost_words
+from tacit.results.drawing.picture import Bar, draw_bars, draw_evaluation
+from tacit.results.drawing.style import cost_words, new_axes
 from tacit.results.estimate import RECORDS_INTERVAL, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.parts.comparison import Comparison
@@ -187,20 +186,20 @@ def draw_comparison(comparison: Comparison) -> Any:
     upper, lower = figure.subplots(2, 1, height_ratios=(2, 1))
     exact = comparison.exact or (None, None)
     bars = [
-        Bar.of(name, estimate, known)
+        Bar(name, estimate, known)
         for name, estimate, known in zip(
             comparison.names, (comparison.first, comparison.second), exact, strict=True
         )
     ]
     name = comparison.run.protocol["name"]
-    origin = f"{name}, {_cost(comparison.spent)} for all three figures"
+    origin = f"{name}, {cost_words(comparison.spent)} for all three figures"
     draw_bars(bars, "Two models", origin, "AUC", upper)
     difference = comparison.difference
     title = f"{comparison.names[0]} less {comparison.names[1]}"
     caption = "not enough signal"
     if comparison.has_signal:
         caption = f"{RECORDS_INTERVAL}: {bounds_line(difference.interval(0.95), '+')}"
-    only = Bar.of("", difference)
+    only = Bar("", difference)
     draw_bars([only], _valued(title, difference.value), caption, "difference", lower, zero=True)
     for legend in figure.legends[1:]:
         legend.remove()
@@ -215,17 +214,13 @@ def draw_groups(grouped: GroupedEvaluation) -> Any:
     ImportError : with the install command, when matplotlib is not installed.
     """
     bars = [
-        Bar.of(group.name if group.has_signal else f"{group.name}: no figure", group.estimate)
+        Bar(group.name if group.has_signal else f"{group.name}: no figure", group.estimate)
         for group in grouped.groups
     ]
     names = {each.evaluation.protocol["name"] for each in grouped.groups if each.evaluation}
-    origin = f"{', '.join(sorted(names))}, {_cost(grouped.spent)} over all groups together"
+    origin = f"{', '.join(sorted(names))}, {cost_words(grouped.spent)} over all groups together"
     title = f"{grouped.figure} of {len(bars)} groups"
     return draw_bars(bars, title, origin, grouped.figure).figure
-
-
-def _cost(spent: Cost) -> str:
-    return cost_words(spent.epsilon, None if spent.adjacency is None else spent.adjacency.value)
 
 
 def _valued(name: str, value: float) -> str:

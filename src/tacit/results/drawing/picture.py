@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,39 +31,23 @@ from tacit.results.estimate import (
     decimals,
 )
 
-Bounds = tuple[float, float]
-NONE: Bounds = (math.nan, math.nan)
-"""An interval that is not known."""
 MAX_BARS = 40
 """More bars than this are not legible in one picture; the first are shown."""
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One estimate.
+class Bar(NamedTuple):
+    """One estimate of several below each other.
 
     Parameters
     ----------
     label : what it is called; empty for one alone.
-    value : the estimate; NaN draws no point.
-    interval, population : the 95 % intervals about these records and about the population; bounds
-        that are not finite are not drawn.
+    estimate : its intervals are drawn where they are finite, and nothing where it is absent.
     exact : the exact figure; None where it is unknown.
     """
 
     label: str
-    value: float
-    interval: Bounds = NONE
-    population: Bounds = NONE
+    estimate: Estimate
     exact: float | None = None
-
-    @classmethod
-    def of(cls, label: str, estimate: Estimate, exact: float | None = None) -> Bar:
-        """The bar of an estimate with its error."""
-        if not math.isfinite(estimate.value):
-            return cls(label, math.nan, exact=exact)
-        population = estimate.interval(0.95, "population")
-        return cls(label, estimate.value, estimate.interval(0.95), population, exact)
 
 
 def draw_bars(
@@ -103,12 +86,17 @@ def draw_bars(
 
 def _draw(bar: Bar, height: int, axes: Any, named: bool) -> None:
     """A thin line for the population, a thick one for the records, a dot, a mark if exact."""
+    estimate = bar.estimate
     spans = (
-        (bar.population, POPULATION_INTERVAL, {"color": SOFT, "linewidth": 2}),
-        (bar.interval, RECORDS_INTERVAL, {"color": ACCENT, "linewidth": 8, "alpha": 0.55}),
+        (
+            estimate.interval(about="population"),
+            POPULATION_INTERVAL,
+            {"color": SOFT, "linewidth": 2},
+        ),
+        (estimate.interval(), RECORDS_INTERVAL, {"color": ACCENT, "linewidth": 8, "alpha": 0.55}),
     )
     for (low, high), name, style in spans:
-        if math.isfinite(low) and math.isfinite(high):
+        if estimate.given and math.isfinite(low) and math.isfinite(high):
             axes.plot(
                 [low, high],
                 [height, height],
@@ -116,15 +104,13 @@ def _draw(bar: Bar, height: int, axes: Any, named: bool) -> None:
                 label=name if named else None,
                 **style,
             )
-    if math.isfinite(bar.value):
+    if estimate.given:
         label = "estimate" if named else None
-        axes.plot([bar.value], [height], "o", color=ACCENT, markersize=6, label=label)
+        axes.plot([estimate.value], [height], "o", color=ACCENT, markersize=6, label=label)
     if bar.exact is not None and math.isfinite(bar.exact):
         label = "exact (not private)" if named else None
         axes.plot([bar.exact], [height], "D", color=MARK, markersize=5, label=label)
 
-
-__all__ = ["Pictured", "draw_evaluation", "draw_pictured", "draw_roc", "new_axes"]
 
 RECORDS_BAND = "95 % band (these records)"
 OPERATING = 0.5
@@ -133,70 +119,28 @@ NEAR = 0.05
 """Farther from it than this, no point is marked."""
 
 
-@dataclass(frozen=True)
-class Pictured:
-    """What a picture says in words.
-
-    Parameters
-    ----------
-    protocol : its name.
-    figure : what was estimated.
-    value : the estimate; NaN where there is none.
-    interval, population : the 95 % intervals about these records and about the population; bounds
-        that are not finite are not drawn.
-    cost : the words of its privacy.
-    exact : the exact figure; None where it is unknown.
-    """
-
-    protocol: str
-    figure: str
-    value: float
-    interval: Bounds
-    population: Bounds
-    cost: str
-    exact: float | None = None
-
-    @property
-    def title(self) -> str:
-        """The figure with its value."""
-        if not math.isfinite(self.value):
-            return f"{self.figure}: not enough signal"
-        return f"{self.figure} {self.value:.{decimals(self.interval)}f}"
-
-    @property
-    def caption(self) -> str:
-        """The interval, the protocol and what it cost."""
-        origin = f"{self.protocol}, {self.cost}"
-        if not all(map(math.isfinite, (self.value, *self.interval))):
-            return origin
-        return f"{RECORDS_INTERVAL}: {bounds_line(self.interval)}\n{origin}"
-
-
 def draw_evaluation(evaluation: Any, axes: Any = None) -> Any:
-    """The ROC curve with its band where there is one, else the figure with its intervals."""
-    estimate, spent = evaluation.estimate, evaluation.spent
-    adjacency = None if spent.adjacency is None else spent.adjacency.value
-    pictured = Pictured(
-        evaluation.protocol["name"],
-        evaluation.figure,
-        estimate.value if evaluation.has_signal else math.nan,
-        estimate.interval(0.95),
-        estimate.interval(0.95, "population"),
-        cost_words(spent.epsilon, adjacency),
-        evaluation.exact,
-    )
-    return draw_pictured(pictured, evaluation.roc, axes)
+    """The ROC curve with its band where there is one, else the figure with its intervals; the axes.
 
-
-def draw_pictured(pictured: Pictured, curve: Curve | None, axes: Any = None) -> Any:
-    """A result known in words and, where it has one, by its curve; the axes."""
-    if curve is not None:
-        chosen = new_axes() if axes is None else axes
-        draw_roc(curve, chosen)
-        titled(chosen, pictured.title, pictured.caption)
-        return chosen
-    bar = Bar("", pictured.value, pictured.interval, pictured.population, pictured.exact)
-    return draw_bars([bar], pictured.title, pictured.caption, pictured.figure, axes)
+    Raises
+    ------
+    ImportError : with the install command, when matplotlib is not installed.
+    """
+    estimate, figure = evaluation.estimate, evaluation.figure
+    bounds = estimate.interval()
+    title, caption = f"{figure}: not enough signal", ""
+    if estimate.given:
+        title = f"{figure} {estimate.value:.{decimals(bounds)}f}"
+        if estimate.has_interval:
+            caption = f"{RECORDS_INTERVAL}: {bounds_line(bounds)}\n"
+    caption += f"{evaluation.protocol['name']}, {cost_words(evaluation.spent)}"
+    if evaluation.roc is None:
+        bar = Bar("", estimate, evaluation.exact)
+        return draw_bars([bar], title, caption, figure, axes)
+    chosen = new_axes() if axes is None else axes
+    draw_roc(evaluation.roc, chosen)
+    titled(chosen, title, caption)
+    return chosen
 
 
 def draw_roc(curve: Curve, axes: Any) -> None:

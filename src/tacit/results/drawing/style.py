@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tacit.privacy.cost import Cost
+
 CARD, INK, SOFT, EDGE = "#ffffff", "#1b1f24", "#4c5561", "#d5dae1"
 ACCENT, BAND, MARK = "#17568f", "#bcd6ee", "#b3470a"
 """The colours of the light page of a report (``reporting/templates/page.css``)."""
@@ -64,14 +66,15 @@ def legend(axes: Any, below: bool = False) -> None:
         axes.legend(loc="best" if below else "lower right", **form)
 
 
-def cost_words(epsilon: float, adjacency: str | None) -> str:
+def cost_words(spent: Cost) -> str:
     """What a picture says of privacy.
 
     Examples
     --------
-    >>> cost_words(1.0, "record"), cost_words(math.inf, None)
+    >>> cost_words(Cost(1.0, adjacency=Adjacency.RECORD)), cost_words(Cost(math.inf))
     ('epsilon 1 (record)', 'not private')
     """
-    if not math.isfinite(epsilon):
+    if not math.isfinite(spent.epsilon):
         return "not private"
-    return f"epsilon {epsilon:g}" + (f" ({adjacency})" if adjacency else "")
+    named = "" if spent.adjacency is None else f" ({spent.adjacency.value})"
+    return f"epsilon {spent.epsilon:g}{named}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -32,15 +32,14 @@ class Site:
     Parameters
     ----------
     index : its place among the clients.
-    estimate : from its own release; the value is NaN where there is none.
-    reason : why there is none; empty where there is one.
+    estimate : from its own release; the value is NaN where there is none. Its reason says why, or
+        why the site is not among those that all together tell of.
     shrunk, interval : its true figure and the 95 % interval, as all sites together tell.
     false_alarm : the probability with which one of all sites lies as far from the others by chance.
     """
 
     index: int
     estimate: Estimate
-    reason: str = ""
     shrunk: float = math.nan
     interval: tuple[float, float] = (math.nan, math.nan)
     false_alarm: float = math.nan
@@ -76,9 +75,7 @@ class SiteFigure:
     reason: str = ""
 
     @classmethod
-    def of(
-        cls, figure: str, scale: Scale, estimates: Sequence[Estimate], reasons: Sequence[str]
-    ) -> SiteFigure:
+    def of(cls, figure: str, scale: Scale, estimates: Sequence[Estimate]) -> SiteFigure:
         """The figure of sites with these estimates, modelled where enough of them have one.
 
         An error's variance holds privacy, sampling and approximation; on the scale of log-odds a
@@ -86,19 +83,25 @@ class SiteFigure:
         """
         usable = [_on_scale(estimate, scale) for estimate in estimates]
         known = [index for index, pair in enumerate(usable) if pair is not None]
-        site_reasons = [
-            reason or ("" if index in known else f"the error of this {figure} is too large")
-            for index, reason in enumerate(reasons)
+        sites = [
+            Site(index, _with_reason(estimate, figure, index in known))
+            for index, estimate in enumerate(estimates)
         ]
         if len(known) < LEAST_SITES:
-            sites = tuple(map(Site, range(len(site_reasons)), estimates, site_reasons))
             reason = f"{LEAST_SITES} sites with an estimate are needed, got {len(known)}"
-            return cls(figure, scale, sites, reason=reason)
+            return cls(figure, scale, tuple(sites), reason=reason)
         pairs = np.array([usable[index] for index in known], dtype=np.float64)
         model = site_model(pairs[:, 0], pairs[:, 1])
-        return cls._of_model(
-            figure, scale, model, _sites(estimates, site_reasons, known, model, scale)
-        )
+        for place, index in enumerate(known):
+            ends = (float(model.shrunk_low[place]), float(model.shrunk_high[place]))
+            sites[index] = Site(
+                index,
+                estimates[index],
+                _back(float(model.shrunk[place]), scale),
+                _both_back(ends, scale),
+                float(model.outlier_probabilities[place]),
+            )
+        return cls._of_model(figure, scale, model, tuple(sites))
 
     @classmethod
     def _of_model(
@@ -228,34 +231,19 @@ def name_of(index: int, names: Sequence[str]) -> str:
 
 def _measure(site: Site) -> dict[str, Any]:
     """A site's measure in the JSON, with what all sites together say of it."""
-    made = measure_of(site.estimate) | {
+    return measure_of(site.estimate) | {
         "shrunk": finite(site.shrunk),
         "shrunk_interval": [finite(bound) for bound in site.interval],
         "false_alarm": finite(site.false_alarm),
         "outlier": site.is_outlier,
     }
-    return made | ({"reason": site.reason} if site.reason else {})
 
 
-def _sites(
-    estimates: Sequence[Estimate],
-    reasons: Sequence[str],
-    known: list[int],
-    model: SiteModel,
-    scale: Scale,
-) -> tuple[Site, ...]:
-    made = [Site(index, *pair) for index, pair in enumerate(zip(estimates, reasons, strict=True))]
-    for place, index in enumerate(known):
-        ends = (float(model.shrunk_low[place]), float(model.shrunk_high[place]))
-        made[index] = Site(
-            index,
-            estimates[index],
-            "",
-            _back(float(model.shrunk[place]), scale),
-            _both_back(ends, scale),
-            float(model.outlier_probabilities[place]),
-        )
-    return tuple(made)
+def _with_reason(estimate: Estimate, figure: str, known: bool) -> Estimate:
+    """The estimate with the reason why it does not enter the model, where it does not."""
+    if known or estimate.reason:
+        return estimate
+    return replace(estimate, reason=f"the error of this {figure} is too large")
 
 
 def _on_scale(estimate: Estimate, scale: Scale) -> tuple[float, float] | None:

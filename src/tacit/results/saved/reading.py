@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tacit.data import units
+from tacit.metrics import errors
 from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
+from tacit.results.estimate import Estimate, Interval
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.saved.integrity import SCHEMA, fingerprint
 
@@ -130,8 +131,6 @@ MAX_FILE = 32 * 2**20
 """The size in bytes above which a file is not read."""
 MAX_INTEGER = 20
 """An integer of more digits is no count of anything."""
-LEVEL = 0.95
-REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
 CURVES = (
     *("roc", "precision_recall", "reliability", "rates"),
     *("decision_curve", "calibration_curve", "score_distribution", "gain_curve"),
@@ -147,68 +146,31 @@ OTHERS = {
 Bounds = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Estimated:
-    """An estimated figure as a result's JSON states it; NaN for what is null there.
+NO_LIMITS = (None, None)
 
-    Parameters
-    ----------
-    value : the estimate.
-    privacy_error, sampling_error, approximation_error : standard deviations.
-    bias : how far the value is expected to lie above the exact figure.
-    interval : 95 %, or certain, about these records' own figure.
-    population_interval : 95 %, about the population's figure.
-    is_certain : whether ``interval`` holds the records' own figure without fail.
-    laplace_error : the part of ``privacy_error`` that is one draw of Laplace noise.
-    reason : why there is no estimate, where that is said; else empty.
+
+def estimate_of(entry: Mapping[str, Any]) -> Estimate:
+    """The estimate in an entry of a checked result: a figure's, or that of a measure.
+
+    A figure's intervals follow from its errors, those of a measure are stated. What is null or not
+    said is NaN.
     """
-
-    value: float
-    privacy_error: float
-    sampling_error: float
-    approximation_error: float
-    bias: float
-    interval: Bounds
-    population_interval: Bounds
-    is_certain: bool = False
-    laplace_error: float = 0.0
-    reason: str = ""
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> Estimated:
-        """The estimate in an entry of a checked result: its figure's, or that of a measure."""
-        return cls(
-            number(entry["value"]),
-            number(entry.get("privacy_error")),
-            number(entry.get("sampling_error")),
-            number(entry.get("approximation_error", entry.get("cell_error"))),
-            number(entry.get("bias", 0.0)),
-            bounds_of(entry, "interval"),
-            bounds_of(entry, "population_interval"),
-            "half_range" in entry,
-            number(entry.get("laplace_error", 0.0)),
-            str(entry.get("reason", "")),
-        )
-
-    @property
-    def centre(self) -> float:
-        """The value less its known bias."""
-        return self.value - self.bias
-
-    @property
-    def has_signal(self) -> bool:
-        """Whether there is an estimate."""
-        return math.isfinite(self.value)
-
-    @property
-    def interval_name(self) -> str:
-        """What a line with the interval is called."""
-        return f"{'certain range' if self.is_certain else '95 % interval'} (these records)"
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether its error is known."""
-        return all(math.isfinite(bound) for bound in self.interval)
+    low, high = entry.get("limits", NO_LIMITS)
+    intervals = bounds_of(entry, "interval"), bounds_of(entry, "population_interval")
+    return Estimate(
+        number(entry["value"]),
+        number(entry.get("privacy_error")),
+        number(entry.get("sampling_error")),
+        number(entry.get("approximation_error", entry.get("cell_error"))),
+        number(entry.get("bias", 0.0)),
+        entry.get("half_range"),
+        (-math.inf if low is None else low, math.inf if high is None else high),
+        number(entry.get("laplace_error", 0.0)),
+        errors.law_of(entry["draws"]) if "draws" in entry else None,
+        intervals if "cell_error" in entry else None,
+        entry.get("threshold"),
+        str(entry.get("reason", "")),
+    )
 
 
 @dataclass(frozen=True)
@@ -262,9 +224,9 @@ class Result:
         return AUC_FIGURE if "auc" in self.content else Figure(self.content["figure"])
 
     @property
-    def estimate(self) -> Estimated:
+    def estimate(self) -> Estimate:
         """The estimated figure."""
-        return Estimated.of(self.content.get("auc") or self.content["estimate"])
+        return estimate_of(self.content.get("auc") or self.content["estimate"])
 
 
 def read_results(paths: Sequence[str]) -> list[Result]:
@@ -300,10 +262,10 @@ def half_of(content: Mapping[str, Any]) -> float | None:
     return HALVES.get(content.get("unit", units.PROBABILITY))
 
 
-def bounds_of(entry: Mapping[str, Any], name: str) -> Bounds:
+def bounds_of(entry: Mapping[str, Any], name: str) -> Interval:
     """An interval of an entry; NaN where it has none."""
     low, high = entry.get(name, (None, None))
-    return number(low), number(high)
+    return Interval(number(low), number(high))
 
 
 def number(value: float | None) -> float:

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tacit.results.estimate import Estimate
 from tacit.results.saved.integrity import SCHEMA, with_fingerprint
 from tacit.results.saved.reading import (
     COMPARISON,
     GROUPS,
-    Estimated,
     Result,
     check_fingerprint,
     check_groups,
     check_result,
+    estimate_of,
     labelled,
     number,
 )
@@ -36,7 +37,7 @@ class Model:
     """
 
     name: str
-    estimate: Estimated
+    estimate: Estimate
     exact: float
 
 
@@ -154,7 +155,7 @@ def _exact_of(entry: Any) -> dict[str, Any]:
 def _model(entry: Any, name: str) -> Model:
     given = entry.get("name", name)
     called = given if isinstance(given, str) else name
-    return Model(called[:200], Estimated.of(entry), number(entry.get("exact")))
+    return Model(called[:200], estimate_of(entry), number(entry.get("exact")))
 
 
 def _grouped(content: Mapping[str, Any], label: str) -> GroupedResult:

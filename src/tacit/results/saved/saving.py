@@ -20,7 +20,7 @@ from tacit.results.measures.catalogue import THRESHOLDS, names
 from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import ENTRIES, Breakdown, Difference, Part
 from tacit.results.parts.sites import Site, SiteFigure, Sites
-from tacit.results.saved.reading import Result, number, parsed
+from tacit.results.saved.reading import Result, estimate_of, number, parsed
 from tacit.results.traffic import Traffic
 
 NO_LIMITS = (None, None)
@@ -67,7 +67,7 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
     histogram = None if written is None else histogram_of(written)
     return make(
         protocol=dict(known["protocol"]),
-        estimate=_estimate(entry),
+        estimate=estimate_of(entry),
         roc=_curve(known["roc"]) if "roc" in known else None,
         spent=_cost(known["spent"]),
         traffic=_traffic(known),
@@ -98,26 +98,6 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
     )
 
 
-def _estimate(entry: Mapping[str, Any]) -> Estimate:
-    low, high = entry.get("limits", NO_LIMITS)
-    return Estimate(
-        number(entry["value"]),
-        number(entry["privacy_error"]),
-        number(entry["sampling_error"]),
-        number(entry["approximation_error"]),
-        number(entry["bias"]),
-        entry.get("half_range"),
-        (-math.inf if low is None else low, math.inf if high is None else high),
-        number(entry.get("laplace_error", 0.0)),
-        errors.law_of(entry["draws"]) if "draws" in entry else None,
-    )
-
-
-def _of_measure(entry: Mapping[str, Any]) -> Estimate:
-    """The estimate of an entry among measures."""
-    return _estimate({"bias": 0.0, **entry, "approximation_error": entry["cell_error"]})
-
-
 def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> Breakdown | None:
     """The figures of classes or groups; None where there are none."""
     by = next((by for by, entry in ENTRIES.items() if entry in known), None)
@@ -136,21 +116,21 @@ def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> Breakdown | Non
     return Breakdown(
         by,
         tuple(map(_part, listed)),
-        {name: _of_measure(measure) for name, measure in measured.items()},
+        {name: estimate_of(measure) for name, measure in measured.items()},
         tuple(map(_difference, known.get("differences", []))),
         thresholds,
     )
 
 
 def _part(entry: Mapping[str, Any]) -> Part:
-    figures = {name: _of_measure(measure) for name, measure in entry["measures"].items()}
+    figures = {name: estimate_of(measure) for name, measure in entry["measures"].items()}
     sizes = number(entry.get("positives")), number(entry.get("negatives"))
     return Part(str(entry["name"]), *sizes, figures, entry.get("reason", ""))
 
 
 def _difference(entry: Mapping[str, Any]) -> Difference:
     first, second = str(entry["first"]), str(entry["second"])
-    return Difference(entry["measure"], first, second, _of_measure(entry), entry["called"])
+    return Difference(entry["measure"], first, second, estimate_of(entry), entry["called"])
 
 
 def _sites(known: Mapping[str, Any]) -> Sites:
@@ -184,8 +164,7 @@ def _sites(known: Mapping[str, Any]) -> Sites:
 def _site(index: int, measure: Mapping[str, Any]) -> Site:
     return Site(
         index,
-        _of_measure(measure),
-        measure.get("reason", ""),
+        estimate_of(measure),
         number(measure["shrunk"]),
         _pair(measure["shrunk_interval"]),
         number(measure["false_alarm"]),

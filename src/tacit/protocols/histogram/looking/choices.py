@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from tacit.arrays import Floats
 from tacit.metrics import curves
@@ -311,7 +311,7 @@ class Choices:
         by_ties = 0.0 if alone else by_cell * seen.lone_mass
         linear = seen.linear_variance * by_cell / seen.cell_variance * cells / (1 << seen.height)
         variance = by_number + by_functions + by_ties + by_class / smaller**2 * linear
-        shown = norm.cdf(smaller / math.sqrt(by_class) - MIN_CLASS_SIZE_IN_ERRORS)
+        shown = ndtr(smaller / math.sqrt(by_class) - MIN_CLASS_SIZE_IN_ERRORS)
         shown = np.where(smaller < UNKNOWN_ERRORS * math.sqrt(seen.class_variance), 0.0, shown)
         unshown = UNSHOWN_VARIANCE * (1 + 1 / (1 + more))
         return np.asarray(shown * np.minimum(variance, unshown) + (1 - shown) * unshown)
