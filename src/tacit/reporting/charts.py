@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tacit.results.estimate import Estimate
 from tacit.results.saved.reading import Bounds
@@ -133,7 +134,7 @@ class IntervalBar:
         """Where the row of this number lies."""
         return 28 + ROW * index
 
-    @property
+    @cached_property
     def ticks(self) -> list[Tick]:
         """Round places that hold every estimate, interval and the exact figure."""
         low, high = pooled_bounds([estimate for _, estimate in self.rows], self.exact)

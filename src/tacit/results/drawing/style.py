@@ -71,8 +71,8 @@ def cost_words(spent: Cost) -> str:
 
     Examples
     --------
-    >>> cost_words(Cost(1.0, adjacency=Adjacency.RECORD)), cost_words(Cost(math.inf))
-    ('epsilon 1 (record)', 'not private')
+    >>> cost_words(Cost(1.0)), cost_words(Cost(math.inf))
+    ('epsilon 1', 'not private')
     """
     if not math.isfinite(spent.epsilon):
         return "not private"
