@@ -353,10 +353,10 @@ def check_errors(case: audits.ErrorCase) -> None:
 
     False alarms, over the choice of the seed: with 2,500 repetitions the error of the standard
     deviation is 1.4 % (2.2 % for the heavier tails of staircase noise) and that of the coverage
-    0.44 %, so that a correct protocol misses a bound with probability below 1e-5; with 1,200
-    repetitions below 1e-2. Where an error of approximation is more than a third of that by noise,
-    intervals may cover more: of one data set it is the same in every run. It catches wrong variance
-    formulas and unknown bias.
+    0.44 %, so that a correct protocol misses a bound with probability below 1e-5; with 800
+    repetitions (2.5 % and 0.77 %) below 1e-2. Where an error of approximation is more than a third
+    of that by noise, intervals may cover more: of one data set it is the same in every run. It
+    catches wrong variance formulas and unknown bias.
     """
     clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
     server_result = repeat_results(clients, case.protocol, case.repeats, seed=11)

@@ -78,7 +78,7 @@ def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
 
 SECURE_SUM = SecureSum.word
 
-LOOK_REPEATS = 1200
+LOOK_REPEATS = 800
 """Repetitions of runs whose rounds follow from what came before, which are slow."""
 
 REPORTING = 8
