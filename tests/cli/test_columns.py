@@ -43,6 +43,14 @@ def test_a_file_s_own_columns_and_words_are_read() -> None:
     assert json.loads(found.output)["auc"] == json.loads(whole.output)["auc"]
 
 
+@pytest.mark.parametrize("files", [("./north.csv", "south.csv"), ("[ns]*.csv",)])
+def test_a_file_is_known_by_any_spelling(files: tuple[str, ...]) -> None:
+    """Taken for a word of all files, yes would have left north without a positive."""
+    found = run("check", *files, *OWN)
+    assert found.exit_code == 0, found.output
+    assert "north.csv: 160 records, 20 positive" in found.output
+
+
 def test_check_reads_them_alike() -> None:
     found = run("check", "north.csv", "south.csv", *OWN)
     assert found.exit_code == 0, found.output
@@ -52,9 +60,10 @@ def test_check_reads_them_alike() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--score", "a", "--score", "b"), "--score names two columns, a and b"),
-        (("--label", "north.csv=a", "--label", "north.csv=b"), "--label names two columns"),
-        (("--score", "nort.csv=risk"), "no column 'nort.csv=risk'"),
+        (("--score", "a", "--score", "b"), "--score is given twice, as a and b"),
+        (("--label", "north.csv=a", "--label", "north.csv=b"), "--label is given twice"),
+        (("--score", "nort.csv=risk"), "FILE= names one of north.csv, south.csv"),
+        (("--positive", "nort.csv=yes"), "FILE= names one of north.csv, south.csv"),
         (("--score", "north.csv=risk"), "north.csv has no column 'label'"),
         (OWN[:4], "name the word that means 1: --positive yes"),
     ],

@@ -139,9 +139,9 @@ def test_doubts_stay_on_the_screen_and_out_of_the_result() -> None:
     ("options", "said"),
     [
         (("--unit", "permille"), "a unit is one of probability, percent, log-odds, real, got 'per"),
-        (("--unit", "percent", "--unit", "real"), "give one unit for all files, or FILE=UNIT"),
-        ((*NAMED, *NAMED), "north.csv has two units"),
-        (("--unit", "west.csv=percent"), "a unit was named for west.csv, which is none of the"),
+        (("--unit", "percent", "--unit", "real"), "--unit is given twice, as percent and real"),
+        ((*NAMED, *NAMED), "--unit is given twice, as percent and percent"),
+        (("--unit", "west.csv=percent"), "--unit west.csv=percent: FILE= names one of north.csv"),
         ((*NAMED, "--rescale", "0", "1"), "--rescale maps scores of --unit real"),
         (("--unit", "probability"), "scores in probability must be from 0 to 1, got"),
     ],

@@ -267,3 +267,9 @@ def test_the_covariance_between_edges_is_that_of_its_leaves(observed: tuple[int,
     cells = (edges[:-1, np.newaxis] <= leaves) & (leaves < edges[1:, np.newaxis])
     naive = noise.covariance_of(cells.astype(np.float64), np.zeros(leaves.size))
     np.testing.assert_allclose(noise.cell_covariance(edges), naive, atol=1e-12)
+
+
+def test_the_covariance_between_edges_is_refused_for_other_weights() -> None:
+    noise = Reports(centred=False, noise=2.0).predicted()
+    with pytest.raises(ValueError, match="needs levels with their own variances"):
+        noise.cell_covariance(np.array([0, 4, 8]))

@@ -195,12 +195,16 @@ def test_an_exact_figure_comes_with_a_warning() -> None:
 
 
 def test_no_signal_and_no_interval_are_said_in_words() -> None:
-    silent = {**content("fedauc")["auc"], "value": None, "interval": [None, None]}
+    nothing = {"value": None, "interval": [None, None], "population_interval": [None, None]}
+    silent = content("fedauc")["auc"] | nothing
     made = Result.of(changed(content("fedauc"), auc=silent), "silent")
     assert "The noise left no signal" in report([made])
     assert "no interval is given" in report([result("noisy-scores")])
-    wide = {**content("noisy-scores")["auc"], "privacy_error": 1.0, "approximation_error": 0.0}
-    drowned = Result.of(changed(content("fedauc"), auc=wide), "drowned")
+    wide = {"privacy_error": 1.0, "approximation_error": 0.0, "sampling_error": 0.0}
+    wide |= {"interval": [0.0, 1.0], "population_interval": [0.0, 1.0]}
+    drowned = Result.of(
+        changed(content("fedauc"), auc=content("noisy-scores")["auc"] | wide), "drowned"
+    )
     assert "says nothing about the classifier" in report([drowned])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Estimate
+from tacit.results.estimate import Interval
 from tacit.results.server_result import ServerResult
 
 
@@ -128,3 +130,20 @@ def test_figures_that_say_something_are_told() -> None:
     assert over.warnings == (
         "the estimate came out as 1.0200; the nearest value in [0, 1] is given",
     )
+
+
+def test_an_absent_estimate_equals_its_copy() -> None:
+    absent = Estimate.absent("too noisy")
+    assert pickle.loads(pickle.dumps(absent)) == absent  # noqa: S301
+    assert absent != Estimate.absent("too few records")
+    assert len({absent, Estimate.absent("too noisy")}) == 1
+    assert str(absent) == "none: too noisy"
+    assert str(Estimate(0.5, math.nan, 0.0)) == "0.5000 (without an interval)"
+
+
+def test_stated_intervals_are_known_at_their_level_only() -> None:
+    stated = Estimate(2.0, 0.1, 0.0, intervals=(Interval(1.7, 2.4), Interval(1.5, 2.6)))
+    assert stated.interval() == (1.7, 2.4)
+    assert 2.5 in stated.interval(about="population")
+    with pytest.raises(ValueError, match=r"known at 0\.95 only, got 0\.9"):
+        stated.interval(0.9)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,12 +21,14 @@ import numpy as np
 from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
+from tacit.data.engines.places import is_address, matched
 from tacit.data.errors import DataError
-from tacit.data.file_units import ByFile, ScaleWarning, Units
+from tacit.data.file_units import ScaleWarning, Units
 from tacit.data.files.form import DECIMALS, FileForm
 from tacit.data.persons import PersonWarning
 from tacit.data.tables.missing import MissingWarning
-from tacit.data.units import REAL, UNITS
+from tacit.data.tables.reading import RECORD_FILES
+from tacit.data.units import PROBABILITY, REAL, UNITS
 from tacit.privacy import composition
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
@@ -34,48 +37,78 @@ from tacit.running.persons import counted_clients, unit_of
 _NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "space": " "}
 
 
-def by_file(
+def parted(
     option: str, texts: Sequence[str], files: Sequence[str]
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """What was given for all files, and for single ones as FILE=.
+    """An option's values for all files, and those for single ones, which are written FILE=VALUE.
 
     Parameters
     ----------
     option : as it is typed.
-    texts : its values; one that begins with a file's path and ``=`` is for this file.
-    files : the files' paths as given.
+    texts : the values. One with the path of a file before ``=``, in whatever spelling, is for it.
+    files : files, patterns and folders as they are typed.
+
+    Raises
+    ------
+    click.UsageError : for the path of a file of records that is none of these files. Taken for a
+        value it would be read for all of them: as a word, it would turn labels around.
 
     Examples
     --------
-    >>> by_file("--score", ["risk", "south.csv=p=1"], ["north.csv", "south.csv"])
-    (['risk'], {'south.csv': ['p=1']})
+    >>> parted("--score", ["risk", "south.csv=p=1"], ["north.csv", "./south.csv"])
+    (['risk'], {'./south.csv': ['p=1']})
     """
-    for_all: list[str] = []
+    for_all = [text for text in texts if "=" not in text]
     named: dict[str, list[str]] = {}
+    if len(for_all) == len(texts):
+        return for_all, named
+    known = {Path(file).resolve(): file for file in read_files(files)}
     for text in texts:
-        paths = [file for file in files if text.startswith(f"{file}=")]
-        if not paths:
+        ends = [index for index, sign in enumerate(text) if sign == "="]
+        found = [end for end in ends if Path(text[:end]).resolve() in known]
+        if found:
+            file = known[Path(text[: found[-1]]).resolve()]
+            named.setdefault(file, []).append(text[found[-1] + 1 :])
+        elif any(text[:end].lower().endswith(RECORD_FILES) for end in ends):
+            raise click.UsageError(
+                f"{option} {text}: FILE= names one of {', '.join(map(str, known.values()))}"
+            )
+        elif ends:
             for_all.append(text)
-            continue
-        path = max(paths, key=len)
-        named.setdefault(path, []).append(text[len(path) + 1 :])
     return for_all, named
 
 
-def _column_of(option: str, usual: str, context: click.Context, texts: tuple[str, ...]) -> ByFile:
-    """One column for all files, or columns by file."""
-    files = context.params["files"]
-    for_all, named = by_file(option, texts, files)
+def read_files(files: Sequence[str]) -> list[str]:
+    """The files that are read: those of patterns and folders, too; none of a database."""
+    return [] if any(map(is_address, files)) else matched(files)
+
+
+def one_by_file(
+    option: str, texts: Sequence[str], files: Sequence[str], usual: str
+) -> str | dict[str, str]:
+    """An option's one value for all files, or that of each.
+
+    Parameters
+    ----------
+    option : as it is typed.
+    texts, files : as ``parted`` takes them.
+    usual : for files for which none was given.
+
+    Raises
+    ------
+    click.UsageError : for two values for all files, or for one of them.
+    """
+    for_all, named = parted(option, texts, files)
     for several in (for_all, *named.values()):
         if len(several) > 1:
             raise click.UsageError(
-                f"{option} names two columns, {several[0]} and {several[1]}; give one for all "
-                "files, or FILE=COLUMN for a file that has its own"
+                f"{option} is given twice, as {several[0]} and {several[1]}; give one value for "
+                "all files, or FILE=VALUE for a file with another one"
             )
     shared = for_all[0] if for_all else usual
     if not named:
         return shared
-    return {file: named.get(file, [shared])[0] for file in files}
+    return {file: named.get(file, [shared])[0] for file in read_files(files)}
 
 
 def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +120,7 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         context = click.get_current_context()
         columns = {
-            name: _column_of(f"--{name}", name, context, texts)
+            name: one_by_file(f"--{name}", texts, extra["files"], name)
             for name, texts in (("score", score), ("label", label))
         }
         context.params |= columns
@@ -122,7 +155,7 @@ _FORM_OPTIONS = (
         type=click.Choice(DECIMALS),
         default=".",
         show_default=True,
-        help="With a comma, 0,5 is a number too.",
+        help="The decimal mark of numbers. With a comma, numbers with a point are read, too.",
     ),
 )
 
@@ -135,47 +168,43 @@ def form_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any, positive: tuple[str, ...], separator: str | None, decimal: str, **extra: Any
     ) -> Any:
         mark = None if separator is None else _NAMED.get(separator.lower(), separator)
-        files = extra["files"]
-        for_all, named = by_file("--positive", positive, files)
+        for_all, named = parted("--positive", positive, extra["files"])
         try:
             form = FileForm(tuple(for_all), mark, decimal)
-            forms = {
-                file: replace(form, positive=tuple(named.get(file, for_all))) for file in files
-            }
+            own = {file: replace(form, positive=tuple(words)) for file, words in named.items()}
         except DataError as error:
             raise click.UsageError(str(error)) from None
-        return command(*args, form=forms if named else form, **extra)
+        if not own:
+            return command(*args, form=form, **extra)
+        forms = {file: own.get(file, form) for file in read_files(extra["files"])}
+        return command(*args, form=forms, **extra)
 
     for option in reversed(_FORM_OPTIONS):
         with_form = option(with_form)
     return with_form
 
 
-def _units(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> Units:
-    """One unit for all files, or units by file."""
-    files = {}
-    for text in texts:
-        path, equals, unit = text.rpartition("=")
-        if unit not in UNITS:
-            raise click.BadParameter(f"a unit is one of {', '.join(UNITS)}, got {unit!r}")
-        if not equals and len(texts) > 1:
-            raise click.BadParameter("give one unit for all files, or FILE=UNIT for each")
-        if not equals:
-            return unit
-        if path in files:
-            raise click.BadParameter(f"{path} has two units")
-        files[path] = unit
-    return files or None
+def unit_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--unit``; the command gets one unit for all files, or units by file."""
 
+    @wraps(command)
+    def with_unit(*args: Any, unit: tuple[str, ...], **extra: Any) -> Any:
+        units: Units = None
+        if unit:
+            units = one_by_file("--unit", unit, extra.get("files", ()), PROBABILITY)
+            for word in units.values() if isinstance(units, dict) else (units,):
+                if word not in UNITS:
+                    raise click.UsageError(f"a unit is one of {', '.join(UNITS)}, got {word!r}")
+        click.get_current_context().params["unit"] = units
+        return command(*args, unit=units, **extra)
 
-unit_option = click.option(
-    "--unit",
-    multiple=True,
-    callback=_units,
-    metavar="[FILE=]UNIT",
-    help="What the scores are: probability (the default), percent, log-odds, or real for any other "
-    "numbers. With FILE= that file's; files that are not named then hold probabilities.",
-)
+    return click.option(
+        "--unit",
+        multiple=True,
+        metavar="[FILE=]UNIT",
+        help="What the scores are: probability (the default), percent, log-odds, or real for any "
+        "other numbers. With FILE= that file's; files that are not named then hold probabilities.",
+    )(with_unit)
 
 
 def refuse_two_maps(unit: Units, rescale: object) -> None:

@@ -194,9 +194,9 @@ def check_scales(
             _warn(f"{source} is read as {unit}, and all of its scores are from 0 to 1")
     if len(parts) == 1 or None not in units:
         return
-    by_file = [part.all_scores for part in parts]
-    ends = np.cumsum([0, *(scores.size for scores in by_file)])
-    difference, is_evident = files_apart(Ragged(np.concatenate(by_file), ends.astype(np.int64)))
+    of_files = [part.all_scores for part in parts]
+    ends = np.cumsum([0, *(each.size for each in of_files)])
+    difference, is_evident = files_apart(Ragged(np.concatenate(of_files), ends.astype(np.int64)))
     if difference is None:
         return
     remedy = REMEDY.format(units=", ".join(UNITS))

@@ -118,6 +118,9 @@ RATES: dict[str, Rate] = {
 }
 """The rates at a threshold, by name."""
 
+RATE_TITLES = {"f1": "F1"}
+"""What texts call a rate where that is not its name with spaces."""
+
 LIKELIHOOD_RATIOS = ("positive_likelihood_ratio", "negative_likelihood_ratio")
 """Rates that may be above 1, and whose denominators' noise counts."""
 
@@ -135,6 +138,17 @@ OTHER_NAMES = {
 """Further names of rates, each with that of ``RATES``."""
 
 
+def normalised(text: str) -> str:
+    """A figure's name as files write it: in lower case, its words joined by underscores.
+
+    Examples
+    --------
+    >>> normalised(" Net-benefit at 0.2")
+    'net_benefit_at_0.2'
+    """
+    return re.sub(r"[\s_-]+", "_", text.strip().lower())
+
+
 def rate_name(text: str) -> str:
     """The name in ``RATES`` of a rate, whichever field's word and spelling it has.
 
@@ -147,12 +161,12 @@ def rate_name(text: str) -> str:
     >>> rate_name("Recall"), rate_name("PPV")
     ('sensitivity', 'positive_predictive_value')
     """
-    spelled = re.sub(r"[\s_-]+", "_", text.strip().lower())
-    name = OTHER_NAMES.get(spelled, spelled)
+    words = normalised(text)
+    name = OTHER_NAMES.get(words, words)
     if name in RATES:
         return name
     known = (*RATES, *OTHER_NAMES)
-    near = get_close_matches(spelled, known, 1)
+    near = get_close_matches(words, known, 1)
     meant = f"; did you mean {near[0]!r}?" if near else "."
     raise KeyError(f"{text!r} is no rate at a threshold{meant} Known are {', '.join(known)}")
 

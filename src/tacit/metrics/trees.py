@@ -254,7 +254,7 @@ class TreeNoise:
         return np.outer(sums, sums) / total * float(self.centred)
 
     def _variance(self, weights: Floats, leaves: Floats) -> Floats:
-        if self.factors is None and self.assumed is None:
+        if self._own_variances:
             return self._by_contrasts(weights)
         total_variance = np.zeros(weights.shape[0])
         observed = observation_weights(weights, self.weighting)
@@ -297,16 +297,27 @@ class TreeNoise:
     def cell_covariance(self, edges: Integers) -> Floats:
         """The covariance of the consistent counts between neighbouring edges, shape (B, B).
 
-        For levels that are averaged by their own variances, in time that does not depend on the
-        number of leaves. Two leaves covary by the nodes that hold both: by ``_by_contrasts``, with
-        z the number of leaves below a node and s as there, a common node of level l adds
-        ``s_l / z_l**2 - s_{l+1} / (2 z_{l+1}**2)``. Of the leaves below the edges ``e <= f``, a
-        level's nodes hold ``q z**2 + r min(z, f - q z)`` pairs, with ``e = q z + r``.
+        In time that does not depend on the number of leaves. With s_l the variance of a node's
+        count from its subtree alone and z_l the number of leaves below a node of level l, the
+        variance of ``_by_contrasts`` is a sum over pairs of leaves: siblings of level l add
+        ``s_l (m - m')**2 / 2 = s_l (m**2 + m'**2) - s_l (m + m')**2 / 2``, where m is the sum of
+        weights over z_l. The first part is about two leaves below one node of level l, the second
+        about two below one parent. So a node of level l that holds both leaves adds
+        ``s_l / z_l**2 - s_{l+1} / (2 z_{l+1}**2)`` to their covariance. Of the leaves below the
+        edges ``e <= f``, a level's nodes hold ``q z**2 + r min(z, f - q z)`` pairs, with
+        ``e = q z + r``.
 
         Parameters
         ----------
         edges : ascending numbers of leaves, shape (B+1,).
+
+        Raises
+        ------
+        ValueError : for levels that are averaged by other variances, or on which not every record
+            was counted.
         """
+        if not self._own_variances:
+            raise ValueError("the covariance between edges needs levels with their own variances")
         lower, upper = np.minimum.outer(edges, edges), np.maximum.outer(edges, edges)
         sizes = 2.0 ** np.arange(self.variances.size)[::-1]
         spreads = self._subtrees / sizes**2
@@ -315,6 +326,11 @@ class TreeNoise:
             full = lower // size * size
             below += added * (full * size + (lower - full) * np.minimum(size, upper - full))
         return np.diff(np.diff(below, axis=0), axis=1)
+
+    @property
+    def _own_variances(self) -> bool:
+        """Whether every record was counted on every level, and levels have their own weights."""
+        return self.assumed is None and self.factors is None
 
     @cached_property
     def _subtrees(self) -> Floats:

@@ -208,8 +208,7 @@ def _breakdown(
             continue
         figures = {"AUC": _auc(group_areas, variance, number), **_rates(leaves, positives, cut)}
         parts.append(Part(name, *totals, figures))
-    thresholds = dict.fromkeys((TRUE_POSITIVES, FALSE_POSITIVES, PRECISION), cut.score)
-    return Breakdown("group", tuple(parts), {}, _differences(parts), thresholds)
+    return Breakdown("group", tuple(parts), {}, _differences(parts))
 
 
 def _auc(group_areas: Areas, variance: Floats, number: int) -> Estimate:
@@ -238,7 +237,10 @@ def _rates(leaves: list[Floats], forest: Forest, cut: Cut) -> dict[str, Estimate
         ),
         PRECISION: (weights, np.roll(weights, reached.size)),
     }
-    return {name: _rate(both, forest, *each) for name, each in made.items()}
+    return {
+        name: replace(_rate(both, forest, *each), threshold=cut.score)
+        for name, each in made.items()
+    }
 
 
 def _rate(both: Floats, forest: Forest, first: Floats, second: Floats) -> Estimate:

@@ -10,9 +10,9 @@ from functools import cached_property
 from tacit.results.estimate import Estimate
 from tacit.results.saved.reading import Bounds
 
-LEFT, TOP, SIDE = 54.0, 12.0, 300.0
+LEFT, TOP, SIDE = 54, 12, 300
 WIDTH, HEIGHT = LEFT + SIDE + 14, TOP + SIDE + 46
-BAR_WIDTH, BAR_EDGE, ROW = 420.0, 26.0, 44.0
+BAR_WIDTH, BAR_EDGE, ROW = 420, 26, 44
 
 Points = Sequence[tuple[float, float]]
 Tick = tuple[float, str]
@@ -36,7 +36,7 @@ class Series:
     kind : its style: ``"line"``, ``"second"``, ``"reference"``, or ``"dots"``, each with an error
         bar.
     label : what the legend calls it; empty for none.
-    points : in order of the line; those that are not finite are left out.
+    points : in order of the line; a point that is not finite is left out.
     lower, upper : the band's edges at the same places; empty for none.
     """
 
@@ -121,16 +121,16 @@ class IntervalBar:
     exact: float = math.nan
 
     @property
-    def width(self) -> float:
+    def width(self) -> int:
         """The picture's width."""
         return BAR_WIDTH
 
     @property
-    def height(self) -> float:
+    def height(self) -> int:
         """The picture's height."""
         return 42 + ROW * len(self.rows)
 
-    def y(self, index: int) -> float:
+    def y(self, index: int) -> int:
         """Where the row of this number lies."""
         return 28 + ROW * index
 
@@ -170,7 +170,8 @@ def round_ticks(low: float, high: float) -> list[Tick]:
     >>> [text for _, text in round_ticks(-0.02, 0.31)]
     ['-0.1', '0.0', '0.1', '0.2', '0.3', '0.4']
     """
-    step = _round_step(max(high - low, 1e-6) / 4)
+    high = max(high, low + 1e-6)
+    step = _round_step((high - low) / 4)
     return _ticks(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9), step)
 
 

@@ -63,7 +63,7 @@ def between(bounds: Bounds, digits: int = 4) -> str:
 def shown_interval(estimate: Estimate, digits: int) -> tuple[str, str]:
     """Both ends of an estimate's interval; a certain one is rounded outwards, to stay certain."""
     low, high = estimate.interval()
-    if not estimate.half_range is not None:
+    if not estimate.certain:
         return decimal(low, digits), decimal(high, digits)
     unit, exact = Decimal(1).scaleb(-digits), Context(prec=EXACT_DIGITS)
     down = Decimal(repr(low)).quantize(unit, ROUND_FLOOR, exact)

@@ -42,7 +42,7 @@ class Picture:
     caption : what it shows, and what its band means.
     columns : the table's columns: a heading and the numbers; of a readable picture the horizontal
         ones first, then the vertical ones.
-    essential : whether it stands among those that a reviewer looks for first.
+    essential : whether it is one of the pictures that a reviewer looks for first.
     """
 
     graph: Graph
@@ -283,7 +283,7 @@ def _exists(row: tuple[float, ...]) -> bool:
 
 
 def _outline(columns: Sequence[Column]) -> tuple[list[tuple[float, float]], ...]:
-    """The points that exist, and the two edges of the band at those that have one."""
+    """The finite points, and the two edges of the band, where a point has one."""
     points = [row for row in _rows(columns) if _exists(row)]
     banded = [row for row in points if columns[2][0] == "Band from" and _exists(row[2:])]
     return (

@@ -46,7 +46,7 @@ def headline_sentences(result: reading.Result) -> list[str]:
     if not result.figure.is_auc:
         return _certainty(result)
     whole = estimate.has_interval and estimate.interval()[0] <= 0 and estimate.interval()[1] >= 1
-    if whole and estimate.half_range is not None:
+    if whole and estimate.certain:
         return [
             "The range holds every AUC there is, from 0 to 1: the thresholds tell too few records "
             "apart, and this result says nothing about the classifier."
@@ -74,7 +74,7 @@ def _certainty(result: reading.Result) -> list[str]:
     if estimate.interval()[0] == estimate.interval()[1]:
         sentences = ["It is the exact figure of these records."]
     else:
-        how = "Certainly" if estimate.half_range is not None else "With 95 % confidence"
+        how = "Certainly" if estimate.certain else "With 95 % confidence"
         sentences = [
             f"{how} the exact {result.figure} of these records lies between "
             f"{' and '.join(shown_interval(estimate, digits))}."
@@ -251,7 +251,6 @@ def setting_text(value: Any) -> str:
 
 def capitalised(text: str) -> str:
     """A text with its first letter in upper case."""
-    text = str(text)
     return text[:1].upper() + text[1:]
 
 

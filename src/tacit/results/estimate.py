@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, SupportsFloat
 
 import numpy as np
 
 from tacit.metrics import errors
+from tacit.results.equality import is_same
 
 
 class Interval(NamedTuple):
@@ -50,7 +51,7 @@ CERTAIN_RANGE = "certain range (these records)"
 RECORDS_ERROR = "standard error (these records)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate:
     """A figure with its errors, each a standard deviation.
 
@@ -106,17 +107,30 @@ class Estimate:
     half_range: float | None = None
     limits: tuple[float, float] = EVERYWHERE
     laplace_error: float = 0.0
-    law: errors.ErrorLaw | None = field(default=None, compare=False, repr=False)
+    law: errors.ErrorLaw | None = field(default=None, repr=False)
     intervals: tuple[Interval, Interval] | None = None
     threshold: float | None = None
     reason: str = ""
-    placement_error: float = field(default=math.nan, compare=False, repr=False)
+    placement_error: float = field(default=math.nan, repr=False)
 
     @classmethod
     def absent(cls, reason: str, threshold: float | None = None) -> Estimate:
         """No figure, and why."""
         nothing = math.nan
         return cls(nothing, nothing, nothing, nothing, threshold=threshold, reason=reason)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both state the same of a figure; what is not known on both sides is the same."""
+        return isinstance(other, Estimate) and is_same(self._stated, other._stated)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    @property
+    def _stated(self) -> tuple[object, ...]:
+        """All that files hold."""
+        unstated = ("law", "placement_error")
+        return tuple(getattr(self, each.name) for each in fields(self) if each.name not in unstated)
 
     def __float__(self) -> float:
         """The value; NaN where the noise left no signal."""
@@ -131,6 +145,8 @@ class Estimate:
         if not self.given:
             return self.missing
         bounds = self.interval(LEVEL)
+        if not self.has_interval:
+            return f"{self.value:.{decimals(bounds)}f} (without an interval)"
         return f"{self.value:.{decimals(bounds)}f} ({bounds_line(bounds)})"
 
     def __round__(self, digits: int | None = None) -> float:
@@ -164,9 +180,14 @@ class Estimate:
         return all(map(math.isfinite, self.interval(LEVEL)))
 
     @property
+    def certain(self) -> bool:
+        """Whether the interval about these records holds their figure without fail."""
+        return self.half_range is not None
+
+    @property
     def interval_name(self) -> str:
         """What a line with the interval about these records is called."""
-        return RECORDS_INTERVAL if self.half_range is None else CERTAIN_RANGE
+        return CERTAIN_RANGE if self.certain else RECORDS_INTERVAL
 
     @property
     def missing(self) -> str:
@@ -259,6 +280,7 @@ class Estimate:
             "sampling_error": finite(self.sampling_error),
             "approximation_error": finite(self.approximation_error),
             "bias": finite(self.bias),
+            "limits": [finite(limit) for limit in self.limits],
             **self.shape,
             "interval": [finite(bound) for bound in self.interval(0.95)],
         }

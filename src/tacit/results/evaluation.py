@@ -313,9 +313,10 @@ class Evaluation:
         >>> again.auc == result.auc, str(again) == str(result)
         (True, True)
         """
-        from tacit.results.saved.saving import evaluation_of, read_content
+        from tacit.results.saved.reading import parsed
+        from tacit.results.saved.saving import evaluation_of
 
-        return evaluation_of(cls, read_content(os.fspath(path)), os.fspath(path))
+        return evaluation_of(cls, parsed(os.fspath(path)), os.fspath(path))
 
     def to_html(self, title: str | None = None) -> str:
         """The result as a report: one HTML page that needs no network and no other file.

@@ -50,7 +50,6 @@ def figure_entry(figure: str, estimate: Estimate) -> dict[str, Any]:
     """The estimate with its errors, called ``auc`` where it is one."""
     population = estimate.interval(0.95, about="population")
     entry = estimate.to_dict() | {"population_interval": [finite(x) for x in population]}
-    entry["limits"] = [finite(limit) for limit in estimate.limits]
     if Figure.of(figure).is_auc:
         return {"auc": entry}
     return {"figure": figure, "estimate": entry}

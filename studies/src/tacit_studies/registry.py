@@ -293,7 +293,7 @@ _TARGETS = (
     ),
     _table(
         "compared",
-        "our target: the difference of two AUCs on private scores, beside two evaluations",
+        "our target: the difference of two AUCs on private scores, against two evaluations",
         compared.comparisons,
         repeats=TARGET_REPEATS,
     ),

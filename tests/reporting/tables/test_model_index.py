@@ -118,7 +118,8 @@ def test_names_stay_names() -> None:
 
 
 def test_what_has_no_estimate_makes_no_card() -> None:
-    silent = {**content("fedauc")["auc"], "value": None, "interval": [None, None]}
+    nothing = {"value": None, "interval": [None, None], "population_interval": [None, None]}
+    silent = content("fedauc")["auc"] | nothing
     made = Result.of(changed(content("fedauc"), auc=silent), "silent")
     with pytest.raises(ValueError, match="silent has no estimate"):
         model_index([made])

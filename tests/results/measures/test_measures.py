@@ -308,3 +308,13 @@ def test_a_threshold_whose_interval_reaches_an_open_end_has_no_finite_error() ->
     check_result(content)
     assert _added(np.array([1.0, math.inf, math.inf])).tolist() == [1.0, math.inf, math.inf]
     assert _added(np.array([3.0, 5.0])).tolist() == [3.0, 4.0]
+
+
+def test_measures_are_a_mapping_by_name() -> None:
+    found = released(0).measures
+    assert list(found) == list(names(found.thresholds))
+    assert len(found) == len(list(found))
+    assert "brier" in found
+    assert "charm" not in found
+    assert found.get("charm") is None
+    assert found["Brier"] == found["brier"] == dict(found.items())["brier"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,35 @@ def test_what_is_null_is_not_a_number() -> None:
     assert estimate.given
     assert not estimate.has_interval
     assert math.isnan(estimate.interval().low)
+
+
+CONTRADICTIONS: list[tuple[tuple[str, ...], Any, str]] = [
+    (("auc", "limits"), [5.0, 6.0], "auc: the value must lie within its limits"),
+    (("auc", "limits"), [1.0, 0.0], "auc: the value must lie within its limits"),
+    (("auc", "interval"), [0.99, 1.0], "auc: interval must follow from the errors"),
+    (("auc", "population_interval"), [0.1, 0.2], "population_interval must follow"),
+    (("auc", "cell_error"), 0.1, "an entry is of a figure or of a measure, got both"),
+    (("measures", "brier", "interval"), [0.9, 0.1], "measures.brier: interval must ascend"),
+    (("measures", "brier", "limits"), [0.5, 1.0], "measures.brier: the value must lie within"),
+    (("at_half", "precision", "draws"), [{"weights": [1.0]}], "at_half.precision"),
+    (("decision_curve", "treat_all_low"), None, "decision_curve"),
+    (("score_distribution", "low"), [], "score_distribution.low"),
+    (("missing",), {"private": True, "counted": False, "records": 5}, "missing"),
+]
+"""Entries of a result, what stands there instead (None for nothing), and the refusal."""
+
+
+@pytest.mark.parametrize(("way", "value", "said"), CONTRADICTIONS)
+def test_entries_that_contradict_each_other_are_refused(
+    way: tuple[str, ...], value: Any, said: str
+) -> None:
+    made = content("histogram")
+    entry = made
+    for name in way[:-1]:
+        entry = entry[name]
+    if value is None:
+        del entry[way[-1]]
+    else:
+        entry[way[-1]] = value
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Result.of(changed(made), "made up")

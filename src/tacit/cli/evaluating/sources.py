@@ -129,24 +129,19 @@ def read_source(
     word = unit if isinstance(unit, str) or unit is None else None
     plain = second is None and person is None and word == unit and form == PLAIN
     plain = plain and missing == "refuse"
-    if is_address(files[0]):
-        if not (plain and isinstance(score, str) and not isinstance(label, Mapping)):
-            raise click.UsageError(
-                "--second, --person, --positive, --separator, --decimal and a unit for each file "
-                "need files, not a database"
-            )
-        clients = from_database(
-            files[0], table, query, score, label, client, word, progress=READING
-        )
-        return protocol, clients
     patterns = any(map(is_pattern, files))
-    if (
-        plain
-        and isinstance(score, str)
-        and not isinstance(label, Mapping)
-        and (patterns or _stays(files, protocol, client))
-    ):
-        return protocol, from_files(files, score, label, client, word, READING)
+    if plain and isinstance(score, str) and not isinstance(label, Mapping):
+        if is_address(files[0]):
+            found = from_database(
+                files[0], table, query, score, label, client, word, progress=READING
+            )
+            return protocol, found
+        if patterns or _stays(files, protocol, client):
+            return protocol, from_files(files, score, label, client, word, READING)
+    if is_address(files[0]):
+        raise click.UsageError(
+            "--second, --person, --positive, --separator and --decimal need files, not a database"
+        )
     paths = matched(files) if patterns else list(files)
     clients = tacit.read(paths, score, label, client, second, unit, person, missing, form=form)
     return protocol, clients

@@ -36,7 +36,8 @@ SEPARATORS = {
     for packing in ("", *PACKINGS)
 }
 _FEATHER = (".feather", ".arrow")
-_EXTENSIONS = (*SEPARATORS, ".parquet", ".pq", *_FEATHER)
+RECORD_FILES = (*SEPARATORS, ".parquet", ".pq", *_FEATHER)
+"""How the names of files of records end."""
 _PARQUET_BATCH_ROWS = 1 << 16
 _PARQUET_BUFFER_BYTES = 1 << 20
 
@@ -246,11 +247,11 @@ def extension_of(source: str) -> str:
     DataError : for another end, with the remedy.
     """
     name = Path(source).name.lower()
-    for extension in _EXTENSIONS:
+    for extension in RECORD_FILES:
         if name.endswith(extension):
             return extension
     raise DataError(
-        f"files must end in {', '.join(_EXTENSIONS)}, got {source}{remedy_of_name(name)}"
+        f"files must end in {', '.join(RECORD_FILES)}, got {source}{remedy_of_name(name)}"
     )
 
 

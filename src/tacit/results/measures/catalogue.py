@@ -8,7 +8,6 @@ studies of coverage read it. Rates at a threshold have their own table, ``metric
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +29,7 @@ from tacit.metrics.measures.decisions import (
     treat_all,
 )
 from tacit.metrics.measures.functional import Functional, prevalence
-from tacit.metrics.rates import LIKELIHOOD_RATIOS, OTHER_NAMES, RATES, Rate
+from tacit.metrics.rates import LIKELIHOOD_RATIOS, OTHER_NAMES, RATE_TITLES, RATES, Rate, normalised
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures import figures, smooth
 from tacit.results.measures.figures import Kind, Make
@@ -41,8 +40,27 @@ THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5)
 """Probabilities at which figures of a decision are given by default."""
 PARTIAL = 0.1
 """The largest false-positive rate of the partial AUC: specificities from 0.9 to 1."""
+
+SHARES = (0.01, 0.05, 0.1, 0.2)
+"""Parts of the traffic, from the highest score down, at which lift and gain are given."""
+
+DECILES = 10
+"""Groups of equally many records at which calibration ratios are given."""
+
+RATES_GIVEN = (0.9, 0.95)
+"""Specificities and sensitivities at which the other one is given."""
+
+ALL, POSITIVES, NEGATIVES = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+"""Weights of both classes that count all records, or those of one class."""
+
 SHARE = Kind((0.0, 1.0))
+"""A part of a whole that changes smoothly with every score."""
+
 SEPARATION = "kolmogorov_smirnov"
+"""The largest difference of sensitivity and false-positive rate."""
+
+Loss = Callable[[Floats, Floats], Functional]
+"""A loss of counts, by the log-odds that each cell states."""
 
 MakeAt = Callable[[Floats, CellView], Functional]
 """A figure at several places."""
@@ -75,14 +93,6 @@ def _of_line(
 ) -> Functional | None:
     """A figure of the logistic line; None where noise hides the ends that its slope depends on."""
     return figure(view.counts, view.log_odds) if view.ends_known else None
-
-
-SHARES = (0.01, 0.05, 0.1, 0.2)
-"""Parts of the traffic, from the highest score down, at which lift and gain are given."""
-DECILES = 10
-ALL, POSITIVES = np.array([1.0, 1.0]), np.array([1.0, 0.0])
-
-Loss = Callable[[Floats, Floats], Functional]
 
 
 def gain_at(shares: Floats, view: CellView) -> Functional:
@@ -139,11 +149,6 @@ def _after_line(loss: Loss, view: CellView) -> Functional | None:
         return None
     stated = fit.coefficients[0] + fit.coefficients[1] * view.log_odds
     return replace(loss(view.counts, stated), base=fit.base[1:])
-
-
-RATES_GIVEN = (0.9, 0.95)
-"""Specificities and sensitivities at which the other one is given."""
-NEGATIVES = np.array([0.0, 1.0])
 
 
 def threshold_of_share(view: CellView, weights: Floats, share: float) -> Estimate:
@@ -242,16 +247,17 @@ class Entry:
 def _figure(
     name: str, make: Make, kind: Kind = figures.SMOOTH, title: str = "", stated: bool = True
 ) -> Entry:
-    """One figure."""
+    """One figure; its title is its name with spaces where none is given."""
     titles = (title,) if title else ()
     return Entry((name,), lambda view, _: figures.measured(view, make, kind), titles, stated)
 
 
-def _at_decisions(name: str, make: MakeAt, kind: Kind) -> Entry:
+def _at_decisions(name: str, make: MakeAt, kind: Kind, title: str = "") -> Entry:
     """A figure at every probability of a decision."""
     return Entry(
         (name,),
         lambda view, at: figures.measured(view, partial(make, np.array(at)), kind, at),
+        (title,) if title else (),
         of_decisions=True,
     )
 
@@ -318,6 +324,7 @@ CATALOGUE: tuple[Entry, ...] = (
             name,
             partial(_at_threshold, rate),
             figures.RATIO_AT_THRESHOLD if name in LIKELIHOOD_RATIOS else figures.RATE,
+            RATE_TITLES.get(name, ""),
         )
         for name, rate in RATES.items()
     ),
@@ -380,9 +387,10 @@ CATALOGUE: tuple[Entry, ...] = (
 TITLES = {
     name: title
     for entry in CATALOGUE
-    for name, title in zip(entry.names, entry.titles, strict=False)
+    if entry.titles
+    for name, title in zip(entry.names, entry.titles, strict=True)
 }
-"""Texts that differ from the name with spaces."""
+"""What texts call a figure where that is not its name with spaces."""
 
 SHORT = {"ks": SEPARATION}
 """Short names in wide use."""
@@ -410,8 +418,8 @@ def named(text: str) -> tuple[str, tuple[float, ...]] | None:
     >>> named("KS")
     ('kolmogorov_smirnov', ())
     """
-    spelled = re.sub(r"[\s_-]+", "_", text.strip().lower())
-    name = SHORT.get(spelled, spelled)
+    words = normalised(text)
+    name = SHORT.get(words, words)
     if name in names(()):
         return name, ()
     figure, _, at = name.rpartition("_at_")
@@ -430,8 +438,10 @@ def label(name: str) -> str:
 
     Examples
     --------
-    >>> label("net_benefit_at_0.2"), label("brier")
-    ('net benefit at probability 0.2', 'Brier score')
+    >>> label("net_benefit_at_0.2"), label("brier"), label("f1_at_0.5")
+    ('net benefit at probability 0.2', 'Brier score', 'F1 at probability 0.5')
     """
-    spelled = re.sub(r"_at_(?=[0-9])", " at probability ", re.sub(r"^f1_", "F1_", name))
-    return TITLES.get(name, spelled.replace("_", " "))
+    figure, at, probability = name.rpartition("_at_")
+    if at and probability[0].isdigit():
+        return f"{label(figure)} at probability {probability}"
+    return TITLES.get(name, name.replace("_", " "))

@@ -6,7 +6,7 @@ Curves of measures with pointwise bands, for pictures and files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -169,7 +169,7 @@ CURVE_CELLS = 2**11
 
 
 @dataclass(frozen=True, eq=False)
-class Measures:
+class Measures(Mapping[str, Estimate]):
     """What follows from a histogram beyond its own figures.
 
     Everything is computed from the published counts, and costs no further privacy.
@@ -204,10 +204,14 @@ class Measures:
             made |= self._of_entry(entry)
         return made
 
+    @cached_property
+    def _too_few(self) -> str | None:
+        """Why there is no figure at all; None where both classes have enough records."""
+        return figures.too_few_records(self.view)
+
     def _of_entry(self, entry: Entry) -> dict[str, Estimate]:
         """The figures of an entry of the catalogue."""
-        listed = entry.listed(self.thresholds)
-        reason = figures.too_few_records(self.view)
+        listed, reason = entry.listed(self.thresholds), self._too_few
         if reason is None and entry.stated and not self.view.states_probabilities:
             reason = figures.NO_PROBABILITIES
         if reason is not None or not listed:
@@ -221,11 +225,19 @@ class Measures:
         ------
         KeyError : for a figure that there is not; the message lists those that there are.
         """
-        known = named(text)
+        known = named(text) if isinstance(text, str) else None
         if known is None:
             raise KeyError(f"{text!r} is no measure; known are {', '.join(names(self.thresholds))}")
         name, thresholds = known
-        return replace(self, thresholds=thresholds or self.thresholds).named(name)
+        if set(thresholds) <= set(self.thresholds):
+            return self.named(name)
+        return replace(self, thresholds=thresholds).named(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_name)
+
+    def __len__(self) -> int:
+        return len(self.by_name)
 
     def __str__(self) -> str:
         """A table of all figures with their intervals, about these records and the population."""
@@ -242,6 +254,8 @@ class Measures:
         ------
         KeyError : for a name that is not among ``names(thresholds)``.
         """
+        if "by_name" in vars(self):  # all were computed already
+            return self.by_name[name]
         for entry in CATALOGUE:
             if name in entry.listed(self.thresholds):
                 return self._of_entry(entry)[name]
@@ -250,7 +264,7 @@ class Measures:
     @cached_property
     def curves(self) -> Mapping[str, Mapping[str, Numbers]]:
         """Curves with their bands by name; without those that do not exist."""
-        if figures.too_few_records(self.view) is not None:
+        if self._too_few is not None:
             return {}
         view = self.view.merged(CURVE_CELLS)
         made: dict[str, Mapping[str, Numbers] | None] = {

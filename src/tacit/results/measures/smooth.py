@@ -68,7 +68,6 @@ def distance_measures(view: CellView) -> list[Estimate]:
     )
     return [
         _distance(
-            float(getattr(found, name)[0]),
             records[name],
             population[name],
             abs(float(getattr(found, name)[0]) - float(getattr(wider, name)[0])) / 3,
@@ -89,7 +88,7 @@ def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:
     return float(np.sqrt(view.noise_variance(functional.both(weights, weights)).max()))
 
 
-def _distance(value: float, records: Accepted, population: Accepted, cells: float) -> Estimate:
+def _distance(records: Accepted, population: Accepted, cells: float) -> Estimate:
     """A distance with the intervals that inverted tests give.
 
     The error of cells, a third of the change by merging them in pairs, adds to both intervals.

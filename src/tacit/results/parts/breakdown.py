@@ -38,17 +38,14 @@ class Part:
     figures: Mapping[str, Estimate]
     reason: str = ""
 
-    def to_dict(self, thresholds: Mapping[str, float]) -> dict[str, Any]:
-        """The part's entry in the JSON, with the thresholds of its figures."""
+    def to_dict(self) -> dict[str, Any]:
+        """The part's entry in the JSON."""
         made: dict[str, Any] = {
             "name": self.name,
             "records": finite(self.positives + self.negatives),
             "positives": finite(self.positives),
             "negatives": finite(self.negatives),
-            "measures": {
-                name: measure | ({"threshold": thresholds[name]} if name in thresholds else {})
-                for name, measure in measures_of(self.figures).items()
-            },
+            "measures": measures_of(self.figures),
         }
         return made | ({"reason": self.reason} if self.reason else {})
 
@@ -92,15 +89,12 @@ class Breakdown:
     parts : their figures.
     overall : figures about all parts, by name.
     differences : between parts.
-    thresholds : by figure, from which score on a record counts as positive; of figures that depend
-        on it.
     """
 
     by: str
     parts: tuple[Part, ...]
     overall: Mapping[str, Estimate] = field(default_factory=dict)
     differences: tuple[Difference, ...] = ()
-    thresholds: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Part:
         """The part of this name.
@@ -116,9 +110,7 @@ class Breakdown:
 
     def to_dict(self) -> dict[str, Any]:
         """The entries of a result about its classes or groups."""
-        made: dict[str, Any] = {
-            ENTRIES[self.by]: [part.to_dict(self.thresholds) for part in self.parts]
-        }
+        made: dict[str, Any] = {ENTRIES[self.by]: [part.to_dict() for part in self.parts]}
         if self.overall:
             made["measures"] = measures_of(self.overall)
         if self.differences:
@@ -128,8 +120,9 @@ class Breakdown:
     def to_rows(self) -> list[tuple[str, str]]:
         """The figures as labelled lines for a person."""
         rows = [(name, estimate_line(figure)) for name, figure in self.overall.items()]
-        if self.thresholds:
-            values = sorted(set(self.thresholds.values()))
+        figures = [figure for part in self.parts for figure in part.figures.values()]
+        values = sorted({each.threshold for each in figures if each.threshold is not None})
+        if values:
             rows.append((f"threshold of {self.by}s", ", ".join(f"{each:.6g}" for each in values)))
         for part in self.parts:
             called = f"{self.by} {part.name}"

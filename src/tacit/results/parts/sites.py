@@ -33,7 +33,7 @@ class Site:
     ----------
     index : its place among the clients.
     estimate : from its own release; the value is NaN where there is none. Its reason says why, or
-        why the site is not among those that all together tell of.
+        why the model of all sites leaves this one out.
     shrunk, interval : its true figure and the 95 % interval, as all sites together tell.
     false_alarm : the probability with which one of all sites lies as far from the others by chance.
     """

@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from tacit.data import units
 from tacit.metrics import errors
 from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
-from tacit.results.estimate import Estimate, Interval
+from tacit.results.estimate import About, Estimate, Interval
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.saved.integrity import SCHEMA, fingerprint
 
@@ -46,6 +48,7 @@ REQUIREMENTS: Mapping[str, str] = {
     "maxItems": "have at most so many items:",
     "maxLength": "be no longer than",
     "pattern": "match",
+    "not": "not fit",
 }
 """What a keyword of JSON Schema requires, to be followed by its value."""
 
@@ -136,28 +139,35 @@ CURVES = (
     *("decision_curve", "calibration_curve", "score_distribution", "gain_curve"),
 )
 
-COMPARISON, GROUPS = "tacit-comparison/1", "tacit-groups/1"
+COMPARISON = "tacit-comparison/1"
 OTHERS = {
     COMPARISON: "is a comparison of two models: only a page or a table takes it, no model card",
-    GROUPS: "has several groups: only a page or a table takes it, no model card",
+    GROUPS_SCHEMA: "has several groups: only a page or a table takes it, no model card",
 }
 """Files of other commands, by their schema, and why they are no single result."""
 
 Bounds = tuple[float, float]
 
 
+CLOSE = 1e-6
+"""How far numbers may differ that follow from each other."""
+
+ABOUT: Mapping[str, About] = {"interval": "data", "population_interval": "population"}
+"""An entry's intervals."""
+
 NO_LIMITS = (None, None)
+"""Of a figure that can have any value."""
 
 
 def estimate_of(entry: Mapping[str, Any]) -> Estimate:
     """The estimate in an entry of a checked result: a figure's, or that of a measure.
 
-    A figure's intervals follow from its errors, those of a measure are stated. What is null or not
-    said is NaN.
+    Intervals follow from the errors; those of a measure are taken as stated where they do not. What
+    is null or not said is NaN.
     """
     low, high = entry.get("limits", NO_LIMITS)
     intervals = bounds_of(entry, "interval"), bounds_of(entry, "population_interval")
-    return Estimate(
+    made = Estimate(
         number(entry["value"]),
         number(entry.get("privacy_error")),
         number(entry.get("sampling_error")),
@@ -167,10 +177,13 @@ def estimate_of(entry: Mapping[str, Any]) -> Estimate:
         (-math.inf if low is None else low, math.inf if high is None else high),
         number(entry.get("laplace_error", 0.0)),
         errors.law_of(entry["draws"]) if "draws" in entry else None,
-        intervals if "cell_error" in entry else None,
-        entry.get("threshold"),
-        str(entry.get("reason", "")),
+        threshold=entry.get("threshold"),
+        reason=str(entry.get("reason", "")),
     )
+    known = made.interval(), made.interval(about="population")
+    if "cell_error" not in entry or np.allclose(intervals, known, 1e-9, 1e-12, equal_nan=True):
+        return made
+    return replace(made, intervals=intervals)
 
 
 @dataclass(frozen=True)
@@ -213,6 +226,7 @@ class Result:
         try:
             check_result(content)
             _check_lengths(content)
+            _check_estimates(content, "")
             check_written(content["protocol"])
         except ValueError as error:
             raise ValueError(f"{label} does not follow the schema {version}: {error}") from None
@@ -334,6 +348,45 @@ def _no_twins(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(listed):
         raise ValueError("an entry appears twice")
     return made
+
+
+def _check_estimates(content: Any, path: str) -> None:
+    """Refuse estimates whose entries contradict each other, wherever they stand."""
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        for place, each in enumerate(content):
+            _check_estimates(each, f"{path}[{place}]")
+    if not isinstance(content, dict):
+        return
+    if "value" in content and "privacy_error" in content:
+        try:
+            _check_estimate(content)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path.removeprefix('.')}: {error}") from None
+    for name, each in content.items():
+        _check_estimates(each, f"{path}.{name}")
+
+
+def _check_estimate(entry: Mapping[str, Any]) -> None:
+    """Refuse limits and intervals that do not ascend, and intervals that errors do not give.
+
+    The errors of a measure need not give its interval; those of another figure do, but for what the
+    last digits of other machines' numbers change.
+    """
+    made = estimate_of(entry)
+    low, high = made.limits
+    if not low <= high or (made.given and not low - CLOSE <= made.value <= high + CLOSE):
+        raise ValueError(
+            f"the value must lie within its limits, got {made.value} and {low}, {high}"
+        )
+    for name, about in ABOUT.items():
+        stated, known = bounds_of(entry, name), made.interval(about=about)
+        if stated.low > stated.high:
+            raise ValueError(f"{name} must ascend, got {list(stated)}")
+        follows = np.allclose(stated, known, CLOSE, CLOSE, equal_nan=True)
+        if name in entry and "cell_error" not in entry and not follows:
+            raise ValueError(f"{name} must follow from the errors, got {list(stated)}")
+    if "cell_error" in entry and "approximation_error" in entry:
+        raise ValueError("an entry is of a figure or of a measure, got both")
 
 
 def _check_lengths(content: Mapping[str, Any]) -> None:

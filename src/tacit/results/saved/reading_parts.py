@@ -11,7 +11,7 @@ from tacit.results.estimate import Estimate
 from tacit.results.saved.integrity import SCHEMA, with_fingerprint
 from tacit.results.saved.reading import (
     COMPARISON,
-    GROUPS,
+    GROUPS_SCHEMA,
     Result,
     check_fingerprint,
     check_groups,
@@ -112,7 +112,7 @@ def document_of(content: Any, label: str) -> Document:
     schema = content.get("schema") if isinstance(content, dict) else None
     if schema == COMPARISON:
         return _compared(content, label)
-    if schema == GROUPS:
+    if schema == GROUPS_SCHEMA:
         return _grouped(content, label)
     return Result.of(content, label)
 
@@ -164,7 +164,7 @@ def _grouped(content: Mapping[str, Any], label: str) -> GroupedResult:
     try:
         check_groups(content)
     except ValueError as error:
-        raise ValueError(f"{label} does not follow the schema {GROUPS}: {error}") from None
+        raise ValueError(f"{label} does not follow the schema {GROUPS_SCHEMA}: {error}") from None
     groups = tuple(_group(entry, label) for entry in content["groups"])
     return GroupedResult(label, content, groups)
 

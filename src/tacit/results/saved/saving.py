@@ -20,22 +20,10 @@ from tacit.results.measures.catalogue import THRESHOLDS, names
 from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import ENTRIES, Breakdown, Difference, Part
 from tacit.results.parts.sites import Site, SiteFigure, Sites
-from tacit.results.saved.reading import Result, estimate_of, number, parsed
+from tacit.results.saved.reading import Result, estimate_of, number
 from tacit.results.traffic import Traffic
 
-NO_LIMITS = (None, None)
-
 Made = TypeVar("Made")
-
-
-def read_content(path: str) -> Any:
-    """The JSON of a file.
-
-    Raises
-    ------
-    OSError, ValueError : as ``read_results``.
-    """
-    return parsed(path)
 
 
 def evaluation_of(make: Callable[..., Made], content: Any, label: str) -> Made:
@@ -104,12 +92,6 @@ def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> Breakdown | Non
     if by is None:
         return None
     listed = known[ENTRIES[by]]
-    thresholds = {
-        name: measure["threshold"]
-        for part in listed
-        for name, measure in part["measures"].items()
-        if measure.get("threshold") is not None
-    }
     # beside a histogram's own measures
     own = set(names(_decisions(known))) if has_histogram else set()
     measured = {name: each for name, each in known.get("measures", {}).items() if name not in own}
@@ -118,7 +100,6 @@ def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> Breakdown | Non
         tuple(map(_part, listed)),
         {name: estimate_of(measure) for name, measure in measured.items()},
         tuple(map(_difference, known.get("differences", []))),
-        thresholds,
     )
 
 

@@ -1,8 +1,8 @@
 """Errors and coverage of a comparison of two models on private scores.
 
 The reference is what one would do without it: both models evaluated by the same protocol for their
-AUC alone, each at half of epsilon. Every run draws its records anew, so that intervals about the
-records and about the population are both put to the test.
+AUC alone, each at half of epsilon. Every run draws new records, so that intervals about the records
+and about the population are both tested.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ POPULATION = AUC - float(ndtr(SHIFT / math.sqrt(2 * (1 + DISTORTION**2))))
 """The difference of the population's AUCs."""
 
 COVERAGE = (0.93, 0.97)
+"""Bounds of the coverage of 95 % intervals; 1,000 runs know it to 0.7 points."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ SETTINGS = (
 
 
 def comparisons(table: str) -> list[Job]:
-    """Every setting, beside two evaluations of half of its epsilon."""
+    """Every setting, compared with two evaluations at half of its epsilon."""
     return [Job(partial(_compared, table, each), name=str(each)) for each in SETTINGS]
 
 
@@ -86,7 +87,8 @@ def _compared(table: str, setting: Setting, bench: Bench) -> list[Measured]:
     error, of_two = np.sqrt(np.mean(runs[:, :2] ** 2, axis=0))
     named = partial(Target, table, str(setting))
     return [
-        Row(table, str(setting), "error (paper: two evaluations)", float(of_two), float(error)),
+        Row(table, str(setting), "error of one comparison", None, float(error)),
+        Row(table, str(setting), "error of two evaluations", None, float(of_two)),
         named("error / that of two evaluations", float(error / of_two), at_most=1.0),
         named("coverage about the records", float(runs[:, 2].mean()), *COVERAGE),
         named("coverage about the population", float(runs[:, 3].mean()), *COVERAGE),
