@@ -104,7 +104,7 @@ class ServerResult:
         larger has a warning.
         """
         raw = self._raw_estimate()
-        if not math.isfinite(raw.value):
+        if not math.isfinite(raw.value) and not self.silence:
             return self
         reason = self._silence(raw)
         if reason is not None:

@@ -20,6 +20,7 @@ from tacit.protocols.shared.trees.forest_reports import (
     slot_units,
 )
 from tacit.running.simulation import simulate
+from tacit.testing.federations import binormal_clients
 from tests.classified import CLASSES, class_clients
 
 THREE = ("a", "b", "c")
@@ -117,3 +118,16 @@ def test_a_report_costs_epsilon_for_a_replaced_record_and_hides_no_record() -> N
     assert tacit.MulticlassHistogram("local", 1.0).height == 5
     with pytest.raises(ValueError, match=r"adjacency must be one of \('replace',\) for local"):
         tacit.MulticlassHistogram("local", 1.0, adjacency="record")
+
+
+def test_a_run_whose_noise_leaves_no_area_says_why_there_is_no_figure() -> None:
+    """Noise that makes a class negative leaves no AUC, of which an average could be withheld."""
+    clients = binormal_clients(300, 500, 3)
+    protocol = reports(1.0, 4, ("0", "1"))
+    without_area = 0
+    for seed in range(40):
+        noise = SimulatedNoise(seed)
+        without_area += math.isnan(simulate(clients, protocol, noise).server_result.value)
+        warnings = tacit.evaluate(clients, protocol, noise=SimulatedNoise(seed)).warnings
+        assert warnings[-1].startswith("no figure: class 0 has no AUC, not enough signal")
+    assert without_area
