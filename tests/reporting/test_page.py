@@ -200,11 +200,10 @@ def test_no_signal_and_no_interval_are_said_in_words() -> None:
     made = Result.of(changed(content("fedauc"), auc=silent), "silent")
     assert "The noise left no signal" in report([made])
     assert "no interval is given" in report([result("noisy-scores")])
-    wide = {"privacy_error": 1.0, "approximation_error": 0.0, "sampling_error": 0.0}
-    wide |= {"interval": [0.0, 1.0], "population_interval": [0.0, 1.0]}
-    drowned = Result.of(
-        changed(content("fedauc"), auc=content("noisy-scores")["auc"] | wide), "drowned"
-    )
+    errors = {"privacy_error": 1.0, "approximation_error": 0.0, "sampling_error": 0.0}
+    intervals = {"interval": [0.0, 1.0], "population_interval": [0.0, 1.0]}
+    wide = content("noisy-scores")["auc"] | errors | intervals
+    drowned = Result.of(changed(content("fedauc"), auc=wide), "drowned")
     assert "says nothing about the classifier" in report([drowned])
 
 
