@@ -29,14 +29,14 @@ from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.shared.site_figures import ClientCells, sites_of
+from tacit.protocols.shared.trees.areas import Areas
 from tacit.protocols.shared.trees.forest_protocol import ForestDeclarations, ForestProtocol, Forests
 from tacit.protocols.shared.trees.forests import (
-    Areas,
     Block,
     Forest,
     Votes,
     area_variance,
-    areas,
+    forest_areas,
     smallest_in_errors,
 )
 from tacit.results.curves.score_axis import ScoreAxis
@@ -173,7 +173,7 @@ def _by_class(records: Forest, count: int) -> tuple[Forest, Forest]:
 def _of_all(positives: Forest, negatives: Forest, even: bool) -> ServerResult:
     """The AUC of all groups' records with its errors, shape (...)."""
     pooled = _pooled(positives), _pooled(negatives)
-    pooled_areas = areas(pooled[0], pooled[1], even)
+    pooled_areas = forest_areas(pooled[0], pooled[1], even)
     class_sizes = [forest.totals() for forest in pooled]
     return ServerResult(
         value=pooled_areas.value[..., 0],
@@ -195,7 +195,7 @@ def _pooled(forest: Forest) -> Forest:
 def _breakdown(
     groups: tuple[str, ...], positives: Forest, negatives: Forest, cut: Cut, even: bool
 ) -> Breakdown:
-    group_areas = areas(positives, negatives, even)
+    group_areas = forest_areas(positives, negatives, even)
     variance = area_variance(group_areas, positives, negatives)
     sizes, errors = smallest_in_errors((positives, negatives))
     parts = []

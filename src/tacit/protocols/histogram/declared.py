@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics import curves, trees
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
@@ -227,23 +227,19 @@ class HistogramDeclarations(Declarations):
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
         from tacit.protocol.releases import planned_noises
-        from tacit.protocols.histogram.estimate import best_depth, crowding, within_cells
+        from tacit.protocols.histogram.estimate import area_from_tree
         from tacit.protocols.histogram.steps import leaves_of, tree_fields
         from tacit.protocols.histogram.trees import tree_noise
 
         protocol: Any = self
         height = protocol.tree_height(clients.count)
-        leaves = np.bincount(leaves_of(clients, height, protocol), minlength=2 << height).astype(
-            float
-        )
-        depth, noise = height, trees.TreeNoise(np.zeros(height + 2))
+        leaves = np.bincount(leaves_of(clients, height, protocol), minlength=2 << height)
+        noise = trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
             noises = planned_noises(self.trust, clients.count)
             noise = tree_noise(tree_fields(protocol, height), height, noises)
-            both = leaves.reshape(2, -1)
-            depth = best_depth(both, noise, crowding(both, protocol.score_axis))
-        cells = leaves.reshape(2, 1 << depth, -1).sum(axis=-1)
-        return float(curves.cell_area(*cells) + within_cells(cells[0], cells[1], noise))
+        cells = leaves.reshape(2, -1).astype(np.float64)
+        return float(area_from_tree(cells, noise, protocol.score_axis).value)
 
 
 def _trust_in(settings: Mapping[str, Any]) -> Trust:

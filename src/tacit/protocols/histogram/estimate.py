@@ -10,20 +10,17 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
-from tacit.metrics import curves, trees
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EvenScale
 from tacit.privacy.cost import Cost
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
-from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
+from tacit.protocols.shared.trees.areas import Areas, areas, noise_products, sampling_variance
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis
 from tacit.results.server_result import ServerResult
 
 MIN_BUCKET_IN_ERRORS = 5.0
 """Least count of a supported bucket, in standard deviations of its noise."""
-
-CROWDING_DEPTH = 6
-"""Largest depth of the cells in which crowding is measured: noise hardly shows in so few."""
 
 MAX_BUCKETS = 200
 """Largest number of buckets of curves and calibration by default."""
@@ -80,14 +77,11 @@ def result_from_tree(
         )
     counted = class_variance(cells, noise)
     if known is None:
-        coarse = _at_depth(cells, best_depth(cells, noise, crowding(cells, axis)))
-        value, variance = _area(coarse, cells, noise)
-        cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :], axis)
+        made = area_from_tree(cells, noise, axis)
+        known, sampling = _known_by_cells(made, cells, noise), made.sampling_variance
     else:
-        value, variance, cell_variance = known.value, known.variance, known.by_cells
-    sampling = curves.cell_sampling_variance(positives, negatives)
-    if not noise.exact:
-        sampling = curves.noisy_sampling_variance(positives, negatives, value)
+        sampling = sampling_variance(cells, known.value, noise.exact)
+    value, variance, cell_variance = known.value, known.variance, known.by_cells
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
@@ -107,7 +101,7 @@ def result_from_tree(
         negatives=classes[1],
         positives_error=np.sqrt(counted),
         approximation_error=np.sqrt(cell_variance),
-        laplace_error=0.0 if known is None else np.sqrt(known.by_draw),
+        laplace_error=np.sqrt(known.by_draw),
         roc=histogram.roc() if histogram is not None else None,
         histogram=histogram,
         protection=protection,
@@ -115,112 +109,23 @@ def result_from_tree(
     )
 
 
-def crowding(cells: Floats, axis: ScoreAxis) -> float:
-    """How many times as crowded the records are as if they filled all cells evenly, at least 1.
-
-    Both classes' share of pairs in one cell, ``sum p n / (P N)`` over ``2**CROWDING_DEPTH`` cells
-    at most, times the number of cells. Where scores are their own positions it is taken to be 1,
-    as in the papers. Of several replicates the mean counts.
-    """
-    if isinstance(axis.scale, EvenScale):
-        return 1.0
-    depth = min(CROWDING_DEPTH, cells.shape[-1].bit_length() - 1)
-    coarse = _at_depth(cells, depth)
-    inside = float(np.mean(np.sum(np.prod(coarse, axis=-2), axis=-1)))
-    pairs = max(float(np.mean(np.prod(cells.sum(axis=-1), axis=-1))), 1.0)
-    return float(np.clip(inside / pairs, 2.0**-depth, 1.0)) * 2.0**depth
+def area_from_tree(cells: Floats, noise: trees.TreeNoise, axis: ScoreAxis) -> Areas:
+    """The AUC of a consistent tree of both classes (``areas``), for cells of shape (..., 2, B)."""
+    return areas(cells, tree_products(noise), isinstance(axis.scale, EvenScale))
 
 
-def best_depth(cells: Floats, noise: trees.TreeNoise, crowded: float = 1.0) -> int:
-    """The depth at which the area is computed: deeper cells have less bias and more noise.
-
-    The least sum of ``_products`` and of the squared bias of cells; the first-order variance grows
-    so slowly with the depth that it is left out. Of several replicates the mean size counts.
-
-    Parameters
-    ----------
-    cells, noise : the counts and their errors.
-    crowded : how many times as crowded the records are as if they filled all cells evenly; cells
-        as fine as those of ``CELL_BIAS`` are then as many times more.
-    """
-    products = _products(noise)
-    if not products.any():
-        return products.size - 1
-    pairs = np.mean(np.prod(cells.sum(axis=-1), axis=-1))
-    cell_variance = (CELL_BIAS * crowded**2 / 4.0 ** np.arange(products.size)) ** 2
-    return int(np.argmin(products / max(float(pairs), 1.0) ** 2 + cell_variance))
+def _known_by_cells(made: Areas, cells: Floats, noise: trees.TreeNoise) -> KnownArea:
+    """The same with all noise: in first order, and by products."""
+    flat = (*cells.shape[:-2], -1)
+    variance = noise.variance_of(made.weights.reshape(flat), cells.reshape(flat)) + made.by_products
+    known = np.where(np.isfinite(made.value), variance, np.nan)
+    return KnownArea(made.value, known, np.zeros_like(known), made.cell_variance)
 
 
-def _at_depth(cells: Floats, depth: int) -> Floats:
-    """The counts in ``2**depth`` cells."""
-    return cells.reshape(*cells.shape[:-1], 1 << depth, -1).sum(axis=-1)
-
-
-def _cell_variance(positives: Floats, negatives: Floats, axis: ScoreAxis) -> Floats:
-    """The error of cells: records' positions, crowding, and the curvature of densities."""
-    crowds = (
-        curves.crowding_variance
-        if isinstance(axis.scale, EvenScale)
-        else curves.lone_crowd_variance
-    )
-    variance = curves.placement_variance(positives, negatives) + crowds(positives, negatives)
-    return variance + curves.curvature_error(positives, negatives) ** 2
-
-
-def _area(cells: Floats, leaves: Floats, noise: trees.TreeNoise) -> tuple[Floats, Floats]:
-    """The area of the cells with its variance: that of the influences' sum, and of products."""
-    positives, negatives = cells[..., 0, :], cells[..., 1, :]
-    value = curves.cell_area(positives, negatives) + within_cells(positives, negatives, noise)
-    variance = influence_variance(cells, leaves, noise) + _product_variance(cells, noise)
-    return value, np.where(np.isfinite(value), variance, np.nan)
-
-
-def influence_weights(cells: Floats) -> Floats:
-    """How the area moves with every count, shape (..., 2B) for cells of shape (..., 2, B)."""
-    positives, negatives = cells[..., 0, :], cells[..., 1, :]
-    plain, bent = (
-        curves.cell_influences(positives, negatives),
-        curves.density_influences(positives, negatives),
-    )
-    return np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
-
-
-def influence_variance(cells: Floats, leaves: Floats, noise: trees.TreeNoise) -> Floats:
-    """The variance of the area of these cells in first order."""
-    weights = influence_weights(cells)
-    finer = np.repeat(weights, leaves.shape[-1] // cells.shape[-1], axis=-1)
-    return noise.variance_of(finer, leaves.reshape(finer.shape))
-
-
-def within_cells(positives: Floats, negatives: Floats, noise: trees.TreeNoise) -> Floats:
-    """The density correction; of exact counts, no more than all pairs inside cells could make."""
-    correction = curves.density_correction(positives, negatives)
-    if not noise.exact:
-        return correction
-    inside = np.sum(positives * negatives, axis=-1) / 2
-    reach = inside / (positives.sum(axis=-1) * negatives.sum(axis=-1))
-    return np.clip(correction, -reach, reach)
-
-
-def _products(noise: trees.TreeNoise) -> Floats:
-    """The variance of products of both classes' noises, for an area at every depth, shape (h+1,).
-
-    The area is a sum over the tree's nodes of the right child's positives times the left child's
-    negatives, and over the cells of half their pairs: a level of n nodes a class adds
-    ``n/2 v**2``, the cells ``n/4 v**2``, with v the variance of a node's consistent count.
-    """
-    squares = trees.node_variances(noise.weighting)[1:] ** 2 * 2.0 ** np.arange(
-        noise.variances.size - 1
-    )
-    inner = np.cumsum(squares / 2) - squares[0] / 2
-    return inner + squares / 4
-
-
-def _product_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:
-    """The variance of those products in the area of these cells."""
-    pairs = np.prod(cells.sum(axis=-1), axis=-1)
-    products = _products(noise)[cells.shape[-1].bit_length() - 1]
-    return products / np.maximum(np.abs(pairs), 1.0) ** 2
+def tree_products(noise: trees.TreeNoise) -> Floats:
+    """The variance of products of both classes' noises, at every depth (``noise_products``)."""
+    classes = trees.node_variances(noise.weighting)[1:]
+    return noise_products(classes, classes)
 
 
 def class_variance(cells: Floats, noise: trees.TreeNoise) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics import trees
-from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
+from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
 from tacit.privacy.local.unary import unary_variance
 from tacit.protocol import fields, values
 from tacit.protocol.conversation import Query, Reply
@@ -28,7 +28,7 @@ from tacit.protocol.declarations.forecast import (
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocol.releases import ANSWERED, planned_noises
-from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
+from tacit.protocols.histogram.estimate import result_from_tree, tree_products
 from tacit.protocols.histogram.figure_forecast import figure_forecast
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
 from tacit.protocols.histogram.looking.looks import query_scale
@@ -39,6 +39,7 @@ from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes, tree_fiel
 from tacit.protocols.histogram.trees import sampled_noise, tree_noise
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.reports.turns import SLOTS
+from tacit.protocols.shared.trees.areas import area_depth, at_depth
 from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
@@ -108,8 +109,8 @@ def _area_forecast(
         for field in (result.privacy_error, result.value, np.asarray(result.positives_error))
     )
     cells = leaves.reshape(2, -1)
-    depth = best_depth(cells, noise, crowding(cells, axis))
-    coarse = cells.reshape(2, 1 << depth, -1).sum(axis=-1)
+    even = isinstance(axis.scale, EvenScale)
+    coarse = at_depth(cells, area_depth(cells, tree_products(noise), even))
     variance = error**2 + placement((coarse[0], coarse[1]), corrected=True)
     return Forecast(math.sqrt(variance), value - auc, smaller, counted)
 

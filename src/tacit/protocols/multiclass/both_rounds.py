@@ -22,7 +22,7 @@ from tacit.protocols.multiclass.second_round import (
     number_units,
 )
 from tacit.protocols.shared.influence_sum import FIXED_POINT
-from tacit.protocols.shared.trees.forests import Areas
+from tacit.protocols.shared.trees.areas import Areas
 
 CLEAR_ERRORS = 3.0
 """Standard errors of its noise that are taken off a cell's count before it may be a crowd."""
@@ -58,15 +58,13 @@ def refined(
     unit = reach / ((units - classes) * smaller)
     by_noise = noises * float(discrete_laplace_variance(units / cost.epsilon)) * unit**2
     bias, remaining = remaining_errors(fields, first)
-    nothing = np.zeros_like(first_areas.positive_weights)
     return replace(
         first_areas,
         value=influences.areas + sums * unit - bias,
         by_products=by_noise + remaining,
         one_draw=by_noise,
         cell_variance=_hidden_variance(fields, first),
-        positive_weights=nothing,
-        negative_weights=nothing,
+        weights=np.zeros_like(first_areas.weights),
     )
 
 

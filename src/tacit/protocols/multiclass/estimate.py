@@ -11,7 +11,8 @@ from tacit.arrays import Floats
 from tacit.data import units
 from tacit.metrics import calibration
 from tacit.metrics.cells.binning import Buckets, bucket_means
-from tacit.protocols.shared.trees.forests import Areas, Forest, area_variance
+from tacit.protocols.shared.trees.areas import Areas
+from tacit.protocols.shared.trees.forests import Forest, area_variance
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
 from tacit.results.figure import class_too_small, is_class_too_small
@@ -183,10 +184,10 @@ def _weighted(made: ClassForests) -> Estimate:
     scale = parts[:, np.newaxis]
     by_size = ((values - mean) / total)[:, np.newaxis]
     by_positives = made.positives.noise.variance_of(
-        scale * made.areas.positive_weights + by_size, made.positives.leaves
+        scale * made.areas.weights[:, 0] + by_size, made.positives.leaves
     )
     by_negatives = made.negatives.noise.variance_of(
-        scale * made.areas.negative_weights, made.negatives.leaves
+        scale * made.areas.weights[:, 1], made.negatives.leaves
     )
     variance = float(np.sum(by_positives + by_negatives + parts**2 * made.areas.by_products))
     return Estimate(

@@ -59,8 +59,15 @@ from tacit.protocols.multiclass.declared import MulticlassDeclarations
 from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
 from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.protocols.shared.influence_sum import check_the_same_number
+from tacit.protocols.shared.trees.areas import Areas
 from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
-from tacit.protocols.shared.trees.forests import Areas, Block, Forest, Votes, areas, count_forest
+from tacit.protocols.shared.trees.forests import (
+    Block,
+    Forest,
+    Votes,
+    count_forest,
+    forest_areas,
+)
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
 from tacit.results.server_result import ServerResult
@@ -200,14 +207,14 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     ) -> ServerResult:
         """The result with the AUCs of both rounds."""
         first = self._first_round(forests)
-        first_areas = areas(first.positives, first.negatives, self.is_even)
+        first_areas = forest_areas(first.positives, first.negatives, self.is_even)
         return self._result(
             forests, refined(first_areas, first, fields, sums, self.number_cost, noises)
         )
 
     def conclusion(self, forests: Forests) -> ServerResult:
         """The macro AUC, and all figures by class, of the first round."""
-        return self._result(forests, areas(forests[OWN], forests[OTHER], self.is_even))
+        return self._result(forests, forest_areas(forests[OWN], forests[OTHER], self.is_even))
 
     def _result(self, forests: Forests, class_areas: Areas) -> ServerResult:
         axis = ScoreAxis(self.score_scale, self.unit)

@@ -46,7 +46,8 @@ from tacit.protocol import releases
 from tacit.protocol.conversation import Query
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences, units_for, whole_units
-from tacit.protocols.shared.trees.forests import Forest, area_depth
+from tacit.protocols.shared.trees.areas import area_depth, at_depth
+from tacit.protocols.shared.trees.forests import Forest, both_classes, products_of
 
 OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
 """Fields of the query: the part of each class's own records, and of all others, below every inner
@@ -84,11 +85,11 @@ class FirstRound:
 def published(first: FirstRound) -> dict[str, Floats]:
     """What the server publishes of the first round; a class that came out empty gets the size 1."""
     positives, negatives = first.positives, first.negatives
-    depth = max(area_depth(positives, negatives, first.even, LINE_BIAS)[0], 1)
+    cells, products = both_classes(positives, negatives), products_of(positives, negatives)
+    depth = max(area_depth(cells, products, first.even, LINE_BIAS), 1)
 
     def functions(forest: Forest) -> Floats:
-        cells = forest.leaves.reshape(*forest.leaves.shape[:-1], 1 << depth, -1).sum(axis=-1)
-        return score_distribution.rising_fractions(cells)[..., 1:-1]
+        return score_distribution.rising_fractions(at_depth(forest.leaves, depth))[..., 1:-1]
 
     return {
         OWN_BELOW: functions(positives),

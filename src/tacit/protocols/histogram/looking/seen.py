@@ -14,11 +14,11 @@ from tacit.arrays import Floats, Integers
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.cells.score_scale import ScoreScale, single_doubles
-from tacit.protocols.histogram.estimate import KnownArea, class_variance, influence_weights
+from tacit.protocols.histogram.estimate import KnownArea, class_variance
 from tacit.protocols.histogram.looking.looks import CLASSES, MAX_FLAT_HEIGHT
 from tacit.protocols.shared import zoomed_cells
 from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
-from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
+from tacit.protocols.shared.trees.areas import CELL_BIAS, influence_weights
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 FILLED_ERRORS = 3.0
@@ -203,8 +203,7 @@ class Seen:
     @cached_property
     def linear_variance(self) -> Floats:
         """The variance of the AUC of these cells in first order, shape (R,)."""
-        weights = influence_weights(self.counts) * np.tile(self.filled, 2)
-        by_class = weights.reshape(weights.shape[0], 2, -1)
+        by_class = influence_weights(self.counts) * self.filled[:, np.newaxis]
         leaves = np.arange(1 << self.height)
         cells = np.stack([np.searchsorted(ends, leaves, side="right") for ends in self.ends])
         finer = np.take_along_axis(by_class, cells[:, np.newaxis], axis=-1)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.metrics import trees
 from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_variance
+from tacit.protocols.shared.trees.areas import CELL_BIAS
 
 Levels = NDArray[np.int64]
 LevelSet = tuple[int, ...]
@@ -27,10 +28,6 @@ Aim = Literal["report", "auc", "curves", "all"]
 
 MIN_LEVEL_FRACTION = 0.01
 """Least fraction of the budget of a level; a level below it is not queried."""
-
-CELL_BIAS = 0.3
-"""Assumed cell bias of the AUC, in units of ``4**-depth`` for cells of width ``2**-depth``: about
-the bias of the uncorrected area of linear densities. The depth is chosen with it."""
 
 MIN_RATE, MIN_VARIANCE = 1e-9, 1e-280
 """Least epsilon and least variance of a level while the budget is divided."""

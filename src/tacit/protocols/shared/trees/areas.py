@@ -1,0 +1,157 @@
+"""AUCs of noisy cells of both classes, at the depth that suits the noise, with their errors.
+
+An area is a sum over the tree's nodes of the right child's positives times the left child's
+negatives, and over the cells of half their pairs. Deeper cells have less bias and more noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.metrics import curves
+
+CELL_BIAS = 0.3
+"""Assumed cell bias of an AUC, in units of ``4**-depth`` for cells of width ``2**-depth``: about
+the bias of the uncorrected area of linear densities. The depth is chosen with it; no error is
+stated by it."""
+
+AREA_BIAS = (CELL_BIAS, 2)
+"""What cells of the width w hide of an area: the first times w to the power of the second."""
+
+CROWDING_DEPTH = 6
+"""Largest depth of the cells in which crowding is measured: noise hardly shows in so few."""
+
+
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """AUCs with their errors; all arrays of shape (...), one for each pair of trees.
+
+    Parameters
+    ----------
+    value : the areas.
+    by_products : the variance by products of both classes' noises.
+    cell_variance : of what cells hide: where records lie, crowds, and the curvature of densities.
+    sampling_variance : DeLong's, or what Hanley and McNeil's is where noise hides that.
+    weights : the derivative of an area by every count, shape (..., 2, B), positives first.
+    one_draw : the part of ``by_products`` that is one draw of Laplace noise.
+    """
+
+    value: Floats
+    by_products: Floats
+    cell_variance: Floats
+    sampling_variance: Floats
+    weights: Floats
+    one_draw: Floats | float = 0.0
+
+
+def areas(cells: Floats, products: Floats, even: bool) -> Areas:
+    """The AUC of every pair of trees, at the depth that suits the noise.
+
+    Parameters
+    ----------
+    cells : both classes' counts, positives first, shape (..., 2, B).
+    products : of both classes' noises (``noise_products``); zeros for exact counts.
+    even : whether scores are their own positions, so that crowds are judged beside the mean cell.
+    """
+    depth, exact = area_depth(cells, products, even), not products.any()
+    coarse = at_depth(cells, depth)
+    positives, negatives = coarse[..., 0, :], coarse[..., 1, :]
+    value = curves.cell_area(positives, negatives) + _correction(positives, negatives, exact)
+    pairs = np.maximum(np.abs(np.prod(coarse.sum(axis=-1), axis=-1)), 1.0)
+    crowds = curves.crowding_variance if even else curves.lone_crowd_variance
+    cell_variance = (
+        curves.placement_variance(positives, negatives)
+        + crowds(positives, negatives)
+        + curves.curvature_error(positives, negatives) ** 2
+    )
+    return Areas(
+        value,
+        products[depth] / pairs**2,
+        cell_variance,
+        sampling_variance(cells, value, exact),
+        np.repeat(influence_weights(coarse), cells.shape[-1] >> depth, axis=-1),
+    )
+
+
+def sampling_variance(cells: Floats, value: Floats, exact: bool) -> Floats:
+    """The variance of areas by sampling, of cells of shape (..., 2, B)."""
+    positives, negatives = cells[..., 0, :], cells[..., 1, :]
+    if exact:
+        return curves.cell_sampling_variance(positives, negatives)
+    return curves.noisy_sampling_variance(positives, negatives, value)
+
+
+def noise_products(positives: Floats, negatives: Floats) -> Floats:
+    """The variance of pairs won by products of both classes' noises, at every depth, shape (h+1,).
+
+    A level of n nodes adds ``n/2 v w``, the cells ``n/4 v w``, with v and w the variances of a
+    node's consistent count.
+
+    Parameters
+    ----------
+    positives, negatives : those variances by level, that of a class's total first, shape (h+1,).
+    """
+    by_level = positives * negatives * 2.0 ** np.arange(positives.size)
+    return np.cumsum(by_level / 2) - by_level[0] / 2 + by_level / 4
+
+
+def area_depth(
+    cells: Floats, products: Floats, even: bool, bias: tuple[float, int] = AREA_BIAS
+) -> int:
+    """The depth with the least sum of the variance by products and the squared assumed bias.
+
+    The first-order variance grows so slowly with the depth that it is left out. Of several trees
+    and replicates the mean size counts.
+
+    Parameters
+    ----------
+    cells, products, even : as ``areas`` takes them.
+    bias : what cells of the width w hide of an AUC is taken as the first, times w to the power of
+        the second; w is in units of the scores' spread.
+    """
+    depths = np.arange(products.size)
+    if not products.any():
+        return int(depths[-1])
+    pairs = max(float(np.mean(np.prod(cells.sum(axis=-1), axis=-1))), 1.0)
+    crowded = 1.0 if even else crowding(cells)
+    hidden = (bias[0] * (crowded / 2.0**depths) ** bias[1]) ** 2
+    return int(np.argmin(products / pairs**2 + hidden))
+
+
+def crowding(cells: Floats) -> float:
+    """How many times as crowded the records are as if they filled all cells evenly, at least 1.
+
+    Both classes' share of pairs in one cell, ``sum p n / (P N)`` over ``2**CROWDING_DEPTH`` cells
+    at most, times the number of cells; of several trees and replicates the mean counts.
+    """
+    depth = min(CROWDING_DEPTH, cells.shape[-1].bit_length() - 1)
+    coarse = at_depth(cells, depth)
+    inside = float(np.mean(np.sum(np.prod(coarse, axis=-2), axis=-1)))
+    pairs = max(float(np.mean(np.prod(coarse.sum(axis=-1), axis=-1))), 1.0)
+    return float(np.clip(inside / pairs, 2.0**-depth, 1.0)) * 2.0**depth
+
+
+def at_depth(cells: Floats, depth: int) -> Floats:
+    """The counts in ``2**depth`` cells."""
+    return cells.reshape(*cells.shape[:-1], 1 << depth, -1).sum(axis=-1)
+
+
+def influence_weights(cells: Floats) -> Floats:
+    """How the area moves with every count, of the shape of the cells (..., 2, B)."""
+    positives, negatives = cells[..., 0, :], cells[..., 1, :]
+    plain = curves.cell_influences(positives, negatives)
+    bent = curves.density_influences(positives, negatives)
+    return np.nan_to_num(np.stack([plain[0] + bent[0], plain[1] + bent[1]], axis=-2))
+
+
+def _correction(positives: Floats, negatives: Floats, exact: bool) -> Floats:
+    """The density correction; of exact counts, no more than all pairs inside cells could make."""
+    correction = curves.density_correction(positives, negatives)
+    if not exact:
+        return correction
+    inside = np.sum(positives * negatives, axis=-1) / 2
+    reach = inside / np.maximum(positives.sum(axis=-1) * negatives.sum(axis=-1), 1.0)
+    return np.clip(correction, -reach, reach)
