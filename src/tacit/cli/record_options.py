@@ -55,8 +55,8 @@ def parted(
 
     Examples
     --------
-    >>> parted("--score", ["risk", "south.csv=p=1"], ["north.csv", "./south.csv"])
-    (['risk'], {'./south.csv': ['p=1']})
+    >>> parted("--positive", ["yes", "ja"], ["north.csv", "south.csv"])
+    (['yes', 'ja'], {})
     """
     for_all = [text for text in texts if "=" not in text]
     named: dict[str, list[str]] = {}

@@ -23,7 +23,6 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Protocol, Query
 from tacit.protocol.declarations import audits
@@ -145,11 +144,6 @@ class MissingRecords(MissingDeclarations, Protocol):
     figure = "number of incomplete records"
     counts_missing = True
     steps = (count_left_out,)
-
-    @property
-    def guarantee(self) -> Cost:
-        """Epsilon."""
-        return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
 
     def replicate_size(self, clients: Clients) -> int:
         """A count of every client."""

@@ -29,12 +29,12 @@ from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.shared.site_figures import ClientCells, sites_of
-from tacit.protocols.shared.trees.areas import Areas
 from tacit.protocols.shared.trees.forest_protocol import ForestDeclarations, ForestProtocol, Forests
 from tacit.protocols.shared.trees.forests import (
     Block,
     Forest,
     Votes,
+    area_estimates,
     area_variance,
     forest_areas,
     smallest_in_errors,
@@ -195,8 +195,7 @@ def _pooled(forest: Forest) -> Forest:
 def _breakdown(
     groups: tuple[str, ...], positives: Forest, negatives: Forest, cut: Cut, even: bool
 ) -> Breakdown:
-    group_areas = forest_areas(positives, negatives, even)
-    variance = area_variance(group_areas, positives, negatives)
+    aucs = area_estimates(forest_areas(positives, negatives, even), positives, negatives)
     sizes, errors = smallest_in_errors((positives, negatives))
     parts = []
     for number, name in enumerate(groups):
@@ -206,18 +205,9 @@ def _breakdown(
         if size <= 0 or is_class_too_small(size, error):
             parts.append(Part(name, *totals, {}, class_too_small(size, error)))
             continue
-        figures = {"AUC": _auc(group_areas, variance, number), **_rates(leaves, positives, cut)}
+        figures = {"AUC": aucs[number], **_rates(leaves, positives, cut)}
         parts.append(Part(name, *totals, figures))
     return Breakdown("group", tuple(parts), {}, _differences(parts))
-
-
-def _auc(group_areas: Areas, variance: Floats, number: int) -> Estimate:
-    return Estimate(
-        float(group_areas.value[number]),
-        math.sqrt(variance[number]),
-        math.sqrt(group_areas.sampling_variance[number]),
-        math.sqrt(group_areas.cell_variance[number]),
-    ).within(UNIT)
 
 
 def _rates(leaves: list[Floats], forest: Forest, cut: Cut) -> dict[str, Estimate]:

@@ -17,6 +17,7 @@ from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
+from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import (
     leaves_of,
@@ -26,7 +27,6 @@ from tacit.protocols.histogram.steps import (
     unary_reports,
 )
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.shared.influence_sum import noise_fraction
 from tacit.protocols.shared.trees import forest_reports
 from tacit.testing.recording import values_of
 from tests.protocols.histogram.losses import (
@@ -90,14 +90,14 @@ class TestSharesOfNoise:
     @pytest.mark.parametrize("sizes", [(10,), (1,) * 10, (3, 3, 4), (9, 1)])
     @pytest.mark.parametrize("dropouts", [0.0, 0.25, 0.5])
     def test_shares_of_batches_add_up(self, sizes: tuple[int, ...], dropouts: float) -> None:
-        shares = [noise_fraction(size, 10, dropouts) for size in sizes]
+        shares = [SecureSum(dropouts).share(size, 10) for size in sizes]
         assert sum(shares) == Fraction(10, math.ceil(10 * (1 - dropouts)))
 
     @pytest.mark.parametrize(("asked", "dropouts"), [(10, 0.1), (7, 0.3), (1000, 0.29), (3, 0.9)])
     def test_enough_is_left_when_that_many_vanish(self, asked: int, dropouts: float) -> None:
         left = asked - math.floor(Fraction(str(dropouts)) * asked)
-        assert noise_fraction(left, asked, dropouts) >= 1
-        assert left == 1 or noise_fraction(left - 1, asked, dropouts) < 1
+        assert SecureSum(dropouts).share(left, asked) >= 1
+        assert left == 1 or SecureSum(dropouts).share(left - 1, asked) < 1
 
     def test_a_step_draws_the_share_of_its_clients(self) -> None:
         protocol = replace(SPLIT["record"], trust="secure-sum(dropouts=0.2)")

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 AREA, ECE, PRECISION = "auc", "ece", "precision@"
 
-UNPLANNED = ("e50", "e90", "emax", "ici")
-"""Measures that depend on which records are drawn more than on their distribution."""
-
 TITLES = {AREA: AUC_FIGURE, ECE: "expected calibration error"}
 
 
@@ -66,8 +63,6 @@ class Metric:
         measure = named(self.name)
         if measure is None:
             _ = self.threshold
-        elif measure[0] in UNPLANNED:
-            raise ValueError(f"e50, e90, emax and ici are not planned, got {self.name!r}")
         else:
             object.__setattr__(self, "name", measure[0])
 

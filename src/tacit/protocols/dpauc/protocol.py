@@ -16,7 +16,6 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.declarations.trust import Each
 from tacit.protocol.one_count import OneCount
@@ -74,11 +73,6 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     def cell_count(self) -> int:
         """The number of cells."""
         return self.thresholds
-
-    @property
-    def guarantee(self) -> Cost:
-        """What one evaluation costs each client at most."""
-        return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
 
     @property
     def record_distance(self) -> float:

@@ -286,11 +286,6 @@ class ComparedHistograms(ScaledScores, Protocol):
     steps = (first_pair_look, second_pair_look, summed_differences)
 
     @property
-    def guarantee(self) -> Cost:
-        """What one comparison costs every record at most."""
-        return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
-
-    @property
     def known_epsilon(self) -> float:
         """The budget."""
         return self.epsilon
@@ -304,10 +299,6 @@ class ComparedHistograms(ScaledScores, Protocol):
     def height(self) -> int:
         """Counts are in ``2**height`` cells of either model's scores."""
         return looks.LOOK_HEIGHT
-
-    def min_clients(self, clients: int) -> int:
-        """With fewer than the clients that are planned to stay, the noise would not suffice."""
-        return self.trust.needed(clients) if isinstance(self.trust, SecureSum) else 1
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:

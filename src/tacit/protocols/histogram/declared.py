@@ -15,9 +15,9 @@ from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
+from tacit.protocols.shared.counting import CountingProtocol
 from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NOBODY, SUM_TRUST
 
 if TYPE_CHECKING:
@@ -85,12 +85,9 @@ REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each round."""
 
 
-class HistogramDeclarations(Declarations):
+class HistogramDeclarations(CountingProtocol):
     """Cases, attacks, threats and laws of ``ScoreHistogram``."""
 
-    trust: Any
-    epsilon: float | None
-    scale: str
     gives_curve = True
     threats = staticmethod(threats_of)
 
@@ -98,11 +95,6 @@ class HistogramDeclarations(Declarations):
     def lone_records(self) -> bool:
         """Whether records report by themselves."""
         return isinstance(self.trust, Local)
-
-    @classmethod
-    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
-        """Whether noise is added to the sums or reports."""
-        return _trust_in(settings) is not Trust.EXACT_SUM
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:

@@ -17,6 +17,7 @@ difference, and so they are drawn.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.measures import smooth
 from tacit.results.measures.catalogue import SEPARATION
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.separation import BORDERS, WINDOW, class_separation
@@ -75,17 +77,17 @@ def ece_error(histogram: Histogram, noise: trees.TreeNoise, exact: float) -> tup
     rng = np.random.default_rng(0)
     counts = np.maximum(np.stack([cells.positives, cells.negatives]), 0.0)
     drawn = rng.standard_normal((IMITATIONS, *counts.shape)) * np.sqrt(counts)
-    leaves = imitated_leaves(noise, rng).reshape(IMITATIONS, 2, -1)
+    leaves = imitated_leaves(noise, IMITATIONS, rng).reshape(IMITATIONS, 2, -1)
     imitated = counts + drawn + np.add.reduceat(leaves, starts, axis=-1)
     errors = [_debiased(cells.predicted, cells.variance, imitation) for imitation in imitated]
     return float(np.std(errors)), float(np.mean(errors)) - exact
 
 
-def imitated_leaves(noise: trees.TreeNoise, rng: np.random.Generator) -> Floats:
-    """The consistent leaves of trees of noise alone, shape (IMITATIONS, leaves)."""
+def imitated_leaves(noise: trees.TreeNoise, draws: int, rng: np.random.Generator) -> Floats:
+    """The consistent leaves of trees of noise alone, shape (draws, leaves)."""
     variances = noise.weighting
     levels = [
-        rng.standard_normal((IMITATIONS, 1 << level)) * np.sqrt(variance)
+        rng.standard_normal((draws, 1 << level)) * np.sqrt(variance)
         if np.isfinite(variance)
         else None
         for level, variance in enumerate(variances)
@@ -253,6 +255,8 @@ def figure_forecast(
     histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
     if metric.name == SEPARATION:
         return _separation_forecast(histogram, shape, smaller)
+    if metric.name in smooth.NAMES:
+        return _distance_forecast(histogram, metric, smaller)
     if metric.is_measure:
         exact = population_measure(shape, scenario.positive_fraction, metric)
         return _measure_forecast(histogram, metric, exact, smaller)
@@ -301,6 +305,36 @@ def _separation_forecast(histogram: Histogram, shape: Shape, smaller: int) -> Fo
     if not measures.named(SEPARATION).given:
         return Forecast(math.inf)
     bias, error = separation_error(measures.view, shape)
+    return Forecast(error, bias, smaller, _class_error(histogram), max_error=math.inf)
+
+
+IMITATED_RESULTS = 60
+"""Simulated results of a distance, each with a fit of its own: they tell its error to 9 %."""
+
+
+def _distance_forecast(histogram: Histogram, metric: Metric, smaller: int) -> Forecast:
+    """Of a distance of the smooth calibration curve, which is no smooth function of the counts.
+
+    It depends on which records are drawn as well as on the noise, so both are drawn: records as
+    Poisson counts in the expected cells, and the consistent tree of the noise. What a result states
+    is compared with the distance of the drawn records.
+    """
+    if not Measures.of(histogram).named(metric.name).given:
+        return Forecast(math.inf)
+    noise, source, errors = histogram.noise, np.random.default_rng(0), list[float]()
+    leaves = imitated_leaves(noise, IMITATED_RESULTS, source)
+    exact = trees.TreeNoise(np.zeros_like(noise.variances))
+    for added in leaves.reshape(IMITATED_RESULTS, 2, -1):
+        records = source.poisson(np.maximum(histogram.counts, 0.0)).astype(np.float64)
+        stated, own = (
+            Measures.of(replace(histogram, counts=counts, noise=of)).named(metric.name)
+            for counts, of in ((records + added, noise), (records, exact))
+        )
+        if stated.given and own.given:
+            errors.append(stated.value - own.value)
+    if len(errors) <= IMITATED_RESULTS / 2:
+        return Forecast(math.inf)
+    error, bias = float(np.std(errors)), float(np.mean(errors))
     return Forecast(error, bias, smaller, _class_error(histogram), max_error=math.inf)
 
 

@@ -21,15 +21,13 @@ from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.data.units import PROBABILITY, are_convertible, converted
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step
-from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, trust_setting
+from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.one_count import OneCount
 from tacit.protocol.releases import ask, total_protection
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocol.settings.declaring import setting
 from tacit.protocols.histogram import trees
 from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree
@@ -125,21 +123,14 @@ EXACT_HEIGHT, SUM_HEIGHT, MAX_HEIGHT = 14, 10, 24
 
 
 @dataclass(frozen=True)
-class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
+class ScoreHistogram(HistogramDeclarations):
     """ROC, precision, recall, accuracy, calibration and the AUC from one histogram of both classes.
 
     Parameters
     ----------
-    trust : ``SecureSum()`` (the server sees a sum over the clients, with noise of which every
-        client draws a share), ``Each()`` (it sees what each client releases, which has the whole
-        noise), ``ExactSum()`` (the exact sum, nothing of a client, and there is no
-        differential privacy) or ``Local()`` (every record's report is private by itself), or their
-        words.
-    epsilon : the privacy budget of one record; none for exact sums.
+    trust, epsilon, adjacency, scale : as ``CountingProtocol`` has them; ``Local()`` too.
     height : there are ``2**height`` cells; None takes 14 for exact sums, what suits the number of
         clients for local reports, and what suits the first look for secure sums.
-    adjacency : ``"record"`` (added or removed; secure sums only) or ``"replace"``; None takes the
-        first that applies.
     aim : what epsilon serves: all figures of a ``"report"``, or the ``"auc"`` alone. A secure sum
         first looks at the scores with a small part of epsilon. For a report it then places the
         cells of a tree where both classes score, and asks for the AUC as one number only with what
@@ -147,8 +138,6 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         and for the AUC alone, the AUC gets all that is left. With a height that was asked for there
         is one tree (for the AUC from ``2**8`` cells on), and local reports are dealt out to its
         levels.
-    scale : the public map of scores to the positions that ``2**height`` equal cells cut (``SCALES``
-        of ``metrics.score_scale``).
     thresholds : scores at which placed cells end, so that rates there are those of whole cells, and
         at which decisions are reported; None takes the probabilities ``THRESHOLDS``.
 
@@ -162,23 +151,15 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
     """
 
-    trust: SecureSum | Each | ExactSum | Local | str = trust_setting()
-    epsilon: float | None = setting(default=None, help=EPSILON)
-    height: int | None = setting(default=None, help="2**height cells of scores")
-    adjacency: Literal["record", "replace"] | None = setting(
-        default=None, help="what epsilon hides; record by default where it applies"
-    )
     aim: Literal["report", "auc"] = setting(
         default="report", help="what epsilon serves: all figures of a report, or the AUC alone"
     )
-    scale: str = scale_setting()
     thresholds: tuple[float, ...] | None = setting(
         default=None, help="scores at which cells end and decisions are reported"
     )
 
     name = "score-histogram"
     planning_module = "tacit.protocols.histogram.forecast"
-    title_settings = ("trust", "adjacency")
     setting_order = ("trust", "adjacency", "epsilon", "aim")
     plan_example: ClassVar[Mapping[str, Any] | None] = {"trust": SecureSum.word, "epsilon": 1.0}
     gives_histogram = True
@@ -186,21 +167,10 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        word, allowed = str(self.trust), _adjacencies(self.trust)
-        if isinstance(self.trust, ExactSum) and self.epsilon is not None:
-            raise ValueError(f"{word} takes no epsilon, got {self.epsilon}")
-        if not isinstance(self.trust, ExactSum) and self.epsilon is None:
-            raise ValueError(f"{word} needs an epsilon")
         if self.height is not None and not 1 <= self.height <= MAX_HEIGHT:
             raise ValueError(f"height must be from 1 to {MAX_HEIGHT}, got {self.height}")
         if self.thresholds is not None:
             self._check_thresholds(self.thresholds)
-        if self.adjacency is None and self.epsilon is not None:
-            object.__setattr__(self, "adjacency", allowed[0])
-        elif self.adjacency not in (None, *allowed):
-            raise ValueError(
-                f"adjacency must be one of {allowed} for {word}, got {self.adjacency!r}"
-            )
 
     def _check_thresholds(self, thresholds: tuple[float, ...]) -> None:
         low, high = self.score_range or (-math.inf, math.inf)
@@ -274,24 +244,6 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         if isinstance(self.trust, Local):
             return LOCAL_ROUNDS if self.places_cells else (unary_reports,)
         return (*LOOKS, summed_influences) if self.looks else (summed_trees,)
-
-    def min_clients(self, clients: int) -> int:
-        """With fewer than the clients that are planned to stay, the noise would not suffice."""
-        if isinstance(self.trust, Each):
-            return 1
-        return self.trust.needed(clients) if isinstance(self.trust, SecureSum) else clients
-
-    @property
-    def guarantee(self) -> Cost:
-        """What one evaluation costs every record at most."""
-        if self.epsilon is None:
-            return UNPROTECTED
-        return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
-
-    @property
-    def distance(self) -> int:
-        """How many counts of a level a neighbour changes by one."""
-        return 2 if self.adjacency == "replace" else 1
 
     def tree_height(self, clients: int) -> int:
         """The height that was asked for, or the default for this trust and number of clients."""
@@ -387,20 +339,3 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     def score_axis(self) -> ScoreAxis:
         """The scores of the cells."""
         return ScoreAxis(self.score_scale, self.unit)
-
-    @property
-    def known_epsilon(self) -> float:
-        """The budget where there is one.
-
-        Raises
-        ------
-        ValueError : where the trust has none.
-        """
-        if self.epsilon is None:
-            raise ValueError(f"{self.trust} has no epsilon")
-        return self.epsilon
-
-
-def _adjacencies(trust: object) -> tuple[str, ...]:
-    """What epsilon may hide: a report of one record is there whatever it holds."""
-    return ("record", "replace") if isinstance(trust, SecureSum | Each) else ("replace",)

@@ -12,7 +12,7 @@ from tacit.data import units
 from tacit.metrics import calibration
 from tacit.metrics.cells.binning import Buckets, bucket_means
 from tacit.protocols.shared.trees.areas import Areas
-from tacit.protocols.shared.trees.forests import Forest, area_variance
+from tacit.protocols.shared.trees.forests import Forest, area_estimates, area_variance
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
 from tacit.results.figure import class_too_small, is_class_too_small
@@ -69,7 +69,11 @@ def result_from_forests(
     single = made.areas.value.ndim == 1
     breakdown, silence = None, ""
     if single:
-        parts = tuple(_part(made, number, name, axis) for number, name in enumerate(classes))
+        aucs = area_estimates(made.areas, made.positives, made.negatives)
+        parts = tuple(
+            _part(made, number, name, auc, axis)
+            for number, (name, auc) in enumerate(zip(classes, aucs, strict=True))
+        )
         silence = _silence(parts)
         overall = {} if silence else _overall(made)
         breakdown = Breakdown("class", parts, overall)
@@ -120,28 +124,17 @@ def _silence(parts: tuple[Part, ...]) -> str:
     return f"no figure: class {missing[0].name} has no AUC, {missing[0].reason}"
 
 
-def _part(made: ClassForests, number: int, name: str, axis: ScoreAxis) -> Part:
+def _part(made: ClassForests, number: int, name: str, auc: Estimate, axis: ScoreAxis) -> Part:
     """One class's figures against the rest; none where a side is too small."""
     positives = float(made.positives.leaves[number].sum())
     negatives = float(made.negatives.leaves[number].sum())
     size, error = _smallest(made, number)
     if size <= 0 or is_class_too_small(size, error):
         return Part(name, positives, negatives, {}, class_too_small(size, error))
-    figures = {"AUC": _auc(made, number), "top-1 recall": _recall(made, number)}
+    figures = {"AUC": auc, "top-1 recall": _recall(made, number)}
     if axis.unit == units.PROBABILITY:
         figures |= _calibration(made, number, axis)
     return Part(name, positives, negatives, figures)
-
-
-def _auc(made: ClassForests, number: int) -> Estimate:
-    areas, variance = made.areas, area_variance(made.areas, made.positives, made.negatives)
-    return Estimate(
-        float(areas.value[number]),
-        math.sqrt(variance[number]),
-        math.sqrt(areas.sampling_variance[number]),
-        math.sqrt(areas.cell_variance[number]),
-        laplace_error=math.sqrt(np.broadcast_to(areas.one_draw, areas.value.shape)[number]),
-    ).within(UNIT)
 
 
 def _recall(made: ClassForests, number: int) -> Estimate:

@@ -23,6 +23,7 @@ from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
 from tacit.protocol.conversation import Query
 from tacit.protocol.settings.scaled import ScaledScores, check_scores_in_unit_interval
+from tacit.protocols.shared.trees.areas import hidden_variance
 from tacit.protocols.shared.trees.levels import CellNoise
 from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
@@ -61,21 +62,16 @@ def result_from_cells(
 ) -> ServerResult:
     """The area of noisy cells, with densities that are linear inside a cell.
 
-    Three things in cells are unknown: the position of a record in its cell, the curvature of the
-    densities, and the densities inside crowded cells.
-
     Parameters
     ----------
     edges : the lower edges of the cells, shape (B,).
     cells : positives and negatives in each cell, summed over clients, shape (..., B).
     variance : the AUC's variance by privacy noise, shape (...).
     noise : the noise in each class's cells.
-    even : whether scores are their own positions, so that most cells are filled: then a crowd is
-        compared with the mean of all cells, else with its neighbours.
+    even : as ``hidden_variance`` takes it.
     """
     value = curves.cell_area(*cells) + curves.density_correction(*cells)
-    crowds = curves.crowding_variance(*cells) if even else curves.lone_crowd_variance(*cells)
-    cell_variance = curves.placement_variance(*cells) + curves.curvature_error(*cells) ** 2 + crowds
+    cell_variance = hidden_variance(*cells, even)
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
     warnings = signal_warnings(value, classes, math.sqrt(noise.total)) if single else ()

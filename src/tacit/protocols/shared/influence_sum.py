@@ -15,10 +15,7 @@ max(A1, 1 - A1), and its replacement by any other by at most 1.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, reduce
 
 import numpy as np
@@ -29,8 +26,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.sql.pieces import ClassFunctions
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.distributions import shared_laplace_epsilon
+from tacit.privacy.cost import Adjacency
 
 PUBLISHED = POSITIVES, NEGATIVES, SIZES = ("positives_below", "negatives_below", "class_sizes")
 """Fields of the query: the part of each class below every inner edge, and (P, N)."""
@@ -251,56 +247,6 @@ def whole_units(total: Integers, sensitivity: Integers | int, units: int) -> Int
     whole, rest = np.divmod(total, sensitivity)
     # floor(x + 1/2) of x = rest units / sensitivity, in whole numbers
     return np.asarray(whole * units + (2 * rest * units + sensitivity) // (2 * sensitivity))
-
-
-def noise_fraction(batch: int, planned: int, dropouts: float) -> Fraction:
-    """The part of the noise that a batch draws, so that it suffices when some clients vanish.
-
-    Parameters
-    ----------
-    batch : the number of clients that draw together.
-    planned : the number of clients that are asked.
-    dropouts : the fraction of these that may vanish, from 0 to below 1.
-
-    Examples
-    --------
-    >>> noise_fraction(1, 10, 0.2)
-    Fraction(1, 8)
-    """
-    needed = max(1, int(np.ceil(planned * (1 - dropouts) - 1e-9)))
-    return Fraction(batch, needed)
-
-
-def supported_cost(
-    fraction: float, scales: Sequence[float], distance: int, number: float, adjacency: Adjacency
-) -> Cost | None:
-    """What the noise that arrived supports; None where it suffices for the guarantee.
-
-    The sum of what every level of counts and the one number support by themselves (basic
-    composition).
-
-    Parameters
-    ----------
-    fraction : the noise that arrived, as a multiple of what the guarantee needs.
-    scales : of the planned noise of every level of counts.
-    distance : how many counts of a level a neighbour changes by one.
-    number : the epsilon of a sum of influences; 0 where none was asked for.
-    adjacency : of the guarantee.
-
-    Examples
-    --------
-    >>> supported_cost(1.0, [2.0], 1, 0.0, Adjacency.RECORD) is None
-    True
-    >>> round(supported_cost(0.8, [1.0], 1, 0.0, Adjacency.RECORD).epsilon, 3)
-    1.212
-    """
-    if fraction >= 1:
-        return None
-    losses = [distance * shared_laplace_epsilon(scale, fraction) for scale in scales]
-    if number:
-        units = units_for(number)
-        losses.append(shared_laplace_epsilon(units / number, fraction, units))
-    return Cost(math.fsum(losses), adjacency=adjacency)
 
 
 def check_the_same_number(first: int, second: int) -> None:

@@ -4,13 +4,12 @@ from fractions import Fraction
 from math import floor
 
 import numpy as np
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.protocols.shared.influence_sum import noise_fraction, units_for, whole_units
+from tacit.protocols.shared.influence_sum import units_for, whole_units
 
 TOTALS = st.integers(-(2**50), 2**50)
 SENSITIVITIES = st.integers(1, 2**33)
@@ -48,13 +47,3 @@ def test_units_give_noise_of_the_largest_shared_scale() -> None:
 
 def test_the_units_of_the_largest_budget_suit_the_largest_sensitivity() -> None:
     assert units_for(MAX_BUDGET) < 2**26
-
-
-@pytest.mark.parametrize(
-    ("planned", "dropouts", "share"),
-    [(10, 0.0, Fraction(1, 10)), (10, 0.25, Fraction(1, 8)), (1, 0.9, Fraction(1))],
-)
-def test_shares_of_those_that_stay_make_the_whole_noise(
-    planned: int, dropouts: float, share: Fraction
-) -> None:
-    assert noise_fraction(1, planned, dropouts) == share

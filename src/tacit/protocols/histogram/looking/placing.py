@@ -19,7 +19,6 @@ from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.protocols.histogram.local_rounds import placed_knots
 from tacit.protocols.histogram.looking.looks import MAX_FLAT_HEIGHT
 from tacit.protocols.histogram.looking.seen import Seen
-from tacit.protocols.shared.trees.tree_budget import CURVE_GROWTH, CURVE_HEIGHT
 from tacit.protocols.shared.zoomed_cells import around_round_numbers
 
 NOISE_ERRORS = 1.0
@@ -34,8 +33,12 @@ FIXED_PART = 0.02
 TREE_HEIGHTS = (8, 13)
 """Least and largest height of a tree of placed cells."""
 
+SUITED_HEIGHT, GROWTH = 10, 1.25
+"""Height of a tree that suits ``SUITED_RECORDS`` at epsilon 1, and how it grows when epsilon
+doubles."""
+
 SUITED_RECORDS = 10**5
-"""For how many records ``CURVE_HEIGHT`` suits epsilon 1."""
+"""For how many records ``SUITED_HEIGHT`` suits epsilon 1."""
 
 CROWD_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
 """How many round numbers in crowded cells get cells: published functions keep all their edges."""
@@ -54,7 +57,7 @@ def planned_height(protocol: Any, records: float, noises: float) -> int:
     known = min(max(records, 1.0), SUITED_RECORDS)
     signal = protocol.known_epsilon * math.sqrt(known / SUITED_RECORDS / noises)
     low, high = TREE_HEIGHTS
-    return min(max(CURVE_HEIGHT + round(CURVE_GROWTH * math.log2(signal)), low), high)
+    return min(max(SUITED_HEIGHT + round(GROWTH * math.log2(signal)), low), high)
 
 
 def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_]) -> Floats:

@@ -61,18 +61,32 @@ def areas(cells: Floats, products: Floats, even: bool) -> Areas:
     positives, negatives = coarse[..., 0, :], coarse[..., 1, :]
     value = curves.cell_area(positives, negatives) + _correction(positives, negatives, exact)
     pairs = np.maximum(np.abs(np.prod(coarse.sum(axis=-1), axis=-1)), 1.0)
-    crowds = curves.crowding_variance if even else curves.lone_crowd_variance
-    cell_variance = (
-        curves.placement_variance(positives, negatives)
-        + crowds(positives, negatives)
-        + curves.curvature_error(positives, negatives) ** 2
-    )
     return Areas(
         value,
         products[depth] / pairs**2,
-        cell_variance,
+        hidden_variance(positives, negatives, even),
         sampling_variance(cells, value, exact),
         np.repeat(influence_weights(coarse), cells.shape[-1] >> depth, axis=-1),
+    )
+
+
+def hidden_variance(positives: Floats, negatives: Floats, even: bool) -> Floats:
+    """The variance of areas by what cells hide, of cells of shape (..., B) each.
+
+    Three things in cells are unknown: the position of a record in its cell, the densities inside
+    crowded cells, and the curvature of the densities.
+
+    Parameters
+    ----------
+    positives, negatives : counts.
+    even : whether scores are their own positions, so that most cells are filled: then a crowd is
+        compared with the mean of all cells, else with its neighbours.
+    """
+    crowds = curves.crowding_variance if even else curves.lone_crowd_variance
+    return (
+        curves.placement_variance(positives, negatives)
+        + crowds(positives, negatives)
+        + curves.curvature_error(positives, negatives) ** 2
     )
 
 

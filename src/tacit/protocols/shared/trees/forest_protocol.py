@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,15 +16,14 @@ from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.protocol import releases
-from tacit.protocol.conversation import Conversation, Protocol, Query, Step
+from tacit.protocol.conversation import Conversation, Query, Step
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
+from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust
 from tacit.protocol.settings import scaled
-from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocols.shared.counting import CountingProtocol
 from tacit.protocols.shared.declared import forest_model
 from tacit.protocols.shared.site_figures import has_sites
 from tacit.protocols.shared.trees.forest_reports import (
@@ -56,45 +55,20 @@ Forests = Mapping[str, Forest]
 
 
 @dataclass(frozen=True)
-class ForestProtocol(scaled.ScaledScores, Protocol):
+class ForestProtocol(CountingProtocol):
     """A protocol whose records count in a forest, in one round.
 
     Parameters
     ----------
-    trust : ``SecureSum()`` (sums with noise, of which every client draws a share), ``Each()``
-        (every client's own counts, with the whole noise in each), ``ExactSum()`` (exact sums; no
-        differential privacy), or their words. A subclass may also offer ``Local()`` (every record
-        sends one report that is private separately).
-    epsilon : the privacy budget of one record; none for ``"exact-sum"``.
-    height : every tree has ``2**height`` cells, at most 12; None takes 8. With ``"local"`` at most
-        5, which None takes.
-    adjacency : ``"record"`` (added or removed; not with ``"local"``, where every record is seen to
-        report) or ``"replace"``; None takes the first that applies.
-    scale : the public map of scores to the positions that equal cells cut.
+    trust, epsilon, adjacency, scale : as ``CountingProtocol`` has them.
+    height : at most 12; None takes 8. With ``"local"`` at most 5, which None takes.
     """
 
-    trust: SecureSum | ExactSum | Each | Local | str = trust_setting()
-    epsilon: float | None = setting(default=None, help=EPSILON)
-    height: int | None = setting(default=None, help="2**height cells of scores")
-    adjacency: Literal["record", "replace"] | None = setting(
-        default=None,
-        help="what epsilon hides; record by default where it applies",
-    )
-    scale: str = scaled.scale_setting()
-
     name = "forest"
-    title_settings = ("trust", "adjacency")
     setting_order = ("trust", "adjacency", "epsilon")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.trust, ExactSum):
-            if self.epsilon is not None:
-                raise ValueError(f"{self.trust} takes no epsilon, got {self.epsilon}")
-        elif self.epsilon is None:
-            raise ValueError(f"{self.trust} needs an epsilon")
-        else:
-            check_budget(self.epsilon)
         is_local = isinstance(self.trust, Local)
         if self.height is None:
             object.__setattr__(self, "height", REPORT_HEIGHT if is_local else HEIGHT)
@@ -102,28 +76,8 @@ class ForestProtocol(scaled.ScaledScores, Protocol):
         highest = REPORT_HEIGHT if is_local else MAX_HEIGHT
         if not 1 <= self.tree_height <= highest:
             raise ValueError(f"height must be from 1 to {highest}, got {self.height}")
-        self._settle_adjacency()
         if isinstance(self.trust, SecureSum):
             releases.check_shares(self, forest_fields(Query(count_forest, self)))
-
-    def _settle_adjacency(self) -> None:
-        """Take the first adjacency that applies where none was chosen, and refuse another."""
-        allowed: tuple[str, ...] = ("record", "replace")
-        if isinstance(self.trust, ExactSum):
-            allowed = ()
-        elif isinstance(self.trust, Local):
-            allowed = ("replace",)
-        if self.adjacency is None and allowed:
-            object.__setattr__(self, "adjacency", allowed[0])
-        elif self.adjacency not in (*allowed, None):
-            raise ValueError(
-                f"adjacency must be one of {allowed} for {self.trust}, got {self.adjacency!r}"
-            )
-
-    @classmethod
-    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
-        """Whether noise is added."""
-        return settings.get("trust") != ExactSum.word
 
     @abstractmethod
     def blocks(self) -> tuple[Block, ...]:
@@ -141,18 +95,6 @@ class ForestProtocol(scaled.ScaledScores, Protocol):
     def steps(self) -> tuple[Step, ...]:
         """The step of this trust model."""
         return (forest_reports if isinstance(self.trust, Local) else count_forest,)
-
-    @property
-    def guarantee(self) -> Cost:
-        """What one evaluation costs every record at most."""
-        if self.epsilon is None:
-            return UNPROTECTED
-        return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
-
-    @property
-    def distance(self) -> int:
-        """How many records of a neighbour are others."""
-        return 2 if self.adjacency == "replace" else 1
 
     def replicate_size(self, clients: Clients) -> int:
         """The counts and their noise, of every client where it sends its own.
@@ -215,9 +157,9 @@ class ForestProtocol(scaled.ScaledScores, Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """One round: the forest up."""
-        if isinstance(self.trust, Local) and self.epsilon is not None:
+        if isinstance(self.trust, Local):
             reply = yield Query(forest_reports, self)
-            return self.conclusion(forests_from_reports(self.blocks(), self.epsilon, reply))
+            return self.conclusion(forests_from_reports(self.blocks(), self.known_epsilon, reply))
         sums = yield from releases.ask(count_forest, self, clients)
         result = self.conclusion(self.forests_of(sums))
         has_clients = isinstance(self.trust, Each) and has_sites(sums.answered)

@@ -30,6 +30,7 @@ from tacit.metrics.trees import TreeNoise, consistent_leaves, node_variances
 from tacit.protocol import releases
 from tacit.protocol.conversation import Query, View
 from tacit.protocols.shared.trees.areas import Areas, areas, noise_products
+from tacit.results.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,18 @@ def area_variance(made: Areas, positives: Forest, negatives: Forest) -> Floats:
     first = positives.noise.variance_of(made.weights[..., 0, :], positives.leaves)
     second = negatives.noise.variance_of(made.weights[..., 1, :], negatives.leaves)
     return first + second + made.by_products
+
+
+def area_estimates(made: Areas, positives: Forest, negatives: Forest) -> list[Estimate]:
+    """The AUC of every pair of trees of a single run, with its errors."""
+    variance = area_variance(made, positives, negatives)
+    draws = np.broadcast_to(made.one_draw, made.value.shape)
+    by_error = [variance, made.sampling_variance, made.cell_variance, draws]
+    errors = np.sqrt(np.stack(by_error, axis=-1)).tolist()
+    return [
+        Estimate(value, privacy, sampling, cells, laplace_error=draw).within((0.0, 1.0))
+        for value, (privacy, sampling, cells, draw) in zip(made.value.tolist(), errors, strict=True)
+    ]
 
 
 def smallest_in_errors(forests: tuple[Forest, ...]) -> tuple[Floats, Floats]:

@@ -39,12 +39,6 @@ step; the steps end below it."""
 LOCAL_HEIGHTS = range(4, 11)
 """Heights that are compared for unary reports by default."""
 
-CURVE_HEIGHTS = (7, 13)
-"""Least and largest height of a noisy sum whose aim is curves by default."""
-
-CURVE_HEIGHT, CURVE_GROWTH = 10, 1.25
-"""Height of such a sum at epsilon 1, and how it grows when epsilon doubles."""
-
 TOTAL_SQUARE = 1e-6
 """Squared contrasts of the class sizes where curves are the aim: hardly any."""
 
@@ -231,22 +225,6 @@ def _changes(levels: LevelSet, fractions: Fractions) -> Iterator[tuple[LevelSet,
 def _ordered(fractions: dict[int, float]) -> tuple[LevelSet, Fractions]:
     levels = tuple(sorted(fractions))
     return levels, [fractions[level] for level in levels]
-
-
-def curve_height(epsilon: float) -> int:
-    """The height of a noisy sum whose aim is curves, on cells placed where the records are.
-
-    Noise grows slowly with the height, while what the cells hide halves with two more levels. The
-    number of records is not public, so the height follows from epsilon alone: it suits some 10^5
-    records.
-
-    Examples
-    --------
-    >>> [curve_height(epsilon) for epsilon in (0.01, 0.3, 1.0, 3.0, 100.0)]
-    [7, 8, 10, 12, 13]
-    """
-    low, high = CURVE_HEIGHTS
-    return min(max(CURVE_HEIGHT + round(CURVE_GROWTH * math.log2(epsilon)), low), high)
 
 
 @lru_cache(maxsize=256)
