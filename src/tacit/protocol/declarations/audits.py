@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Labels = NDArray[np.int8]
 
+Configurations = Mapping[str, Mapping[str, Any]]
+"""Settings of a protocol, by the name of a case."""
+
 DELTA = 0.05
 """Delta of audited Gaussian noise: far below it, no feasible number of draws comes near epsilon."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,6 +34,15 @@ class Declarations:
     """By how much fewer trials an attack on labels gets, where replicates run one at a time."""
     gives_curve: ClassVar[bool] = False
     """Whether a result has a ROC curve, so that the attacks on labels from curves concern it."""
+    audit_settings: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    """The settings that are attacked where none are chosen, without epsilon; empty for the default
+    ones."""
+    law_settings: ClassVar[audits.Configurations] = MappingProxyType({})
+    """The settings that the laws run; epsilon is 1 where it is left out. Empty for one case."""
+    noticed: ClassVar[tuple[str, ...] | None] = None
+    """The cases of the laws in which wrong noise must be noticed; None for all."""
+    gives_errors: ClassVar[bool] = True
+    """Whether its errors and intervals are compared with those of many runs."""
 
     @property
     def lone_records(self) -> bool:
@@ -59,6 +68,8 @@ class Declarations:
         the same way is too rare to be counted. The default is the default settings; what has no
         default is taken from the first case of the laws.
         """
+        if cls.audit_settings:
+            return tuple(replace(cls.audit_case(each), tight=True) for each in cls.audit_settings)
         needed = _without_default(cls) - {"epsilon"}
         if not needed:
             return (audits.AuditCase(cls.name),)
@@ -106,26 +117,28 @@ class Declarations:
     def law_cases(cls) -> Mapping[str, Protocol]:
         """The configurations that the laws run, by name.
 
-        By default one, with epsilon 1 where there is an epsilon. Override it where another field
-        has no default.
+        Those of ``law_settings``, or one, with epsilon 1 where there is an epsilon. A protocol with
+        another field that has no default declares its own.
         """
         kind: Any = cls
-        settings = {"epsilon": 1.0} if cls.takes_epsilon({}) else {}
-        missing = _without_default(cls) - settings.keys()
-        if missing:
+        budget = {"epsilon": 1.0} if cls.takes_epsilon({}) else {}
+        missing = _without_default(cls) - budget.keys()
+        if missing and not cls.law_settings:
             listed = ", ".join(sorted(missing))
             raise TypeError(f"{cls.name} must override law_cases: no default for {listed}")
-        return {cls.name: kind(**settings)}
+        declared = cls.law_settings or {cls.name: {}}
+        return {name: kind(**{**budget, **settings}) for name, settings in declared.items()}
 
     @classmethod
     def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """The configurations whose errors and intervals are compared with those of many runs.
 
-        By default those of the laws, and wrong noise must be noticed in each. A protocol that gives
-        no errors returns none.
+        By default those of the laws, and wrong noise must be noticed in each (``noticed``).
         """
+        cases = cls.law_cases() if cls.gives_errors else {}
+        noticed = cases if cls.noticed is None else cls.noticed
         return {
-            name: audits.ErrorCase(each, noticed=True) for name, each in cls.law_cases().items()
+            name: audits.ErrorCase(each, noticed=name in noticed) for name, each in cases.items()
         }
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
@@ -64,19 +64,22 @@ class DPAUCDeclarations(Declarations):
 
     gives_curve = True
     threats = staticmethod(threats_of)
+    audit_settings = (
+        {"thresholds": 100},
+        {"adjacency": "label"},
+        {"adjacency": "replace", "thresholds": 20},
+    )
+    law_settings: ClassVar[audits.Configurations] = {
+        "dpauc": {"thresholds": 20},
+        "dpauc-label": {"thresholds": 20, "adjacency": "label"},
+        "dpauc-replace": {"thresholds": 20, "adjacency": "replace"},
+        "dpauc-even": {"thresholds": 20, "scale": EVEN},
+    }
 
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every adjacency."""
-        return (
-            *audits.cases_of(
-                cls.name,
-                {"thresholds": 100},
-                {"adjacency": "label"},
-                {"adjacency": "replace", "thresholds": 20},
-            ),
-            audits.AuditCase(cls.name, {"thresholds": 8}, tight=False),
-        )
+        return (*super().audit_cases(), cls.audit_case({"thresholds": 8}))
 
     @classmethod
     def self_test_cases(cls) -> audits.SelfTestCases:
@@ -113,17 +116,6 @@ class DPAUCDeclarations(Declarations):
         from tacit.protocols.dpauc.attacks import guesses_from_lone_counts
 
         return (guesses_from_lone_counts,)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Every adjacency."""
-        kind: Any = cls
-        return {
-            "dpauc": kind(1.0, 20),
-            "dpauc-label": kind(1.0, 20, adjacency="label"),
-            "dpauc-replace": kind(1.0, 20, adjacency="replace"),
-            "dpauc-even": kind(1.0, 20, scale=EVEN),
-        }
 
     @classmethod
     def error_cases(cls) -> Mapping[str, audits.ErrorCase]:

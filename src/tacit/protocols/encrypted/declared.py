@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 PAGE = "threat-models/encrypted-auc.md"
 
-AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
-
 MASKED_AGGREGATOR = (
     "The aggregator sees uniform words only, and the AUC to seven places and its certain range to "
     "three digits because the parties tell it; with only hundreds of records the class totals may "
@@ -96,11 +94,18 @@ def told_to_parties(made: ThreatModel, settings: Mapping[str, Any], seen: str) -
     return made
 
 
+SMALL = {"thresholds": 9, "most_records": 64}
+"""The settings of a small session."""
+
+
 class HiddenDeclarations(Declarations):
     """Cases and laws of figures without noise, of counts that keys hide on the way."""
 
     draws: ClassVar[int] = 24
     """Number of draws of messages in an audit; each takes milliseconds."""
+    audit_settings = (SMALL,)
+    gives_errors = False
+    """Figures have a certain range and no standard error."""
 
     @property
     def law_traits(self) -> audits.LawTraits:
@@ -123,20 +128,9 @@ class HiddenDeclarations(Declarations):
         """Clients of one record, as a session takes two clients."""
         return audits.AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)
 
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """A small session."""
-        small = {"thresholds": 9, "most_records": 64}
-        return audits.cases_of(cls.name, small, apart=True, one_by_one=cls.draws)
-
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None: messages are hidden."""
         return ()
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
-        """None: figures have a certain range and no standard error."""
-        return {}
 
     def noiseless_value(self, clients: Clients) -> float:
         """The area under the straight lines between the thresholds: pairs of a cell count half."""
@@ -162,12 +156,8 @@ class EncryptedDeclarations(HiddenDeclarations):
     """Threats and laws of ``EncryptedAUC``."""
 
     threats = staticmethod(threats_of)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """The plain variant; the checked one has tests of its own."""
-        kind: Any = cls
-        return {"encrypted": kind(9, most_records=64)}
+    law_settings: ClassVar[audits.Configurations] = {"encrypted": SMALL}
+    """The plain variant; the checked one has tests of its own."""
 
 
 class ClassDeclarations(HiddenDeclarations):
@@ -175,12 +165,8 @@ class ClassDeclarations(HiddenDeclarations):
 
     draws = 48
     threats = staticmethod(by_class_threats_of)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Two classes, which clients without classes have."""
-        kind: Any = cls
-        return {"encrypted-classes": kind(thresholds=9, most_records=64)}
+    law_settings: ClassVar[audits.Configurations] = {"encrypted-classes": SMALL}
+    """Two classes, which clients without classes have."""
 
     def problems(self, clients: Clients) -> Iterable[Clients]:
         """Each class against the rest."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from tacit.privacy.sampling import doubles
 from tacit.protocol.declarations import audits
@@ -110,21 +110,27 @@ ADDITIVE_COPIES = 400
 ROUNDING = 1e-6
 """Largest error of an AUC of few records by rounding sums to units (``whole_units``)."""
 
-NOTICED = ("fedauc-secure-sum", "fedauc")
-"""Law cases in which wrong noise must be noticed."""
-
 
 class FedAUCDeclarations(Declarations):
     """Cases, attacks, threats and laws of ``FedAUC``."""
 
     trust: Choice | str
     threats = staticmethod(threats_of)
+    audit_settings = ({}, {"trust": "mpc"}, {"trust": "secure-sum"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "fedauc": {},
+        "fedauc-large-epsilon": {"epsilon": 6.0},
+        "fedauc-response": {"trust": "local"},
+        "fedauc-mpc": {"trust": "mpc"},
+        "fedauc-secure-sum": {"trust": "secure-sum"},
+    }
+    noticed = ("fedauc-secure-sum", "fedauc")
 
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every trust; of flipped labels two, as all are flipped alike."""
         return (
-            *audits.cases_of(cls.name, {}, {"trust": "mpc"}, {"trust": "secure-sum"}),
+            *super().audit_cases(),
             audits.AuditCase(cls.name, {"trust": "local"}, records=2),
             audits.AuditCase(cls.name, records=600),
         )
@@ -150,26 +156,6 @@ class FedAUCDeclarations(Declarations):
         if isinstance(self.trust, HiddenRanks):
             return (declared.guesses_from_plain_scores,)
         return (declared.guesses_from_ascending_scores,)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Every trust, and a large budget."""
-        kind: Any = cls
-        return {
-            "fedauc": kind(1.0),
-            "fedauc-large-epsilon": kind(6.0),
-            "fedauc-response": kind(1.0, Local()),
-            "fedauc-mpc": kind(1.0, HiddenRanks()),
-            "fedauc-secure-sum": kind(1.0, SecureSum()),
-        }
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
-        """All of them give errors."""
-        return {
-            name: audits.ErrorCase(each, noticed=name in NOTICED)
-            for name, each in cls.law_cases().items()
-        }
 
     @property
     def law_traits(self) -> audits.LawTraits:

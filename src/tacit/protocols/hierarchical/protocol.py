@@ -11,10 +11,9 @@ Predictions for HierarchicalAUC, whose records report one bit each.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -189,6 +188,11 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
     planning_module = "tacit.protocols.hierarchical.protocol"
     steps = (count_records, hadamard_reports)
     threats = staticmethod(lambda settings: ONE_ANSWER)
+    audit_settings = ({}, {"height": 2, "levels": str(EveryLevel(audits.DELTA))})
+    law_settings: ClassVar[audits.Configurations] = {
+        "local-hierarchical": {"epsilon": 6.0, "height": 2},
+        "local-hierarchical-delta": {"epsilon": 8.0, "height": 2, "levels": EveryLevel(0.01)},
+    }
     law_traits = audits.LawTraits(
         inexact="answers are debiased all the same", unmeasured_loss=NO_REPORTS
     )
@@ -289,21 +293,6 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
         """Whether answering on one level only, with delta 0, would bring less noise."""
         pure = replace(self, levels=OneLevel()).report_noise(height)
         return self.report_noise(height).record_variances[-1] > pure.record_variances[-1]
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """One answer a record, and one on every level."""
-        return audits.cases_of(
-            cls.name, {}, {"height": 2, "levels": str(EveryLevel(audits.DELTA))}, apart=True
-        )
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """One answer a record, and one on every level."""
-        return {
-            "local-hierarchical": cls(6.0, 2),
-            "local-hierarchical-delta": cls(8.0, 2, EveryLevel(0.01)),
-        }
 
 
 BIT_HEIGHTS = (3, 4, 5, 6, 7, 8)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
@@ -32,13 +33,10 @@ WHOLE_NOISE = ThreatModel(
     PAGE,
 )
 
-SHARED_NOISE = ThreatModel(
-    PAIRED,
-    PAIRED_SERVER,
-    "Nothing.",
-    "Numbers of records, and which pairs were drawn. A client that tells the server its half "
-    "of the noise leaves its partner with less than the stated epsilon promises.",
-    PAGE,
+SHARED_NOISE = replace(
+    WHOLE_NOISE,
+    left_open="Numbers of records, and which pairs were drawn. A client that tells the server its "
+    "half of the noise leaves its partner with less than the stated epsilon promises.",
 )
 
 
@@ -52,6 +50,14 @@ class PairedDeclarations(ReportDeclarations):
 
     trials_divisor = 8
     audit_records = 2
+    audit_settings = ({"kernel": "auc"}, {"kernel": "gini", "noise": "shared"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "paired-auc": {"kernel": "auc"},
+        "paired-auc-laplace": {"kernel": "auc", "matchings": 2, "noise": "laplace"},
+        "paired-auc-shared": {"kernel": "auc", "noise": "shared"},
+        "paired-collision": {"kernel": "collision", "matchings": 3},
+        "paired-gini": {"kernel": "gini", "matchings": 2},
+    }
     threats = staticmethod(threats_of)
     law_traits = audits.LawTraits(
         unordered="the pairs of the matchings are drawn by place",
@@ -61,25 +67,4 @@ class PairedDeclarations(ReportDeclarations):
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every noise; that of both clients is more private than declared against the server."""
-        return (
-            *audits.cases_of(
-                cls.name,
-                {"kernel": "auc"},
-                {"kernel": "gini", "noise": "shared"},
-                records=2,
-                apart=True,
-            ),
-            audits.AuditCase(cls.name, {"kernel": "gini"}, records=2, apart=True, tight=False),
-        )
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Every noise, and kernels with classes and without."""
-        kind: Any = cls
-        return {
-            "paired-auc": kind("auc", 1.0),
-            "paired-auc-laplace": kind("auc", 1.0, matchings=2, noise="laplace"),
-            "paired-auc-shared": kind("auc", 1.0, noise="shared"),
-            "paired-collision": kind("collision", 1.0, matchings=3),
-            "paired-gini": kind("gini", 1.0, matchings=2),
-        }
+        return (*super().audit_cases(), cls.audit_case({"kernel": "gini"}))

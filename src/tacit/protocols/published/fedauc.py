@@ -10,10 +10,9 @@ its pair.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,11 +27,10 @@ from tacit.protocol.declarations.audits import (
     SUMS,
     AuditCase,
     AuditTrial,
-    ErrorCase,
+    Configurations,
     LabelAttack,
     LawTraits,
     SelfTestCases,
-    cases_of,
 )
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
@@ -201,6 +199,23 @@ class PublishedFedAUC(Protocol):
     query_types = (RankNoise,)
     state_types = (Flipped,)
     threats = staticmethod(lambda settings: NOISY_SUMS)
+    audit_settings = (
+        {"mechanism": STAIRCASE},
+        {"allocation": "fixed"},
+        {"mechanism": f"gaussian(delta={DELTA})"},
+    )
+    law_settings: ClassVar[Configurations] = {
+        "fedauc-laplace": {"allocation": "influence"},
+        "fedauc-discrete-laplace": {"mechanism": "discrete-laplace", "allocation": "influence"},
+        "fedauc-gaussian": {"mechanism": Gaussian(1e-6), "allocation": "influence"},
+        "fedauc-adaptive": {},
+        "fedauc-adaptive-staircase": {"mechanism": STAIRCASE},
+        "fedauc-adaptive-gaussian": {"mechanism": Gaussian(1e-6)},
+        "fedauc-orthogonal": {"allocation": Orthogonal(0.3)},
+        "fedauc-local": {"allocation": Fixed(0.6)},
+        "fedauc-global": {"allocation": Fixed(sensitivity="global")},
+    }
+    noticed = ("fedauc-adaptive", "fedauc-gaussian")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -246,16 +261,6 @@ class PublishedFedAUC(Protocol):
         return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
 
     @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """The mechanisms, each with an allocation."""
-        return cases_of(
-            cls.name,
-            {"mechanism": STAIRCASE},
-            {"allocation": "fixed"},
-            {"mechanism": f"gaussian(delta={DELTA})"},
-        )
-
-    @classmethod
     def self_test_cases(cls) -> SelfTestCases:
         """Rank sums and low bits, sound and with a mistake each."""
         sums, laplace = cls(1.0, Staircase()), cls(1.0, Laplace(), Fixed())
@@ -278,29 +283,6 @@ class PublishedFedAUC(Protocol):
         from tacit.protocols.shared import declared
 
         return (declared.guesses_from_ascending_scores,)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Every mechanism and every allocation."""
-        return {
-            "fedauc-laplace": cls(1.0, Laplace(), Influence()),
-            "fedauc-discrete-laplace": cls(1.0, DiscreteLaplace(), Influence()),
-            "fedauc-gaussian": cls(1.0, Gaussian(1e-6), Influence()),
-            "fedauc-adaptive": cls(1.0),
-            "fedauc-adaptive-staircase": cls(1.0, Staircase()),
-            "fedauc-adaptive-gaussian": cls(1.0, Gaussian(1e-6)),
-            "fedauc-orthogonal": cls(1.0, Laplace(), Orthogonal(0.3)),
-            "fedauc-local": cls(1.0, Laplace(), Fixed(0.6)),
-            "fedauc-global": cls(1.0, Laplace(), Fixed(sensitivity="global")),
-        }
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
-        """All of them give errors."""
-        noticed = ("fedauc-adaptive", "fedauc-gaussian")
-        return {
-            name: ErrorCase(each, noticed=name in noticed) for name, each in cls.law_cases().items()
-        }
 
     @property
     def law_traits(self) -> LawTraits:
@@ -340,6 +322,9 @@ class PublishedResponseAUC(Protocol):
     query_types = (RankNoise,)
     state_types = (Flipped,)
     threats = staticmethod(lambda settings: FLIPPED_LABELS)
+    law_settings: ClassVar[Configurations] = {"fedauc-published-response": {}}
+    noticed = ()
+    """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
 
     @property
     def rank_noise(self) -> RankNoise:
@@ -373,16 +358,6 @@ class PublishedResponseAUC(Protocol):
         from tacit.protocols.shared import declared
 
         return (declared.guesses_from_ascending_scores,)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """One budget."""
-        return {"fedauc-published-response": cls(1.0)}
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
-        """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
-        return {name: ErrorCase(each, noticed=False) for name, each in cls.law_cases().items()}
 
     @property
     def law_traits(self) -> LawTraits:

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +91,9 @@ class NoisyScores(Protocol):
     """A thousand times the papers' largest."""
     steps = (share_noisy_scores, plain_rank_sums)
     threats = staticmethod(lambda settings: NOISY_SCORES)
+    law_settings: ClassVar[audits.Configurations] = {"noisy-scores": {}}
+    gives_errors = False
+    """The bias is unknown."""
 
     @property
     def score_noise(self) -> Laplace:
@@ -127,16 +129,6 @@ class NoisyScores(Protocol):
         from tacit.protocols.shared.declared import guesses_from_noisy_scores
 
         return (guesses_from_noisy_scores,)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """The default settings."""
-        return {"noisy-scores": cls(1.0)}
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
-        """None: the bias is unknown, so that no error is given."""
-        return {}
 
 
 def _query_rank_sums(protocol: Protocol, scores: Reply) -> Any:

@@ -9,9 +9,8 @@ classes. ``UStatistic`` and ``HierarchicalAUC`` make more of the same reports.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from tacit.metrics.cells.score_scale import EVEN, SCALES
 from tacit.protocol.declarations import audits
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.hierarchical.estimate import LevelArea, LevelCounts
-from tacit.protocols.hierarchical.protocol import EveryLevel, HierarchicalAUC
+from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.shared.reports.pair_kernels import PairTables, SymbolSpace
 from tacit.protocols.ustatistic.kernels import Collision, Gini, Kendall, Own
 from tacit.protocols.ustatistic.protocol import UStatistic
@@ -180,22 +179,14 @@ class PublishedUStatistic(UStatistic):
 
     name = "published-ustatistic"
     planning_module = ""
+    audit_settings = ({"kernel": "gini"}, {"kernel": "gini(domain=range(bins=4))"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "published-gini": {"kernel": "gini(domain=range(bins=4))"}
+    }
 
     def tables(self, space: SymbolSpace) -> PairTables:
         """The kernel's means over pairs of two bins, as they are."""
         return replace(super().tables(space), means=self.pair_kernel.plain(space))
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Bins that suit the number of records, and a few that are given."""
-        return audits.cases_of(
-            cls.name, {"kernel": "gini"}, {"kernel": "gini(domain=range(bins=4))"}, apart=True
-        )
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Values of a range."""
-        return {"published-gini": cls("gini(domain=range(bins=4))", 1.0)}
 
 
 @dataclass(frozen=True)
@@ -229,19 +220,10 @@ class PublishedHierarchicalAUC(HierarchicalAUC):
 
     name = "published-hierarchical"
     planning_module = ""
+    law_settings: ClassVar[audits.Configurations] = {
+        "local-hierarchical-traversal": {"epsilon": 6.0, "height": 1}
+    }
 
     def area(self, levels: LevelCounts, leaves: Floats) -> LevelArea:
         """The area by the traversal."""
         return traversal_area(levels)
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """One answer a record, and one on every level."""
-        return audits.cases_of(
-            cls.name, {}, {"height": 2, "levels": str(EveryLevel(audits.DELTA))}, apart=True
-        )
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """One answer a record."""
-        return {"local-hierarchical-traversal": cls(6.0, 1)}

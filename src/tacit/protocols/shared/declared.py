@@ -34,6 +34,8 @@ class ReportDeclarations(Declarations):
     audit_records: ClassVar[int] = 4
     """Number of records of an audit of chosen settings."""
     lone_records = True
+    gives_errors = False
+    """Tests of the estimates compare their errors."""
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
@@ -43,11 +45,6 @@ class ReportDeclarations(Declarations):
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None: what the server receives is public, or randomised."""
         return ()
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
-        """None: tests of the estimate compare its errors."""
-        return {}
 
 
 NOBODY = (

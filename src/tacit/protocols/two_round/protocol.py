@@ -13,10 +13,9 @@ G^-) d(F^+ - G^+)``, G the true distribution functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -203,6 +202,11 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
     draws_by_step = MappingProxyType({"report_influences": 4_000})
     trials_divisor = 8
     audit_records = RECORDS
+    audit_settings = ({}, {"labels": "public"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "local-two-round": {},
+        "local-two-round-private": {"labels": "private"},
+    }
     threats = staticmethod(lambda settings: BY_LABELS[settings.get("labels", "private")])
     law_traits = audits.LawTraits(
         inexact="reports are debiased all the same", unmeasured_loss=NO_REPORTS
@@ -258,22 +262,9 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
         private, bits = self.labels == "private", self.mechanism == "bit"
         return second_round.Influence(model, self.epsilon, private, bits, assignment.sizes)
 
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Private and public labels."""
-        return audits.cases_of(cls.name, {}, {"labels": "public"}, records=RECORDS, apart=True)
-
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
         renew_turns(clients, state)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Labels by default, and private."""
-        return {
-            "local-two-round": cls(1.0),
-            "local-two-round-private": cls(1.0, labels="private"),
-        }
 
 
 def _published(plans: list[second_round.Influence], single: bool) -> dict[str, Any]:

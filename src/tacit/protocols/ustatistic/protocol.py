@@ -10,10 +10,9 @@ Predictions for UStatistic, whose records report randomised symbols.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +166,11 @@ class UStatistic(ReportDeclarations, Protocol):
     steps = (count_records, random_symbols)
     trials_divisor = 8
     threats = staticmethod(lambda settings: ONE_SYMBOL)
+    audit_settings = ({"kernel": "auc"}, {"kernel": "gini(domain=range(bins=4))"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "local-auc": {"kernel": "auc(domain=range(bins=4))"},
+        "local-gini": {"kernel": "gini(domain=range(bins=4))"},
+    }
     law_traits = audits.LawTraits(
         inexact="symbols are debiased all the same", unmeasured_loss=NO_REPORTS
     )
@@ -313,25 +317,10 @@ class UStatistic(ReportDeclarations, Protocol):
             )
         return replace(result, warnings=tuple(warnings))
 
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """With classes, and without."""
-        return audits.cases_of(
-            cls.name, {"kernel": "auc"}, {"kernel": "gini(domain=range(bins=4))"}, apart=True
-        )
-
     def audit_federation(self, records: int, apart: bool) -> Clients:
         """Records spread over the public range, or over the public values."""
         axis = self.values_axis
         return federation(records, apart, *axis.ends, axis.grid or None)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """With classes, and without."""
-        return {
-            "local-auc": cls("auc(domain=range(bins=4))", 1.0),
-            "local-gini": cls("gini(domain=range(bins=4))", 1.0),
-        }
 
 
 BINS = (2, 4, 6, 8, 12, 16, 24, 32)

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tacit.data.clients import Clients
 from tacit.metrics import curves
@@ -126,39 +126,30 @@ class PublishedDPAUCDeclarations(Declarations):
     mechanism: Any
     gives_curve = True
     threats = staticmethod(threats_of)
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Every mechanism."""
-        return audits.cases_of(
-            cls.name,
-            {"mechanism": "laplace", "thresholds": 2},
-            {"mechanism": f"gaussian(delta={audits.DELTA})", "thresholds": 2},
-            {"mechanism": RESPONSE, "adjacency": "label"},
+    audit_settings = (
+        {"mechanism": "laplace", "thresholds": 2},
+        {"mechanism": f"gaussian(delta={audits.DELTA})", "thresholds": 2},
+        {"mechanism": RESPONSE, "adjacency": "label"},
+    )
+    law_settings: ClassVar[audits.Configurations] = {
+        name: {"thresholds": 20, "mechanism": mechanism, "adjacency": adjacency}
+        for name, mechanism, adjacency in (
+            ("dpauc-laplace", "laplace", "record"),
+            ("dpauc-laplace-label", "laplace", "label"),
+            ("dpauc-laplace-replace", "laplace", "replace"),
+            ("dpauc-laplace-paper", "laplace(accounting=paper)", "label"),
+            ("dpauc-laplace-unclamped", "laplace(points=plain)", "record"),
+            ("dpauc-gaussian", "gaussian(delta=1e-6)", "record"),
+            ("dpauc-gaussian-label", "gaussian(delta=1e-6)", "label"),
+            ("dpauc-response", RESPONSE, "label"),
         )
+    }
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """The counts of clients with one record."""
         from tacit.protocols.published.dpauc.protocol import guesses_from_published_counts
 
         return (guesses_from_published_counts,)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Every mechanism at its adjacencies, and both ways to count costs and to make points."""
-        kind: Any = cls
-        paper, plain = "laplace(accounting=paper)", "laplace(points=plain)"
-        gaussian = "gaussian(delta=1e-6)"
-        return {
-            "dpauc-laplace": kind(1.0, 20),
-            "dpauc-laplace-label": kind(1.0, 20, adjacency="label"),
-            "dpauc-laplace-replace": kind(1.0, 20, adjacency="replace"),
-            "dpauc-laplace-paper": kind(1.0, 20, paper, "label"),
-            "dpauc-laplace-unclamped": kind(1.0, 20, plain),
-            "dpauc-gaussian": kind(1.0, 20, gaussian),
-            "dpauc-gaussian-label": kind(1.0, 20, gaussian, "label"),
-            "dpauc-response": kind(1.0, 20, RESPONSE, "label"),
-        }
 
     @classmethod
     def error_cases(cls) -> Mapping[str, audits.ErrorCase]:

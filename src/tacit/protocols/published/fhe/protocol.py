@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
@@ -25,7 +25,13 @@ from tacit.protocol.settings.choices import Choice, chosen
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.encrypted import sessions
-from tacit.protocols.encrypted.declared import LYING, PAGE, HiddenDeclarations, told_to_parties
+from tacit.protocols.encrypted.declared import (
+    LYING,
+    PAGE,
+    SMALL,
+    HiddenDeclarations,
+    told_to_parties,
+)
 from tacit.protocols.encrypted.forecast import hidden_family, hidden_forecast
 from tacit.protocols.encrypted.hidden import MALICIOUS, PAPER_THRESHOLDS, SEMI_HONEST, HiddenAUC
 from tacit.protocols.published.fhe import ckks
@@ -150,6 +156,10 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
     name = "published-fhe"
     planning_module = __name__
     title_settings = ("scheme",)
+    law_settings: ClassVar[audits.Configurations] = {
+        f"published-fhe-{scheme}": {**SMALL, "scheme": scheme} for scheme in ("bfv", "ckks")
+    }
+    """Both schemes; the checked one has tests of its own."""
     state_types = (
         sessions.Seat,
         Member,
@@ -238,13 +248,6 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         if not isinstance(self.scheme, Ckks):
             return traits
         return replace(traits, tolerance=5e-7, spread=1e-6)
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Both schemes; the checked one has tests of its own."""
-        return {
-            f"published-fhe-{scheme}": cls(9, scheme, most_records=64) for scheme in ("bfv", "ckks")
-        }
 
 
 CIPHERTEXT_BYTES = 197_000
