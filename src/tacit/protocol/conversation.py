@@ -297,7 +297,8 @@ class Protocol(Declarations, ABC):
     def guarantee(self) -> Cost:
         """What one evaluation costs each client at most.
 
-        By default the setting ``epsilon`` at the setting ``adjacency``, or at record adjacency.
+        By default the setting ``epsilon`` at ``adjacency``, a setting or a name of the class, or at
+        record adjacency.
         """
         epsilon = getattr(self, "epsilon", None)
         if epsilon is None:

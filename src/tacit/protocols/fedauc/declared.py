@@ -13,7 +13,11 @@ from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Local, SecureSum, Trust
 from tacit.protocol.settings.choices import Choice
-from tacit.protocols.shared.declared import NOBODY
+from tacit.protocols.shared.declared import (
+    NOBODY,
+    guesses_from_ascending_scores,
+    guesses_from_plain_scores,
+)
 
 PAGE = "threat-models/fedauc.md"
 
@@ -111,7 +115,15 @@ ROUNDING = 1e-6
 """Largest error of an AUC of few records by rounding sums to units (``whole_units``)."""
 
 
-class FedAUCDeclarations(Declarations):
+class RankedDeclarations(Declarations):
+    """What protocols declare whose server receives every client's scores."""
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """Labels guessed from the scores that the server receives."""
+        return (guesses_from_ascending_scores,)
+
+
+class FedAUCDeclarations(RankedDeclarations):
     """Cases, attacks, threats and laws of ``FedAUC``."""
 
     trust: Choice | str
@@ -151,11 +163,8 @@ class FedAUCDeclarations(Declarations):
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """Labels guessed from the scores that the server receives, if it receives any."""
-        from tacit.protocols.shared import declared
-
-        if isinstance(self.trust, HiddenRanks):
-            return (declared.guesses_from_plain_scores,)
-        return (declared.guesses_from_ascending_scores,)
+        is_hidden = isinstance(self.trust, HiddenRanks)
+        return (guesses_from_plain_scores,) if is_hidden else super().label_attacks()
 
     @property
     def law_traits(self) -> audits.LawTraits:

@@ -22,7 +22,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics import errors
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
 from tacit.protocol.declarations.trust import Each, Local, SecureSum, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
@@ -41,7 +41,7 @@ from tacit.protocols.fedauc.allocation import (
     prior_from,
     vague_prior,
 )
-from tacit.protocols.fedauc.declared import FedAUCDeclarations, HiddenRanks
+from tacit.protocols.fedauc.declared import FedAUCDeclarations, HiddenRanks, RankedDeclarations
 from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs, totals_of_pairs
 from tacit.protocols.fedauc.secure_sums import (
     keep_ranks,
@@ -161,8 +161,25 @@ def _pairs_and_centre(records: int, positives: Floats, value: Floats) -> tuple[F
     return pairs[..., np.newaxis], centre[..., np.newaxis]
 
 
+class RankSums(RankedDeclarations, Protocol):
+    """What protocols have in common whose server ranks all scores and receives noisy pairs."""
+
+    query_types = (RankNoise,)
+    state_types = (Flipped,)
+    adjacency = Adjacency.LABEL
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Scores up, noisy pairs up."""
+        return (share_scores, noisy_rank_sums)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Numbers a replicate holds: a bit and an integer a record when labels are flipped."""
+        return 2 * clients.records + 16 * clients.count
+
+
 @dataclass(frozen=True)
-class FedAUC(FedAUCDeclarations, Protocol):
+class FedAUC(FedAUCDeclarations, RankSums):
     """The AUC with private labels and scores that the server knows.
 
     Parameters
@@ -192,8 +209,6 @@ class FedAUC(FedAUCDeclarations, Protocol):
     name = "fedauc"
     title_settings = ("trust",)
     planning_module = f"{__package__}.forecast"
-    query_types = (RankNoise,)
-    state_types = (Flipped,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -219,7 +234,7 @@ class FedAUC(FedAUCDeclarations, Protocol):
             )
         if isinstance(self.trust, SecureSum):
             return (share_scores, keep_ranks, summed_rank_pairs, summed_residuals)
-        return (share_scores, noisy_rank_sums)
+        return super().steps
 
     def min_clients(self, clients: int) -> int:
         """In a secure sum all: they were ranked together, and each draws a share of the noise."""
@@ -230,11 +245,6 @@ class FedAUC(FedAUCDeclarations, Protocol):
         """Where clients rank together, they compare scores from 0 to 1."""
         return UNIT_INTERVAL if isinstance(self.trust, HiddenRanks) else None
 
-    @property
-    def guarantee(self) -> Cost:
-        """What one evaluation costs each client at most."""
-        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
-
     def comparison(self) -> Protocol:
         """Two models' AUCs at this epsilon, under this trust."""
         from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
@@ -243,9 +253,8 @@ class FedAUC(FedAUCDeclarations, Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: a bit and an integer a record when labels are flipped."""
-        if isinstance(self.trust, HiddenRanks):
-            return 8 * clients.count
-        return 2 * clients.records + 16 * clients.count
+        is_hidden = isinstance(self.trust, HiddenRanks)
+        return 8 * clients.count if is_hidden else super().replicate_size(clients)
 
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round where it pays.

@@ -98,12 +98,7 @@ class EveryLevel(Choice):
             raise ValueError(f"delta must be above 0 and below 1, got {self.delta}")
 
 
-def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    guarantee: Cost = query.protocol.guarantee
-    return guarantee
-
-
-@step(cost=_cost)
+@step(cost=lambda clients, query, state: query.protocol.guarantee)
 def hadamard_reports(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:

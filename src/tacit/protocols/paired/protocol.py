@@ -200,6 +200,8 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     )
 
     name = "paired-ustatistic"
+    adjacency = Adjacency.REPLACE
+    """Of a guarantee against the server alone."""
     planning_module = "tacit.protocols.paired.forecast"
     steps = (offer_numbers, count_positives, compute_pairs)
 
@@ -263,11 +265,6 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     def needs_second_values(self) -> bool:
         """Whether the kernel reads second values."""
         return isinstance(self.kernel, Kendall)
-
-    @property
-    def guarantee(self) -> Cost:
-        """What one evaluation costs each record, against the server alone."""
-        return Cost(self.epsilon, adjacency=Adjacency.REPLACE)
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""

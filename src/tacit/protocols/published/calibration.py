@@ -24,7 +24,6 @@ from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import Cost
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, step
@@ -83,13 +82,8 @@ def _fields(query: Query) -> Fields:
     return tree_fields(query.protocol, agreed_height(query))
 
 
-def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.guarantee
-    return cost
-
-
 @step(
-    cost=_cost,
+    cost=lambda clients, query, state: query.protocol.guarantee,
     sums=lambda query: layout_of(_fields(query)),
     shares=planned_clients,
     bounds=lambda query: bounds_of(_fields(query), query),

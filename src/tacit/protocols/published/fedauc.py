@@ -20,7 +20,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.grids import gaussian_delta
-from tacit.protocol.conversation import Conversation, Protocol
+from tacit.protocol.conversation import Conversation
 from tacit.protocol.declarations.audits import (
     DELTA,
     LOW_BITS,
@@ -28,7 +28,6 @@ from tacit.protocol.declarations.audits import (
     AuditCase,
     AuditTrial,
     Configurations,
-    LabelAttack,
     LawTraits,
     SelfTestCases,
 )
@@ -49,9 +48,7 @@ from tacit.protocols.fedauc.declared import (
     NOISY_SUMS,
     check_fraction,
 )
-from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
 from tacit.protocols.shared.rank_noise import PAIR, RESPONSE, STAIRCASE, RankNoise
-from tacit.protocols.shared.reports.flipped_labels import Flipped
 
 
 @dataclass(frozen=True)
@@ -158,7 +155,7 @@ class Influence(Choice):
 
 
 @dataclass(frozen=True)
-class PublishedFedAUC(Protocol):
+class PublishedFedAUC(protocol.RankSums):
     """The AUC from noisy rank sums, as Sun et al. 2022a form it.
 
     Parameters
@@ -195,9 +192,6 @@ class PublishedFedAUC(Protocol):
 
     name = "published-fedauc"
     title_settings = ("mechanism", "allocation")
-    steps = (share_scores, noisy_rank_sums)
-    query_types = (RankNoise,)
-    state_types = (Flipped,)
     threats = staticmethod(lambda settings: NOISY_SUMS)
     audit_settings = (
         {"mechanism": STAIRCASE},
@@ -236,9 +230,8 @@ class PublishedFedAUC(Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: a bit and an integer a record where labels may be flipped."""
-        if isinstance(self.allocation, Influence):
-            return 2 * clients.records + 16 * clients.count
-        return 8 * clients.count
+        flips = isinstance(self.allocation, Influence)
+        return super().replicate_size(clients) if flips else 8 * clients.count
 
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round for ``Influence``."""
@@ -278,12 +271,6 @@ class PublishedFedAUC(Protocol):
             (cls(1.0, DiscreteLaplace()),),
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
-        """Labels guessed from the scores that the server receives."""
-        from tacit.protocols.shared import declared
-
-        return (declared.guesses_from_ascending_scores,)
-
     @property
     def law_traits(self) -> LawTraits:
         """With the influence allocation a small client flips its labels, and a large one does not.
@@ -294,7 +281,7 @@ class PublishedFedAUC(Protocol):
 
 
 @dataclass(frozen=True)
-class PublishedResponseAUC(Protocol):
+class PublishedResponseAUC(protocol.RankSums):
     """The AUC from labels that are flipped at random, as Sun et al. 2022a form it.
 
     Every label is flipped once, with probability ``1 / (1 + exp(epsilon))`` (Algorithm 1). A later
@@ -318,9 +305,6 @@ class PublishedResponseAUC(Protocol):
     epsilon: float = setting(help=EPSILON)
 
     name = "published-fedauc-response"
-    steps = (share_scores, noisy_rank_sums)
-    query_types = (RankNoise,)
-    state_types = (Flipped,)
     threats = staticmethod(lambda settings: FLIPPED_LABELS)
     law_settings: ClassVar[Configurations] = {"fedauc-published-response": {}}
     noticed = ()
@@ -330,15 +314,6 @@ class PublishedResponseAUC(Protocol):
     def rank_noise(self) -> RankNoise:
         """Randomised response at the whole budget."""
         return RankNoise(RESPONSE, self.epsilon)
-
-    @property
-    def guarantee(self) -> Cost:
-        """What all evaluations cost each client at most."""
-        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
-
-    def replicate_size(self, clients: Clients) -> int:
-        """Numbers a replicate holds: a bit and an integer a record."""
-        return 2 * clients.records + 16 * clients.count
 
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, sums over flipped labels up."""
@@ -352,12 +327,6 @@ class PublishedResponseAUC(Protocol):
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         """All labels are flipped alike: two records."""
         return (AuditCase(cls.name, records=2),)
-
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
-        """Labels guessed from the scores that the server receives."""
-        from tacit.protocols.shared import declared
-
-        return (declared.guesses_from_ascending_scores,)
 
     @property
     def law_traits(self) -> LawTraits:

@@ -22,7 +22,7 @@ from tacit.data import units
 from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
@@ -162,6 +162,7 @@ class UStatistic(ReportDeclarations, Protocol):
     epsilon: float = setting(help=EPSILON)
 
     name = "ustatistic"
+    adjacency = Adjacency.REPLACE
     planning_module = "tacit.protocols.ustatistic.protocol"
     steps = (count_records, random_symbols)
     trials_divisor = 8
@@ -236,11 +237,6 @@ class UStatistic(ReportDeclarations, Protocol):
     def needs_second_values(self) -> bool:
         """Whether the kernel reads second values."""
         return "second values" in self.pair_kernel.columns
-
-    @property
-    def guarantee(self) -> Cost:
-        """What one evaluation costs each client at most."""
-        return Cost(self.epsilon, adjacency=Adjacency.REPLACE)
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""

@@ -25,7 +25,7 @@ from tacit.data.errors import DataError
 from tacit.data.scales import clients_apart
 from tacit.metrics.paired_ranking import paired_plug_in_variance, rank_correlation
 from tacit.metrics.ranking import auc, doubled_mid_ranks
-from tacit.privacy.cost import Adjacency, Cost, check_budget, worst_case
+from tacit.privacy.cost import Adjacency, Cost, worst_case
 from tacit.privacy.local.response import flip_probability
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
@@ -281,19 +281,11 @@ class ComparedAUC(Protocol):
     trust: NoisySumsOfEach | Local | str = trust_setting(NoisySumsOfEach())
 
     name = "compared-auc"
+    adjacency = Adjacency.LABEL
     state_types = (Flipped,)
     figure = "difference of two AUCs"
     steps = (share_score_pairs, noisy_difference_sums)
     needs_second_values = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_budget(self.epsilon)
-
-    @property
-    def guarantee(self) -> Cost:
-        """What one comparison costs each client at most."""
-        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
 
     @property
     def part_noise(self) -> PartNoise:

@@ -73,16 +73,11 @@ from tacit.protocols.shared.reports.flipped_labels import (
 from tacit.protocols.shared.trees.levels import CellNoise
 
 
-def _full_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    guarantee: Cost = query.protocol.guarantee
-    return guarantee
-
-
 def _response_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
     return flipping_cost(clients, query.protocol.epsilon, state, every_client(clients))
 
 
-@step(cost=_full_cost)
+@step(cost=lambda clients, query, state: query.protocol.guarantee)
 def noisy_confusion_counts(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -215,7 +210,7 @@ class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
         """What one evaluation costs each client at most."""
         adjacency = Adjacency(self.adjacency)
         if self.responds:
-            return Cost(self.epsilon, adjacency=adjacency)
+            return super().guarantee
         if isinstance(self.mechanism, Gaussian):
             return self.count_noise.cost(adjacency)
         distance = self.on_counts.distance(self.thresholds, self.adjacency)
