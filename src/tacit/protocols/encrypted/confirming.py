@@ -34,18 +34,21 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b, sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
+from tacit.protocol.revealed import Revealed
 from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.counts import Certain
 
 Exchange = Generator[Query, Reply, Reply]
 """Queries and replies, and at the end what the parties say of the answer."""
+
+Figures = TypeVar("Figures")
 
 PURPOSE = b"tacit encrypted evaluation 1 one answer"
 DIGEST_BYTES, TAG_BYTES = 32, 16
@@ -164,13 +167,10 @@ def opened(step: Step, protocol: Any, answer: bytes) -> Exchange:
     return (yield Query(step, protocol, broadcast={"answer": answer, "tags": tags}))
 
 
-def tell_opened(
-    clients: Clients,
-    query: Query,
-    state: ClientState,
-    opened: Callable[[sessions.Seat, bytes], Certain],
-) -> Reply:
-    """Open the aggregator's answer, and tell whom the settings name.
+def opened_once(
+    query: Query, state: ClientState, opened: Callable[[sessions.Seat, bytes], Figures]
+) -> Figures:
+    """Open the aggregator's answer.
 
     The session is deleted before the answer is read: there is one attempt. Where the aggregator may
     be malicious, an answer is opened that all parties have confirmed, and a refused one is the last
@@ -193,5 +193,16 @@ def tell_opened(
         answer = sessions.bytes_of(query, "answer")
         if query.protocol.checked:
             check_confirmed(seat, answer, sessions.bytes_of(query, "tags"))
-        estimate = opened(seat, answer)
-    return sessions.tell(estimate, clients, query, state)
+        return opened(seat, answer)
+
+
+def tell_opened(
+    clients: Clients,
+    query: Query,
+    state: ClientState,
+    opened: Callable[[sessions.Seat, bytes], Certain],
+) -> Reply:
+    """Open the aggregator's answer (``opened_once``), and tell whom the settings name."""
+    estimate = sessions.released(opened_once(query, state, opened), query)
+    figures = estimate.value, estimate.half_range
+    return sessions.tell(Revealed(*figures), figures, clients, query, state)

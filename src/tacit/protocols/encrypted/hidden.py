@@ -6,24 +6,25 @@ import json
 import math
 from dataclasses import replace
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tacit.arrays import Floats
 from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
-from tacit.protocol.conversation import Reply
+from tacit.privacy.cost import UNPROTECTED, Cost
+from tacit.protocol.conversation import ClientState, Reply
 from tacit.protocol.revealed import Revealed, RevealsFigure
-from tacit.protocol.settings.declaring import settings_of
+from tacit.protocol.settings.declaring import setting, settings_of
 from tacit.protocol.settings.scaled import ScaledScores
-from tacit.protocols.encrypted.sessions import PARTIES
+from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RELEASED_FIELDS, pin
 from tacit.results.server_result import ServerResult
 
 PAPER_THRESHOLDS = 100
 """Number of thresholds by default where they are even ones of [0, 1], as in Baykara et al. 2024."""
 LEAST_THRESHOLDS = 5
-RELEASED_FIELDS = ("auc", "half_range")
 SEMI_HONEST, MALICIOUS = "semi-honest", "malicious"
 """An aggregator that follows the protocol, and one whose answers are checked."""
 PARTIES_ONLY = (
@@ -42,6 +43,15 @@ WIDE_HALF_RANGE = 0.01
 """Half-range above which a result has a warning, where none was wanted."""
 
 
+def reveal_setting(figures: str = "AUC") -> Any:
+    """The setting ``reveal`` of a protocol whose parties open an answer."""
+    return setting(
+        default=AGGREGATOR,
+        help=f"who learns the {figures}: the aggregator as well (the default), or the parties "
+        "alone",
+    )
+
+
 class HiddenAUC(ScaledScores, RevealsFigure):
     """Thresholds, terms and results of an AUC with its certain half-range."""
 
@@ -56,6 +66,29 @@ class HiddenAUC(ScaledScores, RevealsFigure):
     def checked(self) -> bool:
         """Whether the aggregator may be malicious: parties check its answer, one for all."""
         return False
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether all agreed parties have to take part, also in a run that begins again.
+
+        A malicious aggregator could say of any party that it vanished.
+        """
+        return self.checked
+
+    @property
+    def guarantee(self) -> Cost:
+        """The figure is released as it is: no differential privacy."""
+        return UNPROTECTED
+
+    def enrol(
+        self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
+    ) -> None:
+        """Pin the parties' identities, so that relayed ones are not accepted.
+
+        ``least`` of them may be a session, so that a run can begin again without a party that
+        vanished, unless it needs them all.
+        """
+        pin(state, [identity], roster, None if self.needs_all else least)
 
     def take_thresholds(self, default: int) -> None:
         """Take as many thresholds as there are by default, where the setting is left open.

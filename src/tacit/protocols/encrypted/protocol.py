@@ -20,18 +20,15 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from tacit.crypto.homomorphic import keys
-from tacit.crypto.identities import Identity, Roster
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Step
+from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.declared import EncryptedDeclarations
-from tacit.protocols.encrypted.hidden import PAPER_THRESHOLDS, HiddenAUC
+from tacit.protocols.encrypted.hidden import PAPER_THRESHOLDS, HiddenAUC, reveal_setting
 from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 
@@ -128,10 +125,7 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
     perturbed: bool = setting(default=True, help=None)
     scale: str = scale_setting()
-    reveal: Literal["parties", "aggregator"] = setting(
-        default=sessions.AGGREGATOR,
-        help="who learns the AUC: the aggregator as well (the default), or the parties alone",
-    )
+    reveal: Literal["parties", "aggregator"] = reveal_setting()
     half_range: float | None = setting(
         default=None,
         help="the wanted half-range of the interval, by which the thresholds are chosen",
@@ -140,16 +134,7 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     name = "encrypted-auc"
     planning_module = f"{__package__}.forecast"
     title_settings = ("adversary",)
-    state_types = (
-        sessions.Seat,
-        keys.Member,
-        keys.Meeting,
-        keys.Introduction,
-        steps.SeenSession,
-        sessions.ConfirmedAnswer,
-        sessions.RefusedAnswer,
-        Revealed,
-    )
+    state_types = (*sessions.STATE_TYPES, steps.SeenSession, Revealed)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,26 +152,10 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
         return steps.CHECKED_STEPS if self.checked else steps.STEPS
 
     @property
-    def guarantee(self) -> Cost:
-        """The AUC is released as it is: no differential privacy."""
-        return UNPROTECTED
-
-    @property
     def _default_thresholds(self) -> int:
         if self.half_range is not None:
             return thresholds_for(self.half_range, self.scale)
         return PAPER_THRESHOLDS if self.scale == EVEN else MASKED_THRESHOLDS
-
-    def enrol(
-        self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
-    ) -> None:
-        """Pin the parties' identities, so that relayed ones are not accepted.
-
-        ``least`` of them may be a session, so that a run can begin again without a party that
-        vanished. Where the aggregator may be malicious all have to take part: it could say of any
-        party that it vanished.
-        """
-        sessions.pin(state, [identity], roster, None if self.checked else least)
 
     def conversation(self, clients: int) -> Conversation:
         """Introductions, a secret, masked counts, and an answer to open."""

@@ -31,6 +31,7 @@ DIGITS = 7
 """Number of decimals of a released AUC."""
 RANGE_DIGITS = 3
 """Number of significant digits of a released half-range."""
+RELEASED_FIELDS = ("auc", "half_range")
 PARTIES, AGGREGATOR = "parties", "aggregator"
 """Who learns the AUC: the parties alone, or the aggregator as well."""
 NOTE = ("encrypted-auc", "session")
@@ -156,6 +157,17 @@ class ConfirmedAnswer(Lasting):
         """Where its note is."""
         kind = "accepted" if self.accepted else "confirmed"
         return ("encrypted-auc", kind, self.terms, self.session)
+
+
+STATE_TYPES = (
+    Seat,
+    keys.Member,
+    keys.Meeting,
+    keys.Introduction,
+    ConfirmedAnswer,
+    RefusedAnswer,
+)
+"""What parties of every session note."""
 
 
 @contextmanager
@@ -310,16 +322,27 @@ def check_records(clients: Clients, most_records: int) -> None:
         )
 
 
-def tell(estimate: Certain, clients: Clients, query: Query, state: ClientState) -> Reply:
-    """Keep the figures for the party, or send them, as the settings say; rounded."""
-    if query.protocol.perturbed:
-        estimate = estimate.rounded(DIGITS, RANGE_DIGITS)
+def released(estimate: Certain, query: Query) -> Certain:
+    """The figures as a party keeps or sends them: rounded, where answers are perturbed."""
+    return estimate.rounded(DIGITS, RANGE_DIGITS) if query.protocol.perturbed else estimate
+
+
+def tell(
+    revealed: Revealed, figures: Sequence[Any], clients: Clients, query: Query, state: ClientState
+) -> Reply:
+    """Keep the figures for the party, or send them, as the settings say.
+
+    Parameters
+    ----------
+    revealed : what the party keeps.
+    figures : what it sends: AUC and half-range, shape (...) each.
+    """
     if query.protocol.reveal == PARTIES:
-        state.keep(REVEALED, Revealed(estimate.value, estimate.half_range))
+        state.keep(REVEALED, revealed)
         return {"opened": np.ones(clients.count, dtype=np.int8)}
     return {
-        "auc": np.full(clients.count, estimate.value),
-        "half_range": np.full(clients.count, estimate.half_range),
+        name: np.repeat(np.asarray(figure)[..., np.newaxis], clients.count, axis=-1)
+        for name, figure in zip(RELEASED_FIELDS, figures, strict=True)
     }
 
 

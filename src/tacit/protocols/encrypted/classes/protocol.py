@@ -15,15 +15,13 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import PACKED_BYTES, Introduction, Meeting, Member
-from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.homomorphic.keys import PACKED_BYTES
 from tacit.data.categories import MAX_CATEGORIES
 from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol import fields
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
+from tacit.protocol.conversation import Conversation, Protocol, Reply, Step
 from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
@@ -38,11 +36,11 @@ from tacit.protocols.encrypted.classes.steps import (
     result_by_class,
 )
 from tacit.protocols.encrypted.declared import ClassDeclarations
-from tacit.protocols.encrypted.hidden import PARTIES_ONLY, HiddenAUC
+from tacit.protocols.encrypted.hidden import PARTIES_ONLY, HiddenAUC, reveal_setting
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.masked.steps import BOX_BYTES, SeenSession
 from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS
-from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RefusedAnswer, Seat, pin
+from tacit.protocols.encrypted.sessions import PARTIES, RELEASED_FIELDS, STATE_TYPES
 from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.results.figure import MACRO_AUC
 from tacit.results.server_result import ServerResult
@@ -105,17 +103,14 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
     most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
     perturbed: bool = setting(default=True, help=None)
     scale: str = scale_setting()
-    reveal: Literal["parties", "aggregator"] = setting(
-        default=AGGREGATOR,
-        help="who learns the AUCs: the aggregator as well (the default), or the parties alone",
-    )
+    reveal: Literal["parties", "aggregator"] = reveal_setting("AUCs")
 
     name = "encrypted-class-auc"
     figure = MACRO_AUC
     categories_setting = "classes"
     scores_by_class = True
     planning_module = __name__
-    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, ClassesRevealed)
+    state_types = (*STATE_TYPES, SeenSession, ClassesRevealed)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,11 +131,6 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
         return STEPS
 
     @property
-    def guarantee(self) -> Cost:
-        """The AUCs are released as they are: no differential privacy."""
-        return UNPROTECTED
-
-    @property
     def masked_scheme(self) -> MaskedScheme:
         """The settings of masked values, the same for every class."""
         return MaskedScheme(self.threshold_count, self.most_records, self.perturbed)
@@ -148,16 +138,6 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
     def replicate_size(self, clients: Clients) -> int:
         """The counts of every client and class."""
         return super().replicate_size(clients) * len(self.classes)
-
-    def enrol(
-        self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
-    ) -> None:
-        """Pin the parties' identities, so that relayed ones are not accepted.
-
-        ``least`` of them may be a session, so that a run can begin again without a party that
-        vanished.
-        """
-        pin(state, [identity], roster, least)
 
     def classified(self, clients: Clients) -> tuple[Floats, Integers]:
         """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
@@ -178,7 +158,7 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
             nothing = np.full(len(self.classes), math.nan)
             unknown = result_by_class(self.classes, nothing, nothing, (PARTIES_ONLY,))
             return replace(unknown, breakdown=None)
-        areas, half_ranges = (np.asarray(reply[name]) for name in ("auc", "half_range"))
+        areas, half_ranges = (np.asarray(reply[name]) for name in RELEASED_FIELDS)
         for figures in (areas, half_ranges):
             if not np.array_equal(
                 figures, np.repeat(figures[:, :1], figures.shape[1], axis=1), True

@@ -16,15 +16,14 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.crypto import masking
 from tacit.crypto.homomorphic import keys
-from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.revealed import REVEALED, Revealed
+from tacit.protocol.revealed import Revealed
 from tacit.protocols.encrypted import sessions
-from tacit.protocols.encrypted.confirming import Exchange
+from tacit.protocols.encrypted.confirming import Exchange, opened_once
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
 from tacit.protocols.encrypted.hidden import certain_result
 from tacit.protocols.encrypted.masked import steps
@@ -169,35 +168,27 @@ def open_masked_classes(
     MaskedValueError : for bytes or numbers that no honest aggregator answers.
     HomomorphicError : where this party is in no session.
     """
-    settings, seat = query.protocol, sessions.seat_of(state)
-    state.take(sessions.NOTE)
-    if not seat.counted:
-        raise HomomorphicError("the counts of this session were not sent yet")
-    party = steps.party_of(settings, seat)
-    answers = pieces(sessions.bytes_of(query, "answer"), len(settings.classes))
-    figures = [
-        _opened(class_party(party, number), answer, settings.perturbed)
-        for number, answer in enumerate(answers)
-    ]
+
+    def opened(seat: sessions.Seat, answer: bytes) -> list[Certain]:
+        party = steps.party_of(query.protocol, seat)
+        answers = pieces(answer, len(query.protocol.classes))
+        return [
+            _opened(class_party(party, number), each, query) for number, each in enumerate(answers)
+        ]
+
+    figures = opened_once(query, state, opened)
     areas = np.array([each.value for each in figures])
     half_ranges = np.array([each.half_range for each in figures])
-    if settings.reveal == sessions.PARTIES:
-        state.keep(REVEALED, ClassesRevealed.of(areas, half_ranges))
-        return {"opened": np.ones(clients.count, dtype=np.int8)}
-    shape = (clients.count, len(figures))
-    return {
-        "auc": np.ascontiguousarray(np.broadcast_to(areas, shape).T),
-        "half_range": np.ascontiguousarray(np.broadcast_to(half_ranges, shape).T),
-    }
+    revealed = ClassesRevealed.of(areas, half_ranges)
+    return sessions.tell(revealed, (areas, half_ranges), clients, query, state)
 
 
-def _opened(party: MaskedParty, answer: bytes, perturbed: Any) -> Certain:
+def _opened(party: MaskedParty, answer: bytes, query: Query) -> Certain:
     """One class's AUC and half-range, rounded; unknown where it has too few records."""
     try:
-        estimate = party.decrypted([answer])
+        return sessions.released(party.decrypted([answer]), query)
     except DataError:
         return UNKNOWN
-    return estimate.rounded(sessions.DIGITS, sessions.RANGE_DIGITS) if perturbed else estimate
 
 
 def class_key(key: bytes, session: bytes, number: int) -> bytes:

@@ -12,11 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
-from tacit.crypto.identities import Identity, Roster
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Step
+from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.declarations import audits, forecast, traffic
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.threats import ThreatModel
@@ -24,7 +21,6 @@ from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice, chosen
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.declared import (
     LYING,
     PAGE,
@@ -33,7 +29,14 @@ from tacit.protocols.encrypted.declared import (
     told_to_parties,
 )
 from tacit.protocols.encrypted.forecast import hidden_family, hidden_forecast
-from tacit.protocols.encrypted.hidden import MALICIOUS, PAPER_THRESHOLDS, SEMI_HONEST, HiddenAUC
+from tacit.protocols.encrypted.hidden import (
+    MALICIOUS,
+    PAPER_THRESHOLDS,
+    SEMI_HONEST,
+    HiddenAUC,
+    reveal_setting,
+)
+from tacit.protocols.encrypted.sessions import STATE_TYPES
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale
@@ -148,10 +151,7 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
     most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
     perturbed: bool = setting(default=True, help=None)
     scale: str = scale_setting()
-    reveal: Literal["parties", "aggregator"] = setting(
-        default=sessions.AGGREGATOR,
-        help="who learns the AUC: the aggregator as well (the default), or the parties alone",
-    )
+    reveal: Literal["parties", "aggregator"] = reveal_setting()
 
     name = "published-fhe"
     planning_module = __name__
@@ -160,15 +160,8 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         f"published-fhe-{scheme}": {**SMALL, "scheme": scheme} for scheme in ("bfv", "ckks")
     }
     """Both schemes; the checked one has tests of its own."""
-    state_types = (
-        sessions.Seat,
-        Member,
-        Meeting,
-        Introduction,
-        sessions.ConfirmedAnswer,
-        sessions.RefusedAnswer,
-        Revealed,
-    )
+    state_types = (*STATE_TYPES, Revealed)
+    needs_all = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,11 +179,6 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         return CHECKED_STEPS if self.checked else STEPS
 
     @property
-    def guarantee(self) -> Cost:
-        """The AUC is released as it is: no differential privacy."""
-        return UNPROTECTED
-
-    @property
     def _is_approximate(self) -> bool:
         return isinstance(self.scheme, Ckks)
 
@@ -199,12 +187,6 @@ class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
         if self.scale == EVEN or self._is_approximate:
             return PAPER_THRESHOLDS
         return MAX_PRODUCTS // SHARES - 1 if self.checked else MAX_PRODUCTS
-
-    def enrol(
-        self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
-    ) -> None:
-        """Pin the parties' identities, so that no relayed ones are accepted; all take part."""
-        sessions.pin(state, [identity], roster)
 
     def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
         """The scheme with which parties that share a session's secret compute."""
