@@ -102,10 +102,10 @@ class TwoRoundDevices(ReportsByInput):
 
     def _plan(self, counts: Sequence[Integers]) -> Influence:
         """How records report in the second round, from the reports of the first."""
-        first, bits = self._protocol.first_round, self._protocol.mechanism == "bit"
         sizes = np.array([[sum(int(each.sum()) for each in counts)], [int(counts[1].sum())]])
-        model = first.model(counts[0][np.newaxis], 0.0)
-        return Influence(model, self._protocol.epsilon, True, bits, sizes)
+        model = self._protocol.first_round.model(counts[0][np.newaxis], 0.0)
+        plan: Influence = self._protocol.influence(model, sizes)
+        return plan
 
     def _window(self, query: Query) -> SlidingWindow:
         if query.step is self.steps[0]:

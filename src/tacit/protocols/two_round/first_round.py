@@ -15,7 +15,6 @@ Which records report in which of two rounds, as the server knows it.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -142,15 +141,19 @@ class FirstRound:
         The server simulates by itself, always from the same seed: the same reports make the same
         result. Shapes have a leading axis of ``trials``.
         """
+        expected = self.expected(model)
+        expected /= expected.sum(axis=-1, keepdims=True)
+        rng = np.random.default_rng(0)
+        drawn = rng.multinomial(counts.sum(axis=-1), expected, (trials, expected.shape[0]))
+        return self.model(drawn, float(model.positive_fraction))
+
+    def expected(self, model: ScoreModel) -> Floats:
+        """How likely each report is, if ``model`` were the truth, shape (C, outputs)."""
         truth = np.stack([model.negatives, model.positives])
         if self.private_labels:
             fraction = model.positive_fraction
             truth = np.concatenate([(1 - fraction) * truth[0], fraction * truth[1]])[np.newaxis]
-        expected = truth @ self._table
-        expected /= expected.sum(axis=-1, keepdims=True)
-        rng = np.random.default_rng(0)
-        drawn = rng.multinomial(counts.sum(axis=-1), expected, (trials, truth.shape[0]))
-        return self.model(drawn, float(model.positive_fraction))
+        return np.asarray(truth @ self._table)
 
     @property
     def _width(self) -> int:
@@ -208,47 +211,8 @@ def _from_zero(masses: Floats) -> Floats:
     return np.concatenate([np.zeros_like(cumulative[..., :1]), cumulative], axis=-1)
 
 
-class RoundAssignment(ABC):
-    """The two rounds' records, and the counts of what they report."""
-
-    @property
-    @abstractmethod
-    def records(self) -> int:
-        """The number of records."""
-
-    @property
-    @abstractmethod
-    def positive_fraction(self) -> float:
-        """The fraction of the positives, where labels are public; else 0."""
-
-    @property
-    @abstractmethod
-    def sizes(self) -> Integers:
-        """The numbers of records, and of those that report in the second round, shape (2, C)."""
-
-    @property
-    @abstractmethod
-    def turns(self) -> Mapping[str, Field]:
-        """What each client receives: its records' turns, where the server has them."""
-
-    @abstractmethod
-    def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:
-        """How often each report came from each class, shape (R, C, outputs), R at least 1.
-
-        Parameters
-        ----------
-        reply : of a round.
-        first : whether it is the first.
-        outputs : how many reports there are at most.
-
-        Raises
-        ------
-        ValueError : for a number of reports, or a report, that cannot have come.
-        """
-
-
 @dataclass(frozen=True, eq=False)
-class DrawnRounds(RoundAssignment):
+class DrawnRounds:
     """Rounds by the turn of every record.
 
     Parameters
@@ -288,11 +252,22 @@ class DrawnRounds(RoundAssignment):
 
     @property
     def turns(self) -> Mapping[str, Field]:
-        """Every record's turn."""
+        """What each client receives: its records' turns."""
         return {"turns": self.drawn}
 
     def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:
-        """How often each report came from each class, shape (R, C, outputs), R at least 1."""
+        """How often each report came from each class, shape (R, C, outputs), R at least 1.
+
+        Parameters
+        ----------
+        reply : of a round.
+        first : whether it is the first.
+        outputs : how many reports there are at most.
+
+        Raises
+        ------
+        ValueError : for a number of reports, or a report, that cannot have come.
+        """
         values = ragged_of(reply["reports"]).values
         reporting = self.early if first else ~self.early
         several = np.atleast_2d(values).astype(np.int64)
@@ -309,7 +284,7 @@ class DrawnRounds(RoundAssignment):
 
 
 @dataclass(frozen=True, eq=False)
-class CountedRounds(RoundAssignment):
+class CountedRounds:
     """Rounds of which only the numbers of records are known, with private labels.
 
     Parameters
@@ -340,13 +315,17 @@ class CountedRounds(RoundAssignment):
         return {}
 
     def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:
-        """How often each report came, shape (1, 1, outputs)."""
+        """How often each report came, shape (1, 1, outputs), as ``DrawnRounds`` has it."""
         counts, records = devices.counts_in(reply), int(self.by_round[0 if first else 1])
         if counts is None or counts.size != outputs:
             raise ValueError(f"the reply must hold counts of {outputs} reports")
         if counts.sum() != records:
             raise ValueError(f"{records} records report, got {counts.sum()} reports")
         return counts[np.newaxis, np.newaxis]
+
+
+RoundAssignment = DrawnRounds | CountedRounds
+"""The two rounds' records, and the counts of what they report."""
 
 
 def assigned_rounds(reply: Reply, first: int, private_labels: bool) -> RoundAssignment:

@@ -39,28 +39,26 @@ FINER = 32
 class Setting:
     """What the errors of both rounds depend on, apart from the shape."""
 
-    epsilon: float
-    private_labels: bool
-    bits: bool
+    protocol: TwoRoundAUC
     records: int
     positives: int
-    scale: str
 
     @property
     def first_round(self) -> FirstRound:
         """The first round."""
-        return FirstRound(self.epsilon, self.private_labels)
+        return self.protocol.first_round
 
     @property
     def early(self) -> float:
         """The fraction of the records that report in the first round."""
-        return first_round_slots(self.epsilon, self.records, self.private_labels) / SLOTS
+        first = self.first_round
+        return first_round_slots(first.epsilon, self.records, first.private_labels) / SLOTS
 
     @property
     def sizes(self) -> Integers:
         """The records of each kind, and those left for the second round, shape (2, C)."""
         negatives = self.records - self.positives
-        kinds = [self.records] if self.private_labels else [negatives, self.positives]
+        kinds = [self.records] if self.first_round.private_labels else [negatives, self.positives]
         whole = np.array(kinds, dtype=np.int64)
         return np.stack([whole, np.rint(whole * (1 - self.early)).astype(np.int64)])
 
@@ -72,14 +70,12 @@ class Setting:
     def model(self, shape: Shape) -> ScoreModel:
         """The shape in the protocol's cells."""
         fraction = self.positives / self.records
-        positives, negatives = shape.cell_fractions(CELLS, fraction, self.scale)
+        positives, negatives = shape.cell_fractions(CELLS, fraction, self.protocol.scale)
         return ScoreModel(np.array(fraction), negatives, positives)
 
     def influence(self, shape: Shape) -> Influence:
         """The second round, if the first round estimates the shape exactly."""
-        return Influence(
-            self.model(shape), self.epsilon, self.private_labels, self.bits, self.sizes
-        )
+        return self.protocol.influence(self.model(shape), self.sizes)
 
 
 def two_round_forecast(
@@ -97,14 +93,7 @@ def two_round_forecast(
     >>> round(forecast.standard_error, 3)
     0.027
     """
-    setting = Setting(
-        protocol.epsilon,
-        protocol.labels == "private",
-        protocol.mechanism == "bit",
-        scenario.records,
-        scenario.positives,
-        protocol.scale,
-    )
+    setting = Setting(protocol, scenario.records, scenario.positives)
     chosen = prepared(setting, central or shape)
     variance = second_round_variance(setting.influence(shape), chosen.report)
     variance += chosen.first_round_error**2
@@ -203,24 +192,9 @@ def second_round_variance(influence: Influence, report: bounded.GridReport) -> f
 
 def _expected_reports(setting: Setting, model: ScoreModel) -> Integers:
     """How often each report of the first round is expected, shape (C, outputs)."""
-    kinds = np.stack([model.negatives, model.positives])
-    if setting.private_labels:
-        fraction = float(model.positive_fraction)
-        kinds = np.concatenate([(1 - fraction) * kinds[0], fraction * kinds[1]])[np.newaxis]
-    window = setting.first_round.window
-    inputs = np.zeros((kinds.shape[0], window.inputs))
-    inputs[:, _inputs(setting)] = kinds
-    expected = inputs @ window.probabilities
     sizes = setting.sizes[0] - setting.sizes[1]
-    return np.rint(expected * sizes[:, np.newaxis]).astype(np.int64)
-
-
-def _inputs(setting: Setting) -> Integers:
-    """The window's inputs that records use: the classes have the two ends of the inputs."""
-    cells = np.arange(CELLS, dtype=np.int64)
-    if not setting.private_labels:
-        return cells
-    return np.concatenate([cells, cells + setting.first_round.window.inputs - CELLS])
+    expected = setting.first_round.expected(model) * sizes[:, np.newaxis]
+    return np.rint(expected).astype(np.int64)
 
 
 PLANNING = forecast.Planning.of_auc(two_round_families, two_round_forecast)

@@ -54,7 +54,7 @@ from tacit.protocols.shared.reports.turns import (
 from tacit.protocols.two_round import second_round
 from tacit.protocols.two_round.first_round import (
     FirstRound,
-    RoundAssignment,
+    ScoreModel,
     assigned_rounds,
     first_round_slots,
 )
@@ -244,7 +244,8 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
         reply = yield Query(report_cells, self, first, each)
         counts = assignment.counted(reply, True, self.first_round.window.outputs)
         single = not has_replicates(reply)
-        plans = [self._influence(assignment, replicate) for replicate in counts]
+        models = [self.first_round.model(each, assignment.positive_fraction) for each in counts]
+        plans = [self.influence(model, assignment.sizes) for model in models]
         published = _published(plans, single)
         reply = yield Query(report_influences, self, first | published, each)
         outputs = max(plan.report.window.outputs for plan in plans)
@@ -253,14 +254,18 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
             second_round.Result.of(self.first_round, plan, *rounds)
             for plan, *rounds in zip(plans, counts, answered, strict=True)
         ]
-        if single:
-            return second_round.result_of(results[0], assignment.records)
-        return second_round.several_result(results, assignment.records)
+        return second_round.result_of(results, assignment.records, single)
 
-    def _influence(self, assignment: RoundAssignment, counts: Integers) -> second_round.Influence:
-        model = self.first_round.model(counts, assignment.positive_fraction)
+    def influence(self, model: ScoreModel, sizes: Integers) -> second_round.Influence:
+        """How records report in the second round, by the model of the first.
+
+        Parameters
+        ----------
+        model : without a replicate axis.
+        sizes : the numbers of records, and of those that report then (``Influence``).
+        """
         private, bits = self.labels == "private", self.mechanism == "bit"
-        return second_round.Influence(model, self.epsilon, private, bits, assignment.sizes)
+        return second_round.Influence(model, self.epsilon, private, bits, sizes)
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""

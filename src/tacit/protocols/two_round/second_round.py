@@ -261,26 +261,12 @@ def cell_bias(model: ScoreModel) -> float:
     return math.hypot(float(coarse) / 10, math.sqrt(np.sum(crowded**2) / 12))
 
 
-def result_of(result: Result, records: int) -> ServerResult:
-    """The server's result of a single run."""
-    replicates = several_result([result], records)
-    return ServerResult(
-        value=replicates.value[0],
-        privacy_error=replicates.privacy_error[0],
-        sampling_error=replicates.sampling_error[0],
-        positives=replicates.positives[0],
-        negatives=replicates.negatives[0],
-        positives_error=records * result.positive_fraction_error,
-        approximation_error=result.cell_bias,
-        warnings=_warnings(result, records),
-    )
-
-
-def several_result(results: list[Result], records: int) -> ServerResult:
-    """The server's result of replicates, with their axis."""
+def result_of(results: list[Result], records: int, single: bool) -> ServerResult:
+    """The server's result of replicates, with their axis; of a single run without one."""
 
     def each(name: str) -> Floats:
-        return np.array([getattr(result, name) for result in results], dtype=np.float64)
+        values = np.array([getattr(result, name) for result in results], dtype=np.float64)
+        return np.asarray(values[0]) if single else values
 
     error, positives = each("privacy_error"), records * each("positive_fraction")
     value = np.where(each("withheld"), np.nan, each("value"))
@@ -295,6 +281,7 @@ def several_result(results: list[Result], records: int) -> ServerResult:
         negatives=records - positives,
         positives_error=records * each("positive_fraction_error"),
         approximation_error=each("cell_bias"),
+        warnings=_warnings(results[0], records) if single else (),
     )
 
 
