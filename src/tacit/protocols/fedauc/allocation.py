@@ -103,6 +103,20 @@ class Allocation:
     fraction: Floats
     respond: NDArray[np.bool_]
 
+    @classmethod
+    def alike(
+        cls,
+        geometry: RankGeometry,
+        doubled_pivot: int = 0,
+        fraction: float = 1.0,
+        respond: bool = False,
+    ) -> Allocation:
+        """The same pivot and fraction for every client, or that all of them flip their labels."""
+        pivot, fractions, responds = (
+            np.full(geometry.sizes.size, value) for value in (doubled_pivot, fraction, respond)
+        )
+        return cls(pivot.astype(np.int64), fractions, responds)
+
 
 @dataclass(frozen=True)
 class PriorEstimate:
@@ -131,27 +145,11 @@ def influence_centre(
     return positives - 0.5 + auc * (records - 2 * positives)
 
 
-def fixed_allocation(geometry: RankGeometry, count_fraction: float) -> Allocation:
-    """Pivot 0 and one fraction for every client (Sun et al. 2022a, section 5.2)."""
-    clients = geometry.sizes.size
-    return Allocation(
-        np.zeros(clients, dtype=np.int64), np.full(clients, count_fraction), _none_respond(clients)
-    )
-
-
-def all_respond(geometry: RankGeometry) -> Allocation:
-    """Every client flips its labels (Sun et al. 2022a, Algorithm 1)."""
-    clients = geometry.sizes.size
-    return Allocation(
-        np.zeros(clients, dtype=np.int64), np.ones(clients), np.ones(clients, dtype=np.bool_)
-    )
-
-
 def orthogonal_allocation(geometry: RankGeometry, count_fraction: float) -> Allocation:
     """Pivot at the mean rank and one fraction for every client (Sun et al. 2022a, section 5.3)."""
     pivot, residual = _mean_pivot(geometry)
     fraction = np.where(residual > 0, count_fraction, 1.0)
-    return Allocation(pivot, fraction, _none_respond(fraction.size))
+    return Allocation(pivot, fraction, np.zeros(fraction.size, dtype=np.bool_))
 
 
 def adaptive_allocation(geometry: RankGeometry, noise: RankNoise) -> Allocation:
@@ -163,7 +161,7 @@ def adaptive_allocation(geometry: RankGeometry, noise: RankNoise) -> Allocation:
     pivot, residual = _mean_pivot(geometry)
     power = 2.0 / (1 + noise.kind.variance_order)
     count, rest = np.maximum(geometry.mean, 0.5) ** power, residual**power
-    return Allocation(pivot, count / (count + rest), _none_respond(residual.size))
+    return Allocation(pivot, count / (count + rest), np.zeros(residual.size, dtype=np.bool_))
 
 
 def influence_allocation(
@@ -421,7 +419,3 @@ def _grid_variances(noise: RankNoise) -> tuple[Floats, Floats]:
 def _mean_pivot(geometry: RankGeometry) -> tuple[NDArray[np.int64], Floats]:
     pivot = np.rint(2 * geometry.mean).astype(np.int64)
     return pivot, doubled_sensitivity(geometry, pivot) / 2
-
-
-def _none_respond(clients: int) -> NDArray[np.bool_]:
-    return np.zeros(clients, dtype=np.bool_)

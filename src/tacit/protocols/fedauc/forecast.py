@@ -12,10 +12,10 @@ from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape
 from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust
 from tacit.protocols.fedauc.allocation import (
+    Allocation,
     PriorEstimate,
     RankGeometry,
     adaptive_allocation,
-    all_respond,
     first_round_fraction,
     influence_allocation,
     influence_centre,
@@ -66,7 +66,7 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> forec
     area, noise, centre_variance = np.array(shape.auc), protocol.rank_noise, 0.0
     sample, weight = geometry.thinned(MAX_CLIENTS)
     if isinstance(protocol.trust, Local):
-        allocation = all_respond(sample)
+        allocation = Allocation.alike(sample, respond=True)
     else:
         fraction = planned_first_round(protocol, scenario)
         prior = vague_prior(records)

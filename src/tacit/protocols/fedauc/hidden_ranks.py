@@ -35,7 +35,7 @@ from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, Words
 from tacit.protocol.settings.scaled import check_scores_in_unit_interval
-from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
+from tacit.protocols.fedauc.allocation import RankGeometry
 from tacit.protocols.fedauc.steps import (
     agreed_noise,
     check_sums,
@@ -150,16 +150,6 @@ def hidden_geometry(sizes: NDArray[np.int64]) -> RankGeometry:
         mean=np.full(clients, (records - 1) / 2),
         scatter=np.zeros(clients),
         sizes=sizes.astype(np.float64),
-    )
-
-
-def middle_allocation(geometry: RankGeometry, count_fraction: float) -> Allocation:
-    """The middle rank for every client's pivot, and one fraction for every client."""
-    clients = geometry.sizes.size
-    return Allocation(
-        np.full(clients, geometry.records - 1, dtype=np.int64),
-        np.full(clients, count_fraction),
-        np.zeros(clients, dtype=np.bool_),
     )
 
 

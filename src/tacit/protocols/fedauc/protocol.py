@@ -32,7 +32,6 @@ from tacit.protocols.fedauc.allocation import (
     Allocation,
     RankGeometry,
     adaptive_allocation,
-    all_respond,
     first_round_fraction,
     influence_allocation,
     influence_centre,
@@ -83,7 +82,8 @@ def result_with_hidden_ranks(protocol: Any, alpha: float) -> Conversation:
     if geometry.records < 2:
         raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
     yield Query(hidden_ranks.rank_together, protocol, view=View.MPC)
-    noise, allocation = protocol.rank_noise, hidden_ranks.middle_allocation(geometry, 1.0 - alpha)
+    middle, noise = geometry.records - 1, protocol.rank_noise
+    allocation = Allocation.alike(geometry, middle, 1.0 - alpha)
     shared = {"noise": noise, "records": geometry.records, "share": 1.0 - alpha}
     reply = yield Query(hidden_ranks.noisy_hidden_rank_sums, protocol, shared)
     sums = totals_of_pairs(geometry, noise, allocation, reply)
@@ -267,7 +267,7 @@ class FedAUC(FedAUCDeclarations, RankSums):
         if isinstance(self.trust, SecureSum):
             return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
         geometry = RankGeometry.of(ranks)
-        noise, allocation = self.rank_noise, all_respond(geometry)
+        noise, allocation = self.rank_noise, Allocation.alike(geometry, respond=True)
         if isinstance(self.trust, Each):
             noise, allocation = yield from divided_by_influence(self, ranks, geometry)
         sums = yield from asked_sums(self, ranks, geometry, noise, allocation)

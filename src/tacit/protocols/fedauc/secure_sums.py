@@ -11,8 +11,7 @@ The two rounds of FedAUC by secure sums: the division of epsilon, and the AUC of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,11 +22,11 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Conversation, Layout, Query, Reply, View, step
+from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, View, step
+from tacit.protocol.releases import ANSWERED, Fields, Released, layout_of, noisy_sums
 from tacit.protocol.sum_bounds import planned_clients, sum_bound
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
@@ -96,49 +95,45 @@ def sensitivity(records: int, pivot: Integers) -> Integers:
     return np.maximum(np.maximum(pivot, 2 * (records - 1) - pivot), 1)
 
 
-def residual_noise(epsilon: float, share: Fraction) -> PolyaShare:
-    """A share of the noise on a residual rank sum, in units of a part of its sensitivity."""
-    return PolyaShare(units_for(epsilon), epsilon, share)
+def residual_field(epsilon: float) -> Released:
+    """A residual rank sum, in units of a part of its sensitivity."""
+    return Released((), units_for(epsilon), epsilon)
 
 
 def _sum_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
     return Cost(agreed_epsilon(query), adjacency=Adjacency.LABEL)
 
 
-def _pair_layout(query: Query) -> Layout:
-    return {"positives": (), "residual": (), "clients": ()}
-
-
-def _residual_layout(query: Query) -> Layout:
-    return {"residual": (), "clients": ()}
-
-
-def _pair_bounds(query: Query) -> dict[str, int]:
-    """The clients' records are public, and all are ranked: no client has more."""
-    records, planned = steps.public_records(query), planned_clients(query)
+def _pair_fields(query: Query) -> Fields:
     epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
-    count_noise = PolyaShare(1, epsilon * part, noise_fraction(1, planned, 0.0))
-    return {
-        "positives": sum_bound(query, records, count_noise),
-        "residual": _residual_bound(query, epsilon * (1 - part)),
-        "clients": planned,
+    counted = Released((), 1, epsilon * part)
+    return {"positives": counted, "residual": residual_field(epsilon * (1 - part))}
+
+
+def _residual_fields(query: Query) -> Fields:
+    return {"residual": residual_field(agreed_epsilon(query))}
+
+
+def _bounds(fields: Fields, query: Query) -> dict[str, int]:
+    """The clients' records are public, and all are ranked: no client has more.
+
+    Every rank is within the sensitivity of the pivot: a record adds no more than a label moves.
+    """
+    records, planned = steps.public_records(query), planned_clients(query)
+    share = noise_fraction(1, planned, 0.0)
+    bounds = {
+        name: sum_bound(query, records * each.sensitivity, each.share(share))
+        for name, each in fields.items()
     }
+    return {**bounds, ANSWERED: planned}
 
 
-def _residual_bounds(query: Query) -> dict[str, int]:
-    return {
-        "residual": _residual_bound(query, agreed_epsilon(query)),
-        "clients": planned_clients(query),
-    }
-
-
-def _residual_bound(query: Query, epsilon: float) -> int:
-    """Every rank is within the sensitivity of the pivot: a record adds its units at most."""
-    noise = residual_noise(epsilon, noise_fraction(1, planned_clients(query), 0.0))
-    return sum_bound(query, steps.public_records(query) * units_for(epsilon), noise)
-
-
-@step(cost=_sum_cost, sums=_pair_layout, shares=planned_clients, bounds=_pair_bounds)
+@step(
+    cost=_sum_cost,
+    sums=lambda query: layout_of(_pair_fields(query)),
+    shares=planned_clients,
+    bounds=lambda query: _bounds(_pair_fields(query), query),
+)
 def summed_rank_pairs(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -152,21 +147,21 @@ def summed_rank_pairs(
 
     The server learns the two noisy sums over all clients, and how many clients answered.
     """
-    epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
-    share = _noise_share(clients, query)
-    middle = np.array(summed_records(clients, query) - 1)
+    fields, middle = _pair_fields(query), np.array(summed_records(clients, query) - 1)
     pivot = np.zeros(clients.count, dtype=np.int64)
     counts, _ = steps.pair_of_clients(clients, _kept_ranks(clients, query, state), pivot)
-    drawn = noise.draw(PolyaShare(1, epsilon * part, share), ())
-    rest = epsilon * (1 - part)
-    return {
-        "positives": counts.sum(axis=-1) + drawn,
-        "residual": _noisy_residual(clients, query, state, noise, middle, rest),
-        "clients": np.asarray(clients.count, dtype=np.int64),
-    }
+    residual = _residual(clients, query, state, middle, fields["residual"])
+    exact = {"positives": counts.sum(axis=-1), "residual": residual}
+    # every record that was ranked is in the sums, whatever room other sums have
+    return noisy_sums(fields, exact, replace(query, most_records=None), clients.count, noise)
 
 
-@step(cost=_sum_cost, sums=_residual_layout, shares=planned_clients, bounds=_residual_bounds)
+@step(
+    cost=_sum_cost,
+    sums=lambda query: layout_of(_residual_fields(query)),
+    shares=planned_clients,
+    bounds=lambda query: _bounds(_residual_fields(query), query),
+)
 def summed_residuals(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -197,33 +192,21 @@ def summed_residuals(
         )
     if pivot.min() < 0 or pivot.max() > 2 * (records - 1):
         raise ValueError(f"a doubled pivot must be from 0 to {2 * (records - 1)}")
-    return {
-        "residual": _noisy_residual(clients, query, state, noise, pivot, agreed_epsilon(query)),
-        "clients": np.asarray(clients.count, dtype=np.int64),
-    }
+    fields = _residual_fields(query)
+    exact = {"residual": _residual(clients, query, state, pivot, fields["residual"])}
+    # every record that was ranked is in the sums, whatever room other sums have
+    return noisy_sums(fields, exact, replace(query, most_records=None), clients.count, noise)
 
 
-def _noisy_residual(
-    clients: Clients,
-    query: Query,
-    state: ClientState,
-    noise: NoiseSource,
-    pivot: Integers,
-    epsilon: float,
+def _residual(
+    clients: Clients, query: Query, state: ClientState, pivot: Integers, field: Released
 ) -> Integers:
-    """The residual rank sum of a batch in units, with its share of the noise, shape () or (R,)."""
+    """The residual rank sum of a batch in units, shape () or (R,)."""
     ranks, records = _kept_ranks(clients, query, state), steps.public_records(query)
     pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
     _, residuals = steps.pair_of_clients(clients, ranks, pivots)
     reach = sensitivity(records, pivot)[..., np.newaxis]
-    rounded = whole_units(residuals, reach, units_for(epsilon)).sum(axis=-1)
-    drawn = residual_noise(epsilon, _noise_share(clients, query))
-    return np.asarray(rounded + noise.draw(drawn, ()))
-
-
-def _noise_share(clients: Clients, query: Query) -> Fraction:
-    """A batch's part of the noise; every client that was ranked must be in the sum."""
-    return noise_fraction(clients.count, planned_clients(query), 0.0)
+    return np.asarray(whole_units(residuals, reach, field.sensitivity).sum(axis=-1))
 
 
 def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np.int64]:

@@ -36,10 +36,9 @@ from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.fedauc import protocol
 from tacit.protocols.fedauc.allocation import (
     FIRST_ROUND_FRACTIONS,
+    Allocation,
     RankGeometry,
     adaptive_allocation,
-    all_respond,
-    fixed_allocation,
     orthogonal_allocation,
 )
 from tacit.protocols.fedauc.declared import (
@@ -241,7 +240,7 @@ class PublishedFedAUC(protocol.RankSums):
         if isinstance(chosen, Influence):
             noise, allocation = yield from protocol.divided_by_influence(self, ranks, geometry)
         elif isinstance(chosen, Fixed):
-            allocation = fixed_allocation(geometry, 1.0 - chosen.alpha)
+            allocation = Allocation.alike(geometry, fraction=1.0 - chosen.alpha)
             if chosen.sensitivity == "global":
                 last = geometry.records - 1
                 largest = 2 * last
@@ -319,7 +318,7 @@ class PublishedResponseAUC(protocol.RankSums):
         """Scores up, ranks down, sums over flipped labels up."""
         ranks, scales = yield from protocol.ranked_scores(self)
         geometry = RankGeometry.of(ranks)
-        noise, allocation = self.rank_noise, all_respond(geometry)
+        noise, allocation = self.rank_noise, Allocation.alike(geometry, respond=True)
         sums = yield from protocol.asked_sums(self, ranks, geometry, noise, allocation)
         return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
 

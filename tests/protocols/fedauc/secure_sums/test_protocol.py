@@ -14,16 +14,16 @@ from tacit import Clients, FedAUC
 from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
-from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocol.declarations.threats import asked_views
+from tacit.protocol.releases import Released
 from tacit.protocols.fedauc.secure_sums import (
     FirstRound,
     divided,
     keep_ranks,
-    residual_noise,
+    residual_field,
     sensitivity,
     summed_rank_pairs,
     summed_residuals,
@@ -100,12 +100,12 @@ def test_clients_can_draw_shares_of_all_noises(records: int, epsilon: float) -> 
     """Otherwise each debits its ledger, and then fails to draw."""
     parts = divided(records, epsilon)
     spent = parts.first * epsilon
-    noises = (
-        PolyaShare(1, spent * parts.count, Fraction(1, 3)),
-        residual_noise(spent * (1 - parts.count), Fraction(1, 3)),
-        residual_noise(epsilon - spent, Fraction(1, 3)),
+    fields = (
+        Released((), 1, spent * parts.count),
+        residual_field(spent * (1 - parts.count)),
+        residual_field(epsilon - spent),
     )
-    assert max(float(noise.scale) for noise in noises) <= MAX_SHARED_SCALE
+    assert max(field.scale for field in fields) <= MAX_SHARED_SCALE
 
 
 def test_a_class_that_does_not_show_gives_no_figure() -> None:
@@ -249,7 +249,7 @@ def test_a_label_moves_the_released_sum_by_no_more_than_the_noise_hides() -> Non
     scores = np.arange(40) / 40
     labels = np.tile([0, 1], 20)
     clients = Clients.from_arrays(scores, labels)
-    whole = residual_noise(1.0, Fraction(1))
+    whole = residual_field(1.0)
     for pivot in (0, 17, 39, 78):
         query = residual_query(clients, pivot=np.array(pivot))
         plain = query.step.answer(clients, query, NoNoise(), keep(clients))["residual"]
