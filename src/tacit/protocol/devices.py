@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.local import bounded
@@ -139,6 +140,39 @@ class ReportsByInput(DeviceReports):
 
         They are drawn together, from the distribution that the counts of single reports have.
         """
+
+
+class NumberReports(DeviceReports):
+    """Reports of one whole number each, below a bound."""
+
+    number_bytes: int
+    """Of a payload: the number, little-endian."""
+
+    field: str = "reports"
+    """The field of a client step's reply that holds the numbers, one a record."""
+
+    @abstractmethod
+    def numbers(self, query: Query) -> int:
+        """How many numbers a stage's reports are from, the least of them 0."""
+
+    def payload_bytes(self, query: Query) -> int:
+        """Of the number that the step sends."""
+        return self.number_bytes
+
+    def payloads(self, query: Query, reply: Reply) -> Payloads:
+        """The numbers of records, one a client."""
+        sent = reply[self.field]
+        if not isinstance(sent, Ragged):
+            raise TypeError(f"{self.field} must be ragged")
+        return as_bytes(sent.values, self.number_bytes)
+
+    def counts(self, query: Query, payloads: Payloads) -> Integers:
+        """How often each number came."""
+        return output_counts(from_bytes(payloads), self.numbers(query))
+
+    def refused(self, query: Query, payloads: Payloads) -> Booleans:
+        """Numbers that there are not."""
+        return np.asarray(from_bytes(payloads) >= self.numbers(query))
 
 
 REFUSED_BITS = 40

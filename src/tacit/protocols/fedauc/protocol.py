@@ -51,6 +51,7 @@ from tacit.protocols.fedauc.secure_sums import (
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
 from tacit.protocols.shared.rank_noise import RESPONSE, STAIRCASE, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import Flipped
+from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult
 
 FEW_CLIENTS = 32
@@ -66,9 +67,7 @@ def ranked_scores(
     ------
     ValueError : for fewer than two records.
     """
-    sent = (yield Query(share_scores, protocol))["scores"]
-    if not isinstance(sent, Ragged):
-        raise TypeError("scores must be ragged")
+    sent = ragged_of((yield Query(share_scores, protocol))["scores"], "scores")
     ranks, records = ranked.doubled_ranks(sent), int(sent.offsets[-1])
     if records < 2:
         raise ValueError(f"an AUC needs at least two records, got {records}")

@@ -11,20 +11,19 @@ from tacit.arrays import Integers
 from tacit.privacy.local.response import walsh_hadamard
 from tacit.privacy.mechanisms.response import Bits, flip_probability
 from tacit.protocol import devices
-from tacit.protocol.conversation import Query, Reply
+from tacit.protocol.conversation import Query
 from tacit.protocols.hierarchical import estimate
-from tacit.protocols.shared.reports.turns import ragged_of
-
-REPORT_BYTES = 4
 
 
-class HadamardDevices(devices.DeviceReports):
+class HadamardDevices(devices.NumberReports):
     """One number a device: level, row, label and bit.
 
     Parameters
     ----------
     protocol : a ``HierarchicalAUC`` of one level.
     """
+
+    number_bytes = 4
 
     def __init__(self, protocol: Any) -> None:
         self._protocol = protocol
@@ -39,25 +38,15 @@ class HadamardDevices(devices.DeviceReports):
             "set_words": str(Bits(flip_probability(self._protocol.epsilon)).threshold),
         }
 
-    def payload_bytes(self, query: Query) -> int:
-        """Of the number that the step sends."""
-        return REPORT_BYTES
-
-    def payloads(self, query: Query, reply: Reply) -> devices.Payloads:
-        """The reports of records, one a client."""
-        return devices.as_bytes(ragged_of(reply["reports"]).values, REPORT_BYTES)
-
-    def counts(self, query: Query, payloads: devices.Payloads) -> Integers:
-        """How often each number came, shape (2**(height + 3),)."""
-        return devices.output_counts(
-            devices.from_bytes(payloads), 1 << (int(query.broadcast["height"]) + 3)
-        )
+    def numbers(self, query: Query) -> int:
+        """Of every level, row, label and bit."""
+        return 1 << (int(query.broadcast["height"]) + 3)
 
     def refused(self, query: Query, payloads: devices.Payloads) -> devices.Booleans:
         """Numbers outside the levels, and those about row 0, which nobody is asked."""
         reports = devices.from_bytes(payloads).astype(np.int64)
         nodes = reports >> 2
-        outside = (reports < 8) | (reports >= 1 << (int(query.broadcast["height"]) + 3))
+        outside = (reports < 8) | (reports >= self.numbers(query))
         # a power of two is row 0 of its level
         return np.asarray(outside | (nodes & (nodes - 1) == 0))
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.metrics import curves, trees
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.local.response import walsh_hadamard
 from tacit.protocol import devices
 from tacit.protocol.conversation import Reply
+from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult
 
 MIN_CROWDING = 4.0
@@ -50,10 +50,7 @@ def table_of(reply: Reply, height: int) -> Integers:
     counts = devices.counts_in(reply)
     if counts is not None:
         return counts.reshape(size // 4, 2, 2)
-    reports = reply["reports"]
-    if not isinstance(reports, Ragged):
-        raise TypeError("reports must be ragged")
-    values = reports.values
+    values = ragged_of(reply["reports"], "reports").values
     for extreme in (values.min(), values.max()):
         if not 8 <= extreme < size:
             raise ValueError(f"reports must be from 8 to {size - 1}, got {extreme}")

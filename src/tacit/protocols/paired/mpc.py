@@ -26,6 +26,7 @@ from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, SharedRun, Words
 from tacit.protocols.paired import kernels
 from tacit.protocols.paired.noise import RESPONSE, PairNoise
+from tacit.protocols.shared.reports.turns import ragged_of
 
 SEED_BOUND = 2**62
 """Upper bound of the clients' random numbers."""
@@ -298,7 +299,7 @@ class PairsProgram(MPCProgram):
         DataError : for seats by which a record would be in more pairs than agreed.
         """
         settings = query.protocol
-        seats = _seats(query)
+        seats = checked_seats(query)
         record_pairs = RecordPairs.of(_offsets(peers, seats.values.shape[-1]), *_paired(seats))
         pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
         terms = Terms(settings.function, pair_noise, settings.pairs_a_record, noise)
@@ -324,7 +325,7 @@ class PairsProgram(MPCProgram):
         ValueError : for another number of shares, or values that cannot be.
         """
         settings = query.protocol
-        seats = _seats(query)
+        seats = checked_seats(query)
         first, second = _paired(seats)
         record_pairs = RecordPairs.of(seats.offsets, first, second)
         values = np.zeros(first.size, dtype=np.int64)
@@ -343,10 +344,9 @@ class PairsProgram(MPCProgram):
         return {"values": values.reshape(settings.pairs_a_record, -1)}
 
 
-def _seats(query: Query) -> Ragged[np.int64]:
-    seats = query.per_client["seats"]
-    if not isinstance(seats, Ragged):
-        raise TypeError("seats must be ragged")
+def checked_seats(query: Query) -> Ragged[np.int64]:
+    """The seats of a query, as many permutations of the records as were agreed."""
+    seats = ragged_of(query.per_client["seats"], "seats")
     check_seats(seats.values, query.protocol.pairs_a_record)
     return seats
 

@@ -52,7 +52,7 @@ from tacit.protocols.paired.kernels import (
     Kendall,
     paired_values,
 )
-from tacit.protocols.paired.mpc import SEED_BOUND, check_seats, drawn_seats, seated_pairs
+from tacit.protocols.paired.mpc import SEED_BOUND, checked_seats, drawn_seats, seated_pairs
 from tacit.protocols.paired.noise import (
     BEST,
     LAPLACE,
@@ -129,11 +129,7 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     DataError : for seats that are not Q permutations of the records, or values outside the domain.
     """
     settings: PairedUStatistic = query.protocol
-    seats = query.per_client["seats"]
-    if not isinstance(seats, Ragged):
-        raise TypeError("seats must be ragged")
-    check_seats(seats.values, settings.pairs_a_record)
-    first, second = seated_pairs(seats.values)
+    first, second = seated_pairs(checked_seats(query).values)
     rows = settings.rows(clients)
     values = paired_values(settings.function, rows[:, first], rows[:, second])
     owners = clients.client_of_record

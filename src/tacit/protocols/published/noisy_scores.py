@@ -23,6 +23,7 @@ from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tacit.protocols.baselines import check_classes
+from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult
 
 NOISY_SCORES = ThreatModel(
@@ -38,9 +39,7 @@ def plain_rank_sums(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
     """Send the exact count of positives and twice the sum of their ranks. No privacy."""
-    ranks = query.per_client["ranks"]
-    if not isinstance(ranks, Ragged):
-        raise TypeError("ranks must be ragged")
+    ranks = ragged_of(query.per_client["ranks"], "ranks")
     return {
         "positives": clients.ragged(clients.labels.astype(np.int64)).sum(),
         "rank_sums": Ragged(ranks.values * clients.labels, ranks.offsets).sum(),
@@ -111,13 +110,18 @@ class NoisyScores(Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """Noisy scores up, ranks down, exact sums up."""
-        scores = yield Query(share_noisy_scores, self)
-        reply = yield from _query_rank_sums(self, scores)
+        reply = yield Query(share_noisy_scores, self)
+        sent = ragged_of(reply["scores"], "scores")
+        records = sent.values.shape[-1]
+        if records < 2:
+            raise ValueError(f"an AUC needs at least two records, got {records}")
+        ranks = Ragged(np.apply_along_axis(doubled_mid_ranks, -1, sent.values), sent.offsets)
+        reply = yield Query(plain_rank_sums, self, per_client={"ranks": ranks})
         warning = (
             f"noise on the scores (epsilon {self.epsilon:g} each) biases the AUC towards 1/2 by an "
             "unknown amount, so no interval is given; labels are not protected",
         )
-        return _noisy_result(scores, reply, warning)
+        return _noisy_result(records, reply, warning)
 
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
@@ -131,22 +135,8 @@ class NoisyScores(Protocol):
         return (guesses_from_noisy_scores,)
 
 
-def _query_rank_sums(protocol: Protocol, scores: Reply) -> Any:
-    sent = scores["scores"]
-    if not isinstance(sent, Ragged):
-        raise TypeError("scores must be ragged")
-    if sent.values.shape[-1] < 2:
-        raise ValueError(f"an AUC needs at least two records, got {sent.values.shape[-1]}")
-    ranks = np.apply_along_axis(doubled_mid_ranks, -1, sent.values)
-    return (
-        yield Query(plain_rank_sums, protocol, per_client={"ranks": Ragged(ranks, sent.offsets)})
-    )
-
-
-def _noisy_result(scores: Reply, reply: Reply, warnings: tuple[str, ...]) -> ServerResult:
+def _noisy_result(records: int, reply: Reply, warnings: tuple[str, ...]) -> ServerResult:
     """``(2 S - P (M - 1)) / (2 P N) + 1/2`` with the doubled rank sum S, from exact integers."""
-    sent = scores["scores"]
-    records = sent.values.shape[-1] if isinstance(sent, Ragged) else 0
     positives = int(np.asarray(reply["positives"]).sum())
     negatives = records - positives
     check_classes(positives, negatives)

@@ -10,27 +10,20 @@ import numpy as np
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
 from tacit.privacy.local.bounded import GridReport, SlidingWindow
-from tacit.protocol.conversation import Query, Reply
+from tacit.protocol.conversation import Query
 from tacit.protocol.devices import (
-    Booleans,
     Instructions,
-    Payloads,
+    NumberReports,
     ReportsByInput,
-    as_bytes,
-    from_bytes,
-    output_counts,
     scale_entry,
     spread_of,
     window_entry,
 )
-from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.protocols.two_round.first_round import CELLS, first_round_slots
 from tacit.protocols.two_round.second_round import Influence, reported_numbers
 
-REPORT_BYTES = 2
 
-
-class TwoRoundDevices(ReportsByInput):
+class TwoRoundDevices(NumberReports, ReportsByInput):
     """One output of a sliding window a device.
 
     Parameters
@@ -38,6 +31,8 @@ class TwoRoundDevices(ReportsByInput):
     protocol : a ``TwoRoundAUC`` with private labels.
     devices : how many are expected.
     """
+
+    number_bytes = 2
 
     def __init__(self, protocol: Any, devices: int) -> None:
         self._protocol = protocol
@@ -57,17 +52,9 @@ class TwoRoundDevices(ReportsByInput):
         published = {name: query.broadcast[name].tolist() for name in ("knots", "grid")}
         return {"kind": "influence", **scale, **published, **window}
 
-    def payload_bytes(self, query: Query) -> int:
-        """Of a window's output."""
-        return REPORT_BYTES
-
-    def payloads(self, query: Query, reply: Reply) -> Payloads:
-        """The reports of records, one a client."""
-        return as_bytes(ragged_of(reply["reports"]).values, REPORT_BYTES)
-
-    def counts(self, query: Query, payloads: Payloads) -> Integers:
-        """How often each output came."""
-        return output_counts(from_bytes(payloads), self._window(query).outputs)
+    def numbers(self, query: Query) -> int:
+        """The window's outputs."""
+        return self._window(query).outputs
 
     def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each class and cell; or each number, rounded to the grid."""
@@ -82,10 +69,6 @@ class TwoRoundDevices(ReportsByInput):
     def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
         """By ``SlidingWindow``."""
         return self._window(query).simulated_counts(held, rng)
-
-    def refused(self, query: Query, payloads: Payloads) -> Booleans:
-        """Outputs that there are not."""
-        return np.asarray(from_bytes(payloads) >= self._window(query).outputs)
 
     def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
         """Of the second round: a report's value about the mean, over the rarer class's fraction.

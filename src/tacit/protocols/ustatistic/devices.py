@@ -11,21 +11,9 @@ from tacit.arrays import Integers
 from tacit.data.clients import Clients
 from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.mechanisms.response import Bits
-from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.devices import (
-    Booleans,
-    Instructions,
-    Payloads,
-    ReportsByInput,
-    as_bytes,
-    from_bytes,
-    output_counts,
-    spread_of,
-)
+from tacit.protocol.conversation import Query
+from tacit.protocol.devices import Instructions, NumberReports, ReportsByInput, spread_of
 from tacit.protocols.shared.reports.pair_kernels import Axis
-from tacit.protocols.shared.reports.turns import ragged_of
-
-SYMBOL_BYTES = 2
 
 STEP = 1e-3
 """The fraction of reports that is replaced to find how the estimate changes."""
@@ -34,7 +22,7 @@ MAX_TRIED = 512
 """Largest number of symbols that are tried, evenly spread among all."""
 
 
-class SymbolDevices(ReportsByInput):
+class SymbolDevices(NumberReports, ReportsByInput):
     """One symbol a device.
 
     Parameters
@@ -42,6 +30,9 @@ class SymbolDevices(ReportsByInput):
     protocol : a ``UStatistic``.
     devices : how many are expected.
     """
+
+    number_bytes = 2
+    field = "symbols"
 
     def __init__(self, protocol: Any, devices: int) -> None:
         self._protocol, self._devices = protocol, devices
@@ -58,17 +49,9 @@ class SymbolDevices(ReportsByInput):
             "others_rarer": replaced.probability <= 0.5,
         }
 
-    def payload_bytes(self, query: Query) -> int:
-        """Of a symbol; there are 4096 at most."""
-        return SYMBOL_BYTES
-
-    def payloads(self, query: Query, reply: Reply) -> Payloads:
-        """The symbols of records, one a client."""
-        return as_bytes(ragged_of(reply["symbols"]).values, SYMBOL_BYTES)
-
-    def counts(self, query: Query, payloads: Payloads) -> Integers:
-        """How often each symbol came."""
-        return output_counts(from_bytes(payloads), self._response(query).symbols)
+    def numbers(self, query: Query) -> int:
+        """The symbols; there are 4096 at most."""
+        return self._response(query).symbols
 
     def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each symbol."""
@@ -79,13 +62,9 @@ class SymbolDevices(ReportsByInput):
         """By ``SymbolResponse``."""
         return self._response(query).simulated_counts(held, rng)
 
-    def refused(self, query: Query, payloads: Payloads) -> Booleans:
-        """Symbols that there are not."""
-        return np.asarray(from_bytes(payloads) >= self._response(query).symbols)
-
     def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
         """By how the estimate changes where a thousandth of the reports are one symbol."""
-        symbols = self._response(query).symbols
+        symbols = self.numbers(query)
         came = counts[0].astype(np.float64)
         tried = np.unique(np.linspace(0, symbols - 1, min(symbols, MAX_TRIED)).astype(np.int64))
         replaced = np.tile((1 - STEP) * came, (tried.size + 1, 1))

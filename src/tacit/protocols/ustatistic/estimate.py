@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
 from tacit.privacy.local.response import SymbolResponse
 from tacit.protocol import devices
 from tacit.protocol.conversation import Reply
 from tacit.protocols.shared.reports.pair_kernels import PairTables
+from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult
 
 Counts = NDArray[Any]
@@ -156,9 +156,7 @@ def symbol_counts(reply: Reply, size: int) -> tuple[int, NDArray[np.int64]]:
     if counts is not None:
         _check_pairs(int(counts.sum()))
         return int(counts.sum()), counts
-    sent = reply["symbols"]
-    if not isinstance(sent, Ragged):
-        raise TypeError("symbols must be ragged")
+    sent = ragged_of(reply["symbols"], "symbols")
     records = sent.values.shape[-1]
     _check_pairs(records)
     return records, counts_of(sent.values, size)

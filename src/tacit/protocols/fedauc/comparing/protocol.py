@@ -54,6 +54,7 @@ from tacit.protocols.fedauc.comparing.noise import (
 from tacit.protocols.fedauc.declared import TWO_MODELS
 from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs
 from tacit.protocols.shared.reports.flipped_labels import Flipped, flipped_labels, flipping_cost
+from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ComparisonResult, ServerResult
 
 
@@ -313,7 +314,7 @@ class ComparedAUC(Protocol):
     def conversation(self, clients: int) -> Conversation:
         """Pairs of scores up, ranks down, noisy sums up."""
         pairs = yield Query(share_score_pairs, self)
-        sent = [_ragged(pairs[name]) for name in ("first", "second")]
+        sent = [ragged_of(pairs[name], "values of records") for name in ("first", "second")]
         records = sent[0].values.size
         if records < 2:
             raise DataError(f"a comparison needs at least two records, got {records}")
@@ -382,9 +383,3 @@ def _second(clients: Clients) -> NDArray[np.float64]:
     if clients.second is None:
         raise DataError("a comparison needs a second model's scores, and these records have one")
     return clients.second
-
-
-def _ragged(value: Field) -> Ragged[Any]:
-    if not isinstance(value, Ragged):
-        raise TypeError("values of records must be ragged")
-    return value

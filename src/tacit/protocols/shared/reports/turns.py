@@ -117,10 +117,10 @@ def at_their_turn(clients: Clients, query: Query, state: ClientState, rounds: in
     return replace(query, broadcast={**query.broadcast, "first": 1}, per_client=per_client)
 
 
-def ragged_of(value: Field) -> Ragged[Any]:
-    """A field of a reply that must be ragged."""
+def ragged_of(value: Field, name: str = "replies") -> Ragged[Any]:
+    """A field of a reply that must be ragged, by the name in an error."""
     if not isinstance(value, Ragged):
-        raise TypeError("replies must be ragged")
+        raise TypeError(f"{name} must be ragged")
     return value
 
 
