@@ -237,25 +237,19 @@ class DifferenceVariances:
     difference: CentredVariance
 
 
-def predicted_variances(
-    ranks: RankPairs, pivot: Integers, responding: NDArray[np.bool_], noise: PartNoise
-) -> DifferenceVariances:
+def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> DifferenceVariances:
     """The variances that noise and flips cause, from public figures alone.
 
     Parameters
     ----------
-    ranks : both models' ranks.
-    pivot : of every client's level, shape (K,).
-    responding : which records answer by randomised response, shape (M,).
-    noise : the noise of the others' sums.
+    asked : what every client is asked.
+    noise : the noise of the sums.
     """
-    summed = ~responding
-    any_summed = np.logical_or.reduceat(summed, ranks.first.offsets[:-1])
-    centred = Ragged(ranks.level.values - np.repeat(pivot, ranks.level.sizes), ranks.first.offsets)
-    counts = any_summed * noise.count.count_variance(1.0)
+    ranks, pivot, responding = asked.ranks, asked.pivot, asked.responding
+    counts = asked.any_summed * noise.count.count_variance(1.0)
     differences, levels = (
-        part.residual_variance(largest_by_client(values, summed), 0.0).sum()
-        for part, values in ((noise.difference, ranks.difference), (noise.level, centred))
+        part.residual_variance(largest_by_client(values, ~responding), 0.0).sum()
+        for part, values in ((noise.difference, ranks.difference), (noise.level, asked.centred))
     )
     kappa = response_variance(noise.epsilon)
 
@@ -277,7 +271,7 @@ def predicted_variances(
 
 @dataclass(frozen=True, eq=False)
 class DifferenceRequest:
-    """A query for sums of ranks of two models, checked.
+    """What a query for sums of ranks of two models asks.
 
     Parameters
     ----------

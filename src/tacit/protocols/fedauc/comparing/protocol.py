@@ -73,37 +73,27 @@ class NoisySums:
     second: Floats
 
 
-def totals_of_sums(
-    ranks: RankPairs,
-    pivot: NDArray[np.int64],
-    responding: NDArray[np.bool_],
-    epsilon: float,
-    reply: Reply,
-) -> NoisySums:
+def totals_of_sums(asked: DifferenceRequest, epsilon: float, reply: Reply) -> NoisySums:
     """Totals from the clients' six numbers: flipped labels debiased, pivots taken off.
 
     Parameters
     ----------
-    ranks : both models' ranks.
-    pivot : of every client's level, shape (K,).
-    responding : which records answered by randomised response, shape (M,).
-    epsilon : the epsilon of that response.
+    asked : what every client was asked.
+    epsilon : of the randomised response.
     reply : the clients' sums.
     """
-    flip = flip_probability(epsilon)
-    starts = ranks.first.offsets[:-1]
-    levels = ranks.level.values - np.repeat(pivot, ranks.level.sizes)
-    totals = []
+    flip, ranks = flip_probability(epsilon), asked.ranks
+    starts, totals = ranks.first.offsets[:-1], []
     for name, weights in (
         ("positives", np.ones(ranks.records, dtype=np.int64)),
         ("differences", ranks.difference.values),
-        ("levels", levels),
+        ("levels", asked.centred.values),
     ):
         answered = np.asarray(reply[f"answered_{name}"])
-        expected = flip * np.add.reduceat(weights * responding, starts)
+        expected = flip * np.add.reduceat(weights * asked.responding, starts)
         totals.append(np.asarray(reply[name]) + (answered - expected) / (1 - 2 * flip))
     count, difference, level = totals
-    centred = level + (pivot - 2 * (ranks.records - 1)) * count
+    centred = level + (asked.pivot - 2 * (ranks.records - 1)) * count
     return NoisySums(
         count.sum(axis=-1, dtype=np.float64),
         (centred + difference).sum(axis=-1, dtype=np.float64) / 4,
@@ -322,33 +312,24 @@ class ComparedAUC(Protocol):
             Ragged(doubled_mid_ranks(scores.values), scores.offsets) for scores in sent
         )
         ranks = RankPairs(first, second)
-        pivot, responding = ranks.middle_levels(), self._responding(ranks)
+        asked = DifferenceRequest(ranks, ranks.middle_levels(), self._responding(ranks))
         columns: dict[str, Field] = {
             "first": first,
             "second": second,
-            "responding": Ragged(responding, first.offsets),
-            "pivot": pivot,
+            "responding": Ragged(asked.responding, first.offsets),
+            "pivot": asked.pivot,
         }
         reply = yield Query(noisy_difference_sums, self, per_client=columns)
-        sums = totals_of_sums(ranks, pivot, responding, self.epsilon, reply)
-        result = self._conclude(ranks, pivot, responding, sums)
+        sums = totals_of_sums(asked, self.epsilon, reply)
+        variances = predicted_variances(asked, self.part_noise)
+        correlation = rank_correlation(first.values, second.values)
+        result = result_from_sums(records, sums, variances, correlation)
         return replace(result, scales=clients_apart(sent[0]) or clients_apart(sent[1]))
 
     def _responding(self, ranks: RankPairs) -> NDArray[np.bool_]:
         if isinstance(self.trust, Local):
             return np.ones(ranks.records, dtype=np.bool_)
         return records_that_respond(ranks.difference, self.part_noise)
-
-    def _conclude(
-        self,
-        ranks: RankPairs,
-        pivot: NDArray[np.int64],
-        responding: NDArray[np.bool_],
-        sums: NoisySums,
-    ) -> ComparisonResult:
-        variances = predicted_variances(ranks, pivot, responding, self.part_noise)
-        correlation = rank_correlation(ranks.first.values, ranks.second.values)
-        return result_from_sums(ranks.records, sums, variances, correlation)
 
 
 def _noisy_sums(
