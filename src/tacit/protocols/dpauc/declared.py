@@ -6,6 +6,7 @@ Who sees what when a run measures the AUC from noisy counts in cells of scores.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,35 +22,28 @@ from tacit.protocols.shared.declared import NOBODY
 
 PAGE = "threat-models/dpauc.md"
 
-NOISY_COUNTS = (
+WHOLE_RECORDS = ThreatModel(
+    NOBODY,
     "With noise: each client's positives and negatives in every cell of scores, or above every "
-    "threshold."
+    "threshold.",
+    "Nothing.",
+    "What is true of a large client as a whole: a noisy count of many records is a good "
+    "estimate of that count.",
+    PAGE,
 )
 
 BY_ADJACENCY = {
-    "record": ThreatModel(
-        NOBODY,
-        NOISY_COUNTS,
-        "Nothing.",
-        "What is true of a large client as a whole: a noisy count of many records is a good "
-        "estimate of that count.",
-        PAGE,
+    "record": WHOLE_RECORDS,
+    "replace": replace(
+        WHOLE_RECORDS,
+        left_open="A client's number of records, though it is noisy, and what is true of a large "
+        "client as a whole.",
     ),
-    "replace": ThreatModel(
-        NOBODY,
-        NOISY_COUNTS,
-        "Nothing.",
-        "A client's number of records, though it is noisy, and what is true of a large client as a "
-        "whole.",
-        PAGE,
-    ),
-    "label": ThreatModel(
-        NOBODY,
-        "Scores are treated as known: each client's number of records in a cell may be exact. "
-        "Its positives are noisy, or counted among flipped labels.",
-        "Nothing.",
-        "Scores, up to the width of a cell, and numbers of records.",
-        PAGE,
+    "label": replace(
+        WHOLE_RECORDS,
+        server="Scores are treated as known: each client's number of records in a cell may be "
+        "exact. Its positives are noisy, or counted among flipped labels.",
+        left_open="Scores, up to the width of a cell, and numbers of records.",
     ),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -35,14 +35,12 @@ NOISY_SUMS = ThreatModel(
     PAGE,
 )
 
-FLIPPED_LABELS = ThreatModel(
-    NOBODY,
-    "Exactly: every client's scores and number of records. The count of positives and the sum "
-    "of ranks are of labels that were flipped at random; of a client with one record the "
+FLIPPED_LABELS = replace(
+    NOISY_SUMS,
+    server="Exactly: every client's scores and number of records. The count of positives and the "
+    "sum of ranks are of labels that were flipped at random; of a client with one record the "
     "server sees the flipped label itself.",
-    "The ranks of its own records among all, and nothing else of the others.",
-    SCORES_OPEN,
-    PAGE,
+    others="The ranks of its own records among all, and nothing else of the others.",
 )
 
 SUMS_OF_RANKS = ThreatModel(
@@ -57,14 +55,12 @@ SUMS_OF_RANKS = ThreatModel(
 )
 
 
-TWO_MODELS = ThreatModel(
-    NOBODY,
-    "Exactly: both models' scores of every record, and every client's number of records. With "
-    "noise: each client's count of positives, its sum of rank differences and its sum of ranks, of "
-    "all records or, where some answer by flipped labels, of these and of the others.",
-    "The ranks of its own records among all, by both models.",
-    SCORES_OPEN,
-    PAGE,
+TWO_MODELS = replace(
+    NOISY_SUMS,
+    server="Exactly: both models' scores of every record, and every client's number of records. "
+    "With noise: each client's count of positives, its sum of rank differences and its sum of "
+    "ranks, of all records or, where some answer by flipped labels, of these and of the others.",
+    others="The ranks of its own records among all, by both models.",
 )
 
 

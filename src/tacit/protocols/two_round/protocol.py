@@ -13,7 +13,7 @@ G^-) d(F^+ - G^+)``, G the true distribution functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -65,24 +65,22 @@ ONE_REPLICATE = 2**26
 RECORDS = 8
 """Number of records of an audit, so that some report in each round."""
 
-DISTRIBUTIONS = "Both classes' distributions, as far as the first round's noisy reports tell them."
+PRIVATE_LABELS = ThreatModel(
+    LOCAL,
+    "Exactly: each client's number of records, and in which round each spoke. With noise: one "
+    "report of every record.",
+    "Both classes' distributions, as far as the first round's noisy reports tell them.",
+    "Numbers of records, and the order in which they were sent.",
+    LOCAL_PAGE,
+)
 
 BY_LABELS = {
-    "private": ThreatModel(
-        LOCAL,
-        "Exactly: each client's number of records, and in which round each spoke. With noise: one "
-        "report of every record.",
-        DISTRIBUTIONS,
-        "Numbers of records, and the order in which they were sent.",
-        LOCAL_PAGE,
-    ),
-    "public": ThreatModel(
-        LOCAL,
-        "Exactly: every label, each client's number of records, and in which round each spoke. "
-        "With noise: one report about every record's score.",
-        DISTRIBUTIONS,
-        "Labels: the server sees every one of them.",
-        LOCAL_PAGE,
+    "private": PRIVATE_LABELS,
+    "public": replace(
+        PRIVATE_LABELS,
+        server="Exactly: every label, each client's number of records, and in which round each "
+        "spoke. With noise: one report about every record's score.",
+        left_open="Labels: the server sees every one of them.",
     ),
 }
 
