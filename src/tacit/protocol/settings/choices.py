@@ -7,6 +7,7 @@ the parameters that differ from their defaults: ``secure-sum(dropouts=0.2)``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, get_type_hints
@@ -37,6 +38,31 @@ class Choice:
             if given[each.name] != each.default
         ]
         return f"{self.word}({', '.join(changed)})" if changed else self.word
+
+
+@dataclass(frozen=True)
+class Between(Choice):
+    """A choice with a public range of values, from a lower to a higher end, both included.
+
+    Parameters
+    ----------
+    low, high : the ends.
+
+    Raises
+    ------
+    ValueError : for ends that do not ascend.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            object.__setattr__(self, end, float(getattr(self, end)))
+        if not (math.isfinite(self.high - self.low) and self.low < self.high):
+            raise ValueError(
+                f"a range must run from a lower to a higher end, got {self.low} to {self.high}"
+            )
 
 
 def chosen(name: str, value: Any, kinds: Sequence[type[Choice]]) -> Choice:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from tacit.crypto.homomorphic import keys
 from tacit.metrics import curves
 from tacit.protocol import fields
 from tacit.protocol.conversation import Protocol
@@ -17,7 +16,7 @@ from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.encrypted.confirming import TAG_BYTES
 from tacit.protocols.encrypted.hidden import HiddenAUC
-from tacit.protocols.encrypted.masked.steps import BOX_BYTES
+from tacit.protocols.encrypted.masked.steps import session_bytes
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 
 POINTS = (25, 50, 100, 200, 400)
@@ -73,15 +72,8 @@ def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> traffic.Tra
     1952
     """
     rounds = 5 if protocol.checked else 4
-    # the first party's boxes for all others, and the two numbers of the last reply
-    boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
-    sent = (
-        fields.message_size(introduction=keys.PACKED_BYTES)
-        + fields.message_size(boxes=boxes)
-        + fields.message_size(counts=protocol.masked_scheme.upload_bytes)
-        + (fields.message_size(tag=TAG_BYTES) if protocol.checked else 0)
-        + REPORT_BYTES
-    )
+    sent = session_bytes(scenario.clients, protocol.masked_scheme.upload_bytes) + REPORT_BYTES
+    sent += fields.message_size(tag=TAG_BYTES) if protocol.checked else 0
     return traffic.Traffic(round(sent), rounds, traffic.round_seconds(rounds, scenario))
 
 

@@ -29,7 +29,6 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import doubled_mid_ranks, ordered_codes
-from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Query, Reply, step
@@ -58,11 +57,7 @@ def offer_sizes(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     return {"records": clients.sizes}
 
 
-def _rank_program() -> MPCProgram:
-    return RankProgram()
-
-
-@step(computes=_rank_program)
+@step(computes=lambda: RankProgram())  # noqa: PLW0108 -- it is declared below
 def rank_together(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Each client learns the doubled mid-ranks of its scores (an ideal functionality).
 
@@ -82,11 +77,7 @@ def rank_together(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     return {"records": np.array(clients.records)}
 
 
-def _pair_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    return agreed_noise(query).cost
-
-
-@step(cost=_pair_cost)
+@step(cost=lambda clients, query, state: agreed_noise(query).cost)
 def noisy_hidden_rank_sums(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:

@@ -11,6 +11,7 @@ partial sum does not. ``check_sums`` makes sure that it fits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -158,12 +159,12 @@ class RankRequest:
         ValueError : for a value of another type, shape or range, or ranks whose sum would not be
             exact; the message names it.
         """
-        ranks, columns = checked_ranks(clients, query), _Columns(clients, query, noise)
-        pivot = columns.read("pivot", np.dtype(np.int64))
+        ranks, read = checked_ranks(clients, query), partial(_column, clients, query, noise)
+        pivot = read("pivot", np.dtype(np.int64))
         if pivot.min() < 0 or pivot.max() > 2 * MAX_RECORDS:
             raise ValueError(f"doubled pivots must be from 0 to {2 * MAX_RECORDS}")
-        fraction = columns.read("share", np.dtype(np.float64))
-        respond = columns.read("respond", np.dtype(np.bool_))
+        fraction = read("share", np.dtype(np.float64))
+        respond = read("respond", np.dtype(np.bool_))
         if not ((fraction > 0) & (fraction <= 1)).all():
             raise ValueError("the count's fraction of the budget must be above 0 and at most 1")
         distance, mechanism = largest_distance(ranks, pivot), agreed_noise(query)
@@ -249,26 +250,17 @@ def _whole_numbers(ranks: Ragged[Any]) -> bool:
     return bool(ranks.values.dtype == np.int64 and ranks.values.ndim == 1)
 
 
-@dataclass(frozen=True)
-class _Columns:
+def _column(
+    clients: Clients, query: Query, noise: NoiseSource | None, name: str, dtype: np.dtype[Any]
+) -> NDArray[Any]:
     """Numbers for clients: every client receives one, or one for each replicate."""
-
-    clients: Clients
-    query: Query
-    noise: NoiseSource | None
-
-    def read(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-        column, shape = np.asarray(self.query.per_client[name]), (self.clients.count,)
-        several = column.ndim == 2 if self.noise is None else column.shape == self._several
-        if column.dtype != dtype or column.shape[-1:] != shape or not (several or column.ndim == 1):
-            raise ValueError(
-                f"{name} must hold one {dtype} a client, got {column.dtype} of {column.shape}"
-            )
-        return column
-
-    @property
-    def _several(self) -> tuple[int, ...]:
-        return () if self.noise is None else self.noise.full_shape((self.clients.count,))
+    column, shape = np.asarray(query.per_client[name]), (clients.count,)
+    several = column.ndim == 2 if noise is None else column.shape == noise.full_shape(shape)
+    if column.dtype != dtype or column.shape[-1:] != shape or not (several or column.ndim == 1):
+        raise ValueError(
+            f"{name} must hold one {dtype} a client, got {column.dtype} of {column.shape}"
+        )
+    return column
 
 
 @step()

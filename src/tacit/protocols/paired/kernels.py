@@ -7,7 +7,6 @@ value. A joint computation by cryptography has to give these integers exactly, o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import ordered_codes
 from tacit.protocol import mpc
-from tacit.protocol.settings.choices import Choice
+from tacit.protocol.settings.choices import Between, Choice
 
 GRIDS: dict[str, int] = {"auc": 1, "collision": 1, "kendall": 1, "gini": 2**12}
 """Every kernel's grid: the factor that makes its values integers."""
@@ -68,30 +67,10 @@ class Kendall(Choice):
 
 
 @dataclass(frozen=True)
-class Gini(Choice):
-    """The distance of two values.
-
-    Parameters
-    ----------
-    low, high : the ends of the public range of the values.
-
-    Raises
-    ------
-    ValueError : for ends that do not ascend.
-    """
-
-    low: float = 0.0
-    high: float = 1.0
+class Gini(Between):
+    """The distance of two values of a public range."""
 
     word = "gini"
-
-    def __post_init__(self) -> None:
-        for end in ("low", "high"):
-            object.__setattr__(self, end, float(getattr(self, end)))
-        if not (math.isfinite(self.high - self.low) and self.low < self.high):
-            raise ValueError(
-                f"a range must run from a lower to a higher end, got {self.low} to {self.high}"
-            )
 
 
 def paired_values(kernel: str, first: Floats, second: Floats) -> Integers:

@@ -23,7 +23,6 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol import mpc
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -52,7 +51,13 @@ from tacit.protocols.paired.kernels import (
     Kendall,
     paired_values,
 )
-from tacit.protocols.paired.mpc import SEED_BOUND, checked_seats, drawn_seats, seated_pairs
+from tacit.protocols.paired.mpc import (
+    SEED_BOUND,
+    PairsProgram,
+    checked_seats,
+    drawn_seats,
+    seated_pairs,
+)
 from tacit.protocols.paired.noise import (
     BEST,
     LAPLACE,
@@ -103,13 +108,7 @@ def count_positives(
     return {"positives": noisy_counts(counts, clients.sizes, epsilon, noise)}
 
 
-def _pairs_program() -> mpc.MPCProgram:
-    from tacit.protocols.paired.mpc import PairsProgram
-
-    return PairsProgram()
-
-
-@step(cost=_shared_cost, computes=_pairs_program)
+@step(cost=_shared_cost, computes=PairsProgram)
 def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """The noisy value of every pair, as all clients compute it together (an ideal functionality).
 

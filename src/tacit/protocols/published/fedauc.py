@@ -308,6 +308,9 @@ class PublishedResponseAUC(protocol.RankSums):
     law_settings: ClassVar[Configurations] = {"fedauc-published-response": {}}
     noticed = ()
     """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
+    law_traits = LawTraits(
+        inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES
+    )
 
     @property
     def rank_noise(self) -> RankNoise:
@@ -326,8 +329,3 @@ class PublishedResponseAUC(protocol.RankSums):
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         """All labels are flipped alike: two records."""
         return (AuditCase(cls.name, records=2),)
-
-    @property
-    def law_traits(self) -> LawTraits:
-        """Flipped labels are corrected without noise too."""
-        return LawTraits(inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES)

@@ -17,7 +17,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
-from tacit.protocol.settings.choices import Choice
+from tacit.protocol.settings.choices import Between, Choice
 from tacit.protocols.shared.reports import pair_kernels
 from tacit.results.curves.curve import UNIT
 
@@ -69,7 +69,7 @@ def _ascending(values: Iterable[float]) -> Numbers:
 
 
 @dataclass(frozen=True)
-class Range(Choice):
+class Range(Between):
     """Values from a lower to a higher end, both included, that are cut into equal bins.
 
     Parameters
@@ -78,19 +78,12 @@ class Range(Choice):
     bins : how many; 0 for as many as suit the number of records.
     """
 
-    low: float = 0.0
-    high: float = 1.0
     bins: int = 0
 
     word = "range"
 
     def __post_init__(self) -> None:
-        for end in ("low", "high"):
-            object.__setattr__(self, end, float(getattr(self, end)))
-        if not (math.isfinite(self.high - self.low) and self.low < self.high):
-            raise ValueError(
-                f"a range must run from a lower to a higher end, got {self.low} to {self.high}"
-            )
+        super().__post_init__()
         _check_bins(self.bins)
 
     def axis(self, column: pair_kernels.Column) -> pair_kernels.Axis:

@@ -15,12 +15,10 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import PACKED_BYTES
 from tacit.data.categories import MAX_CATEGORIES
 from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.metrics.ranking import auc
-from tacit.protocol import fields
 from tacit.protocol.conversation import Conversation, Protocol, Reply, Step
 from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import Scenario, Shape
@@ -38,7 +36,7 @@ from tacit.protocols.encrypted.classes.steps import (
 from tacit.protocols.encrypted.declared import ClassDeclarations
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY, HiddenAUC, reveal_setting
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
-from tacit.protocols.encrypted.masked.steps import BOX_BYTES, SeenSession
+from tacit.protocols.encrypted.masked.steps import SeenSession, session_bytes
 from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS
 from tacit.protocols.encrypted.sessions import PARTIES, RELEASED_FIELDS, STATE_TYPES
 from tacit.protocols.shared.class_scores import scores_by_class
@@ -240,15 +238,8 @@ def classes_traffic(protocol: EncryptedClassAUC, scenario: Scenario) -> traffic.
     4
     """
     classes = len(protocol.classes)
-    # the first party's boxes for all others
-    boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
-    sent = (
-        fields.message_size(introduction=PACKED_BYTES)
-        + fields.message_size(boxes=boxes)
-        + fields.message_size(counts=classes * protocol.masked_scheme.upload_bytes)
-        + FIGURES_BYTES
-        + FIGURE_BYTES * classes
-    )
+    uploads = session_bytes(scenario.clients, classes * protocol.masked_scheme.upload_bytes)
+    sent = uploads + FIGURES_BYTES + FIGURE_BYTES * classes
     return traffic.Traffic(round(sent), ROUNDS, traffic.round_seconds(ROUNDS, scenario))
 
 

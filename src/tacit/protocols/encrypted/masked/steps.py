@@ -13,6 +13,7 @@ from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
 from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
@@ -213,6 +214,14 @@ def masked_uploads(
     boxes = boxes_of(sessions.as_parts(sent["boxes"])[keys.FIRST], len(known))
     counted = yield Query(send, protocol, per_client={"box": sessions.as_field(boxes)})
     return sessions.as_parts(counted["counts"]), MaskedAggregator(protocol.masked_scheme, session)
+
+
+def session_bytes(clients: int, upload_bytes: int) -> float:
+    """What a client sends until its masked values of so many bytes, on average."""
+    # the first party's boxes for all others
+    boxes = BOX_BYTES * (clients - 1) / clients
+    parts = {"introduction": keys.PACKED_BYTES, "boxes": boxes, "counts": upload_bytes}
+    return sum(fields.message_size(**{name: size}) for name, size in parts.items())
 
 
 def on_masked_values(protocol: Any) -> Exchange:
