@@ -13,11 +13,7 @@ from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation
 from tacit.protocols.dpauc import steps
-from tacit.protocols.shared.cells import (
-    exchange_variance,
-    independent_variance,
-    result_from_cells,
-)
+from tacit.protocols.shared.cells import exchange_variance, independent_variance, result_from_cells
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.trees.levels import CellNoise, Levels
 from tacit.results.curves.score_axis import ScoreAxis

@@ -26,14 +26,7 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.local.response import answer_epsilon, hadamard_bits
 from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-    step,
-)
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
 from tacit.protocol.declarations import audits, forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.threats import ThreatModel

@@ -36,11 +36,7 @@ from tacit.protocol.conversation import (
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.paired.declared import PairedDeclarations
-from tacit.protocols.paired.estimate import (
-    MatchedSample,
-    matched_area_result,
-    matched_mean_result,
-)
+from tacit.protocols.paired.estimate import MatchedSample, matched_area_result, matched_mean_result
 from tacit.protocols.paired.kernels import (
     BOUNDS,
     GRIDS,

@@ -24,14 +24,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.local import bounded
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-    step,
-)
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.devices import DeviceReports
