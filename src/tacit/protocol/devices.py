@@ -201,7 +201,12 @@ def counts_in(reply: Reply) -> Integers | None:
 
 
 def output_counts(outputs: NDArray[Any], size: int) -> Integers:
-    """How often each of so many outputs came, shape (size,).
+    """How often each of so many outputs came, shape (..., size).
+
+    Parameters
+    ----------
+    outputs : shape (..., m); a leading axis holds replicates.
+    size : how many there are.
 
     Raises
     ------
@@ -209,7 +214,9 @@ def output_counts(outputs: NDArray[Any], size: int) -> Integers:
     """
     if outputs.size and int(outputs.max()) >= size:
         raise ValueError(f"reports must be below {size}, got {outputs.max()}")
-    return np.bincount(outputs, minlength=size).astype(np.int64)
+    replicates = outputs.reshape(-1, outputs.shape[-1])
+    counts = [np.bincount(each, minlength=size) for each in replicates]
+    return np.array(counts, dtype=np.int64).reshape(*outputs.shape[:-1], size)
 
 
 def scale_entry(name: str, scale: ScoreScale | None = None) -> dict[str, Any]:

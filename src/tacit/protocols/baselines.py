@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +16,6 @@ from tacit.metrics.ranking import auc_with_variance
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.results.server_result import ServerResult
 
@@ -74,11 +72,8 @@ class ExactAUC(Protocol):
     steps = (share_plain_records,)
     draws_noise = False
     threats = staticmethod(lambda settings: ALL_RECORDS)
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
-        """None: there is no noise."""
-        return {}
+    gives_errors = False
+    """There is no noise."""
 
     @property
     def guarantee(self) -> Cost:

@@ -119,11 +119,6 @@ class HiddenDeclarations(Declarations):
         )
 
     @classmethod
-    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
-        """Nothing has noise."""
-        return False
-
-    @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Clients of one record, as a session takes two clients."""
         return audits.AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)

@@ -142,22 +142,17 @@ def result_of_sums(
 ) -> ServerResult:
     """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
     positives, value = area_of_sums(geometry.records, *sums)
-    pairs, centre = _pairs_and_centre(geometry.records, positives, value)
+    inside = np.clip(positives, 1.0, geometry.records - 1.0)
+    area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
+    pairs = np.asarray(inside * (geometry.records - inside))[..., np.newaxis]
+    # where a label's influence changes sign
+    centre = np.asarray(influence_centre(geometry.records, inside, area))[..., np.newaxis]
     numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
     law: errors.ErrorLaw | None = None
     if geometry.sizes.size <= FEW_CLIENTS:
         law = numerator_law(geometry, noise, allocation, centre, pairs)
     variances = numerator.sum(axis=-1), count.sum(axis=-1)
     return result_from_pairs(geometry.records, positives, value, *variances, law=law)
-
-
-def _pairs_and_centre(records: int, positives: Floats, value: Floats) -> tuple[Floats, Floats]:
-    """``P N``, and the rank where a label's influence changes sign, shape (..., 1) each."""
-    inside = np.clip(positives, 1.0, records - 1.0)
-    area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
-    pairs = np.asarray(inside * (records - inside))
-    centre = np.asarray(influence_centre(records, inside, area))
-    return pairs[..., np.newaxis], centre[..., np.newaxis]
 
 
 class RankSums(RankedDeclarations, Protocol):

@@ -54,9 +54,7 @@ def table_of(reply: Reply, height: int) -> Integers:
     for extreme in (values.min(), values.max()):
         if not 8 <= extreme < size:
             raise ValueError(f"reports must be from 8 to {size - 1}, got {extreme}")
-    replicates = values.reshape(-1, values.shape[-1])
-    cells = replicates + size * np.arange(replicates.shape[0], dtype=np.int64)[:, np.newaxis]
-    drawn = np.bincount(cells.ravel(), minlength=size * replicates.shape[0])
+    drawn = devices.output_counts(values, size)
     return drawn.reshape(*values.shape[:-1], size // 4, 2, 2)
 
 

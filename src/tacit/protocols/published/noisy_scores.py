@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import Laplace
@@ -21,7 +20,7 @@ from tacit.protocol.conversation import ClientState, Conversation, Protocol, Que
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import UNIT_INTERVAL
+from tacit.protocol.settings.scaled import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocols.baselines import check_classes
 from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult
@@ -60,11 +59,7 @@ def share_noisy_scores(
     ------
     DataError : for a score outside [0, 1].
     """
-    outside = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
-    if outside.size:
-        raise DataError(
-            f"scores must be in [0, 1] for noise of sensitivity 1, got {clients.scores[outside[0]]}"
-        )
+    check_scores_in_unit_interval(clients)
     mechanism: Laplace = query.protocol.score_noise
     grid = power_of_two_grid(mechanism.scale)
     scores = np.rint(clients.scores / grid) * grid

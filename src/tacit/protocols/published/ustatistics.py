@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics import trees
-from tacit.metrics.cells.score_scale import EVEN, SCALES
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations import audits
 from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.hierarchical.estimate import LevelArea, LevelCounts
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.shared.reports.pair_kernels import PairTables, SymbolSpace
@@ -214,9 +215,7 @@ class PublishedHierarchicalAUC(HierarchicalAUC):
     'even'
     """
 
-    scale: str = setting(
-        default=EVEN, choices=SCALES, type=str, help="where cells lie; even by default"
-    )
+    scale: str = scale_setting(EVEN)
 
     name = "published-hierarchical"
     planning_module = ""

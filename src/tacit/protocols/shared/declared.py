@@ -74,22 +74,16 @@ def forest_model(
     published : what a client of a noisy sum sees of the others.
     """
     trust = Trust.of(settings.get("trust", Trust.SECURE_SUM.value))
+    one_client = "What is true of many records of one client."
     if trust is Trust.EACH:
-        return ThreatModel(
-            NOBODY,
-            f"With noise, of every client: {summed}.",
-            "Nothing.",
-            "What is true of many records of one client.",
-        )
+        seen = f"With noise, of every client: {summed}."
+        return ThreatModel(NOBODY, seen, "Nothing.", one_client)
     if trust is Trust.LOCAL:
-        return ThreatModel(
-            LOCAL,
+        seen = (
             "Exactly, of every record: which of the counts it was dealt to. With noise: one report "
-            f"about these counts. From all reports: {summed}.",
-            "Nothing.",
-            "What is true of many records of one client.",
-            LOCAL_PAGE,
+            f"about these counts. From all reports: {summed}."
         )
+        return ThreatModel(LOCAL, seen, "Nothing.", one_client, LOCAL_PAGE)
     if trust is Trust.EXACT_SUM:
         return ThreatModel(
             f"{SUM_TRUST} No noise is added, so everybody who sees the result is trusted with what "

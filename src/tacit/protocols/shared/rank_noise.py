@@ -57,7 +57,6 @@ KINDS: dict[str, type[SumMechanism | RandomisedResponse]] = {
 }
 """All mechanisms, that for single labels included."""
 
-PURE_MECHANISMS = tuple(name for name, kind in SUM_MECHANISMS.items() if not kind.needs_delta)
 MECHANISMS = tuple(KINDS)
 
 

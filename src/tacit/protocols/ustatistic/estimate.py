@@ -176,10 +176,7 @@ def counts_of(symbols: NDArray[Any], size: int) -> NDArray[np.int64]:
     """
     if int(symbols.max()) >= size:
         raise DataError(f"symbols must be below {size}, got {symbols.max()}")
-    rows = symbols.reshape(-1, symbols.shape[-1]).astype(np.int64)
-    rows += size * np.arange(rows.shape[0], dtype=np.int64)[:, np.newaxis]
-    counts = np.bincount(rows.ravel(), minlength=size * rows.shape[0])
-    return counts.reshape(*symbols.shape[:-1], size).astype(np.int64)
+    return devices.output_counts(symbols, size)
 
 
 def mean_result(
