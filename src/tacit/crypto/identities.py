@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -60,6 +61,15 @@ class Identity:
     def sign(self, message: bytes) -> bytes:
         """The 64-byte signature of a message."""
         return self.key.sign(message)
+
+
+def is_signed(key: bytes, message: bytes, signature: Any) -> bool:
+    """Whether the owner of a public identity key signed a message, whatever came as a signature."""
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -122,11 +132,7 @@ class Roster:
 
     def has_signed(self, index: int, message: bytes, signature: bytes) -> bool:
         """Whether a client's identity key signed a message."""
-        try:
-            Ed25519PublicKey.from_public_bytes(self.keys[index]).verify(signature, message)
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        return is_signed(self.keys[index], message, signature)
 
     def verify(self, index: int, message: bytes, signature: bytes, what: str = "keys") -> None:
         """Check a client's signature.

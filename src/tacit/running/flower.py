@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tacit.crypto.identities import is_signed
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
 from tacit.running.flower_contents import BYTES, HELLO, MESSAGE, SAID, enclosed, message_in, said
@@ -38,7 +39,6 @@ from tacit.running.session.messages import (
     MARK_POSITION,
     VERSION,
     SignedMessageError,
-    is_signed,
 )
 from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
@@ -201,7 +201,7 @@ class Nodes:
         if not isinstance(index, int) or not 0 <= index < len(self._plan.parties):
             return "it names no party of the plan"
         key, signed = self._agreement.parties[index], greeting(self._digest, self._nonce)
-        if not is_signed(key, said.get("signature"), signed):
+        if not is_signed(key, signed, said.get("signature")):
             return "its greeting is not signed by the party that it names"
         return None if index not in self.node_of else "its party is there already"
 

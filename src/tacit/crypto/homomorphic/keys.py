@@ -20,15 +20,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from hashlib import blake2b, sha256
 
-from cryptography.exceptions import InvalidSignature, InvalidTag
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.identities import Identity, Roster, is_signed
 from tacit.wire import Header
 
 HEADER = Header(b"TFHE", 1, "B16sI", "a message of an encrypted evaluation", HomomorphicError)
@@ -169,13 +168,11 @@ class Introduction:
         ------
         HomomorphicError : when the identity did not sign these keys for these terms.
         """
-        try:
-            key = Ed25519PublicKey.from_public_bytes(self.identity)
-            key.verify(self.signature, _signed(terms, self.agreement, self.nonce))
-        except (InvalidSignature, ValueError):
+        signed = _signed(terms, self.agreement, self.nonce)
+        if not is_signed(self.identity, signed, self.signature):
             raise HomomorphicError(
                 "an introduction is not signed by its identity, or was signed for other terms"
-            ) from None
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,15 +204,8 @@ class Member:
     def boxes(self, meeting: Meeting, secret: bytes) -> list[bytes]:
         """The secret encrypted for every party, by index; the first party needs none."""
         return [
-            b""
-            if index == FIRST
-            else write(
-                Kind.BOX,
-                meeting.session,
-                index,
-                [self._cipher(meeting, index, index).encrypt(bytes(12), secret, meeting.session)],
-            )
-            for index in range(len(meeting.introductions))
+            box and write(Kind.BOX, meeting.session, index, [box])
+            for index, box in enumerate(self.sealed(meeting, secret))
         ]
 
     def decrypted(self, meeting: Meeting, box: bytes) -> bytes:
@@ -226,15 +216,8 @@ class Member:
         HomomorphicError : for a box that the first party did not encrypt for this party and
             session.
         """
-        index = meeting.index_of(self)
-        parts = read(box, Kind.BOX, meeting.session, index)
-        try:
-            cipher = self._cipher(meeting, FIRST, index)
-            secret = cipher.decrypt(bytes(12), b"".join(parts), meeting.session)
-        except (InvalidTag, ValueError):
-            raise HomomorphicError(
-                "the shared secret was not encrypted by the first party for this one"
-            ) from None
+        parts = read(box, Kind.BOX, meeting.session, meeting.index_of(self))
+        secret = self.unsealed(meeting, b"".join(parts))
         if len(secret) != SECRET_BYTES:
             raise HomomorphicError(f"a secret has {SECRET_BYTES} bytes, got {len(secret)}")
         return secret

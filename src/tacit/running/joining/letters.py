@@ -48,10 +48,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
+from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity, is_signed
 from tacit.running.session.plan_file import Plan
 
 GROUP = 4
@@ -284,7 +281,7 @@ class Answer:
         said = _said(self.site, self.identity, self.node_key, self.invitation)
         if not hmac.compare_digest(self.proof, _proof(invitation.secret, said)):
             raise LetterError(f"this answer of {self.site!r} was changed, or made without its file")
-        if not _has_signed(self.identity, said, self.signature):
+        if not is_signed(self.identity, said, self.signature):
             raise LetterError(f"this answer of {self.site!r} is not signed by the key in it")
 
 
@@ -319,7 +316,7 @@ def read_roster(content: bytes, coordinator: bytes) -> NumberedPlan:
         raise LetterError(f"a roster's number has 1 to 18 digits, got {fields['number']!r:.80}")
     numbered = NumberedPlan(int(fields["number"]), fields["plan"])
     signature = _bytes_of(fields, "signature", SIGNATURE_BYTES)
-    if not _has_signed(coordinator, _roster_words(numbered), signature):
+    if not is_signed(coordinator, _roster_words(numbered), signature):
         raise LetterError("the roster is not signed by the coordinator that sent the invitation")
     return numbered
 
@@ -379,11 +376,3 @@ def _roster_words(numbered: NumberedPlan) -> bytes:
 
 def _proof(secret: bytes, message: bytes) -> bytes:
     return hmac.digest(secret, message, "sha256")
-
-
-def _has_signed(key: bytes, message: bytes, signature: bytes) -> bool:
-    try:
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
-    except (InvalidSignature, ValueError):
-        return False
-    return True

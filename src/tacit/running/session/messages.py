@@ -18,10 +18,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
+from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity, is_signed
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.privacy import composition
 from tacit.protocol import values
@@ -277,7 +274,7 @@ def verified(message: bytes, agreement: Agreement, sender: int, receiver: int) -
             f"this message is from {name_of(named_sender)} to {name_of(named_receiver)}"
         )
     signed = _bytes_to_sign(agreement, head, body)
-    if not is_signed(agreement.key_of(sender), signature, signed):
+    if not is_signed(agreement.key_of(sender), signed, signature):
         raise ForgedMessageError(f"this message was not signed by {name_of(sender)}")
     return SignedMessage(Kind(kind), session, number, named_sender, named_receiver, body)
 
@@ -289,15 +286,6 @@ def name_of(index: int) -> str:
 
 def _bytes_to_sign(agreement: Agreement, head: bytes, body: bytes) -> bytes:
     return b"tacit letter 1" + agreement.digest + head + sha256(body).digest()
-
-
-def is_signed(key: bytes, signature: object, signed: bytes) -> bool:
-    """Whether the owner of an identity key signed these bytes."""
-    try:
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, signed)  # type: ignore[arg-type]
-    except (InvalidSignature, ValueError, TypeError):
-        return False
-    return True
 
 
 NAME_BYTES = 16
@@ -337,7 +325,7 @@ def read_announcement(
     MessageError : for bytes that the party did not sign for this query.
     """
     content, signature = announcement
-    if not is_signed(agreement.parties[party], signature, _signed(name, party, content)):
+    if not is_signed(agreement.parties[party], _signed(name, party, content), signature):
         raise MessageError(f"the announcement of party {party} is not signed by it for this query")
     return values.named_values(content, public=dict, offer=dict)
 
