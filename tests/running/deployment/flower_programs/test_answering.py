@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import subprocess
 import sys
 import threading
+from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from flwr.supernode.nodestate import NodeStateFactory
 from flwr.supernode.start_client_internal import _insert_message
 
 from tacit.running.deployment.flower_programs import answering
-from tacit.running.deployment.flower_programs import answering as pipe
 from tacit.running.deployment.flower_programs.answering import Answering, PipeClient, PipeError
 
 RUN = 7
@@ -47,7 +45,7 @@ def state() -> Any:
 
 def served(state: Any, task: Any) -> tuple[PipeClient, threading.Thread, list[bool]]:
     """A client of a node's requests, the node's side in a thread, and how that ended."""
-    here, there = socket.socketpair()
+    here, there = Pipe()
     ended: list[bool] = []
 
     def serve() -> None:
@@ -128,24 +126,11 @@ def test_programs_that_a_process_starts_do_not_hold_its_pipe() -> None:
         "client = PipeClient.from_server_address()\n"
         "command = [sys.executable, '-c', 'import sys; print(sys.stdin.read())']\n"
         "said = subprocess.run(command, capture_output=True, check=True).stdout\n"
-        "client._connection.sendall(said)\n"
+        "client._connection.send_bytes(said)\n"
     )
-    here, there = socket.socketpair()
+    here, there = Pipe()
     with here:
         with there:
             started = subprocess.Popen([sys.executable, "-c", code], stdin=there.fileno())
-        assert here.recv(16) == b"\n"
+        assert here.recv_bytes() == b"\n"
         assert started.wait(WAIT) == 0
-
-
-def test_frames_arrive_whole() -> None:
-    content = os.urandom(2**20)
-    here, there = socket.socketpair()
-    with here, there:
-        sender = threading.Thread(target=pipe.send_frame, args=(there, b"path", content))
-        sender.start()
-        assert pipe.receive_frame(here) == (b"path", content)
-        sender.join(WAIT)
-        there.close()
-        with pytest.raises(PipeError, match="closed"):
-            pipe.receive_frame(here)

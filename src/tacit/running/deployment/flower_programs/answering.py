@@ -6,7 +6,8 @@ message, asks the prepared process (``template``) for a fork, or starts a proces
 none. It serves the fork's requests with the functions that Flower serves them with, until the
 reply is there. When the process ends without a reply, the reply is an error, at once.
 
-Requests to a node from the process that answers a message, through a pair of sockets.
+Requests to a node from the process that answers a message, through a pair of sockets. A request is
+its path and then its content; an answer is a word and then the content.
 
 Flower's nodes serve these requests over HTTP, for which each takes some milliseconds of either
 process's time, and an answer takes a dozen of them. Here they are the same requests, to the same
@@ -18,12 +19,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
-import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
@@ -37,45 +37,12 @@ from flwr.supernode.servicer.runtime import runtime_handlers
 
 from tacit.running.deployment.flower_programs.launcher import GUARDS, connected, forked
 
-HEAD = struct.Struct("!HQ")
-"""The lengths of a request's path, or of the word that begins an answer, and of what follows it."""
 DONE, FAILED = b"done", b"failed"
 STANDARD_INPUT = 0
 
 
 class PipeError(RuntimeError):
-    """The other end has closed, or refuses a request."""
-
-
-def send_frame(connection: socket.socket, name: bytes, content: bytes) -> None:
-    """Send a name and bytes that belong to it."""
-    connection.sendall(HEAD.pack(len(name), len(content)) + name)
-    connection.sendall(content)
-
-
-def receive_frame(connection: socket.socket) -> tuple[bytes, bytes]:
-    """A name and bytes that belong to it.
-
-    Raises
-    ------
-    PipeError : when the other end has closed.
-    """
-    name, content = HEAD.unpack(_exactly(connection, HEAD.size))
-    return _exactly(connection, name), _exactly(connection, content)
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    content = bytearray(size)
-    view = memoryview(content)
-    while view:
-        try:
-            count = connection.recv_into(view)
-        except ConnectionError:
-            count = 0
-        if count == 0:
-            raise PipeError("the other end of the pipe has closed")
-        view = view[count:]
-    return bytes(content)
+    """The node refuses a request."""
 
 
 class PipeClient(RuntimeHttpClient):  # type: ignore[misc]  # Flower's types are not checked
@@ -83,10 +50,10 @@ class PipeClient(RuntimeHttpClient):  # type: ignore[misc]  # Flower's types are
 
     Parameters
     ----------
-    connection : the socket.
+    connection : to the node.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection, self._lock = connection, threading.Lock()
 
     @classmethod
@@ -95,21 +62,22 @@ class PipeClient(RuntimeHttpClient):  # type: ignore[misc]  # Flower's types are
 
         Programs that this process starts get an empty input in its place, and not the socket.
         """
-        connection = socket.socket(fileno=os.dup(STANDARD_INPUT))
+        connection = Connection(os.dup(STANDARD_INPUT))
         with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), STANDARD_INPUT)
         return cls(connection)
 
     def _unary_unary(self, *, path: str, request: Any, response_type: type[Any], **_: Any) -> Any:
         with self._lock:
-            send_frame(self._connection, path.encode(), request.SerializeToString())
-            said, content = receive_frame(self._connection)
+            self._connection.send_bytes(path.encode())
+            self._connection.send_bytes(request.SerializeToString())
+            said, content = self._connection.recv_bytes(), self._connection.recv_bytes()
         if said != DONE:
             raise PipeError(f"the node refused {path}: {content.decode(errors='replace')}")
         return response_type.FromString(content)
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the connection."""
         self._connection.close()
 
 
@@ -159,7 +127,7 @@ class Answering:
         if not acquired.HasField("task"):
             return
         self._before.close()  # a process has ended, or will, once it has stored its reply
-        here, there = socket.socketpair()
+        here, there = Pipe()
         with here:
             with there:
                 self._before = self._started(there, acquired.token)
@@ -167,7 +135,7 @@ class Answering:
                 self._before.close()
                 _fail(state, acquired.task)
 
-    def _started(self, standard_input: socket.socket, token: str) -> contextlib.ExitStack:
+    def _started(self, standard_input: Connection, token: str) -> contextlib.ExitStack:
         """Start a process; what is returned ends it when it is closed."""
         running = contextlib.ExitStack()
         arguments = [PROGRAM, "--token", token, "--insecure"]
@@ -184,14 +152,15 @@ class Answering:
         return running
 
 
-def _serve(connection: socket.socket, state: Any, task: Any) -> bool:
+def _serve(connection: Connection, state: Any, task: Any) -> bool:
     """Serve a process's requests until it has stored its reply; False when it ends before."""
     while True:
         try:
-            path, content = receive_frame(connection)
+            path, content = connection.recv_bytes(), connection.recv_bytes()
             name = path.decode(errors="replace").removeprefix(PREFIX)
-            send_frame(connection, *_served(name, content, state, task))
-        except (PipeError, ConnectionError):
+            for part in _served(name, content, state, task):
+                connection.send_bytes(part)
+        except (EOFError, OSError):
             return False
         if name == LAST:
             return True
