@@ -20,9 +20,8 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.kernels import kernel_codes
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.running.mpc.frames import Frame
 from tacit.running.mpc.party_program import reason_of
-from tacit.running.mpc.processes import MPCSettings, Parties
+from tacit.running.mpc.processes import MPCSettings, Parties, Values
 from tacit.running.mpc.runner import MPCRun, answer_mpc, run_mpc
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
@@ -51,7 +50,7 @@ def begin(parties: Parties) -> Coordinator:
         for index, reply in parties.deliver(messages).items():
             coordinator.receive(index, reply)
         messages = coordinator.close()
-    parties.order(0, Frame({"kind": "message"}, messages[0]))
+    parties.order(0, "message", message=messages[0])
     return coordinator
 
 
@@ -111,9 +110,8 @@ def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.Mon
     parties = linked()
     beginning = parties._beginning
 
-    def hurried(index: int) -> Frame:
-        frame = beginning(index)
-        return replace(frame, header={**frame.header, "timeout": 3.0, "setup_timeout": 3.0})
+    def hurried(index: int) -> Values:
+        return {**beginning(index), "timeout": 3.0, "setup_timeout": 3.0}
 
     monkeypatch.setattr(parties, "_beginning", hurried)
     with parties:
@@ -133,14 +131,14 @@ def test_a_silent_party_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("order", "said"),
     [
-        (Frame.of("sing"), "unknown order 'sing'"),
-        (Frame({"kind": "message"}, b"other bytes"), "MalformedMessageError"),
+        ({"kind": "sing"}, "unknown order 'sing'"),
+        ({"kind": "message", "message": b"other bytes"}, "MalformedMessageError"),
     ],
     ids=["unknown order", "other bytes"],
 )
-def test_a_party_refuses_what_it_did_not_agree_to(order: Frame, said: str) -> None:
+def test_a_party_refuses_what_it_did_not_agree_to(order: Values, said: str) -> None:
     with linked() as parties:
-        parties.order(0, order)
+        parties.order(0, **order)
         with pytest.raises(MPCError, match=f"north: .*{said}"):
             parties.answer((0,))
 

@@ -1,8 +1,8 @@
 """One party's process in a joint computation: ``python -m tacit.running.mpc.party_program``.
 
-It reads frames on its standard input and answers on its standard output. The first comes from
-whoever runs the party: its records, its ledger, its key, and what was agreed. All later ones hold
-signed messages of the session's coordinator, which the party answers as in any federation
+It reads orders from a connection that it inherits, and answers there. The first comes from whoever
+runs the party: its records, its ledger, its key, and what was agreed. All later ones hold signed
+messages of the session's coordinator, which the party answers as in any federation
 (``session.client.Party``). It computes with the other parties over their own channels.
 """
 
@@ -12,7 +12,8 @@ import os
 import queue
 import sys
 import threading
-from typing import BinaryIO
+from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,11 @@ from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol import mpc
+from tacit.protocol.fields import MessageError
 from tacit.protocol.registry import protocol_of
+from tacit.protocol.values import decode_values, encode_values
 from tacit.results.text import escaped
 from tacit.running.mpc.channels import TunnelTransport
-from tacit.running.mpc.frames import Frame, FrameError, read_frame
 from tacit.running.mpc.spu import load_engine
 from tacit.running.session.messages import Agreement, SignedMessageError
 from tacit.running.session.party.client import Party
@@ -44,85 +46,88 @@ class Desk:
     When the other end is gone the process ends.
     """
 
-    def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:
-        self._answers, self._lock = answers, threading.Lock()
-        self._waiting: queue.Queue[Frame] = queue.Queue()
-        threading.Thread(target=self._listen, args=(orders,), daemon=True).start()
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._lock = connection, threading.Lock()
+        self._waiting: queue.Queue[dict[str, Any]] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
 
-    def order(self) -> Frame:
+    def order(self) -> dict[str, Any]:
         """The next order."""
         return self._waiting.get()
 
-    def answer(self, frame: Frame) -> None:
+    def answer(self, kind: str, **values: Any) -> None:
         """Send an answer."""
         with self._lock:
-            frame.write(self._answers)
+            self._connection.send_bytes(encode_values({"kind": kind, **values}))
 
     def give_up(self, sentence: str) -> None:
         """Say why, and end the process, whatever its threads are waiting for."""
         try:
-            self.answer(Frame.of("failed", reason=sentence))
+            self.answer("failed", reason=sentence)
         finally:
             os._exit(FAILED)
 
-    def _listen(self, orders: BinaryIO) -> None:
+    def _listen(self) -> None:
         try:
-            while (frame := read_frame(orders)) is not None:
-                self._waiting.put(frame)
-        except FrameError as error:
+            while True:
+                self._waiting.put(decode_values(self._connection.recv_bytes()))
+        except MessageError as error:
             self.give_up(f"an order could not be read: {error}")
-        os._exit(FAILED)
+        except (EOFError, OSError):
+            os._exit(FAILED)
 
 
 class Answering:
-    """A party of one run behind frames: its beginning, and then signed messages."""
+    """A party of one run behind orders: its beginning, and then signed messages."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._party: Party | None = None
 
-    def obey(self, order: Frame) -> bool:
+    def obey(self, order: dict[str, Any]) -> bool:
         """Carry out one order; False once there is no more to do."""
-        if order.kind == "stop":
+        kind = order["kind"]
+        if kind == "stop":
             return False
-        if order.kind == "start":
+        if kind == "start":
             self._start(order)
-        elif order.kind == "message":
-            self._desk.answer(Frame({"kind": "message"}, self._answer(order.body)))
+        elif kind == "message":
+            self._desk.answer("message", message=self._answer(order["message"]))
         else:
-            raise FrameError(f"unknown order {order.kind!r}")
+            raise mpc.MPCError(f"unknown order {kind!r}")
         return True
 
-    def _start(self, order: Frame) -> None:
+    def _start(self, order: dict[str, Any]) -> None:
         if self._party is not None:
-            raise FrameError("the party has started already")
-        header, arrays = order.header, order.arrays()
-        offsets = np.array([0, arrays["scores"].size], dtype=np.int64)
-        names, second = (str(header["name"]),), arrays.get("second")
-        clients = Clients(arrays["scores"], arrays["labels"], offsets, names, second=second)
-        protocol = protocol_of(str(header["protocol"]), header["settings"])
-        keys = tuple(bytes.fromhex(key) for key in header["keys"])
-        coordinator, per_person = bytes.fromhex(header["coordinator"]), int(header["per_person"])
-        agreement = Agreement(protocol, keys, coordinator, per_person=per_person)
-        guard = guard_of(agreement, clients, header["ledger"], header["simulated"])
+            raise mpc.MPCError("the party has started already")
+        scores, labels, second = order["scores"], order["labels"], order["second"]
+        offsets = np.array([0, scores.size], dtype=np.int64)
+        clients = Clients(scores, labels, offsets, (order["name"],), second=second)
+        agreement = Agreement(
+            protocol_of(order["protocol"], order["settings"]),
+            order["keys"],
+            order["coordinator"],
+            per_person=order["per_person"],
+        )
+        guard = guard_of(agreement, clients, order["ledger"], order["simulated"])
         load_engine()
-        timeout, setup_timeout = float(header["timeout"]), float(header["setup_timeout"])
+        timeout, setup_timeout = order["timeout"], order["setup_timeout"]
         self._party = Party(
-            int(header["index"]),
-            Identity.from_bytes(bytes.fromhex(header["identity"])),
+            order["index"],
+            Identity.from_bytes(order["identity"]),
             agreement,
             clients,
-            NoNoise() if header["silent"] else SystemNoise(),
+            NoNoise() if order["silent"] else SystemNoise(),
             guard,
             unit=agreement.unit,
             one_each=True,
             transport=TunnelTransport(LOCAL, None, timeout, setup_timeout, self._desk.give_up),
         )
-        self._desk.answer(Frame.of("ready"))
+        self._desk.answer("ready")
 
     def _answer(self, message: bytes) -> bytes:
         if self._party is None:
-            raise FrameError("the party has no records yet")
+            raise mpc.MPCError("the party has no records yet")
         reply = self._party.answer(message)
         if self._party.failure:
             raise mpc.MPCError(self._party.failure)
@@ -141,7 +146,7 @@ def guard_of(agreement: Agreement, clients: Clients, ledger: str | None, simulat
 
     Raises
     ------
-    FrameError : for a client that exists and has no ledger.
+    MPCError : for a client that exists and has no ledger.
     LedgerError, OSError : where the ledger cannot be opened.
     """
     if ledger is not None:
@@ -149,7 +154,7 @@ def guard_of(agreement: Agreement, clients: Clients, ledger: str | None, simulat
         digest, protocol = fingerprint(opened, clients), agreement.protocol
         return LedgerGuard(opened, clients.name(0), protocol, digest, agreement.per_person)
     if simulated is not True:
-        raise FrameError("a real client answers only with a ledger, and none was given")
+        raise mpc.MPCError("a real client answers only with a ledger, and none was given")
     return unrecorded
 
 
@@ -165,23 +170,23 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, mpc.MPCError) else f"{type(error).__name__}: {error}"
 
 
-def main() -> None:
-    """Serve one run: orders on standard input, answers on standard output.
+def main(connection: int) -> None:
+    """Serve one run: orders and answers by an open connection.
 
-    What libraries print goes to standard error, so that it cannot mix with the answers.
+    Parameters
+    ----------
+    connection : its file descriptor.
     """
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    desk = Desk(sys.stdin.buffer, answers)
+    desk = Desk(Connection(connection))
     answering, failed = Answering(desk), True
     try:
         while answering.obey(desk.order()):
             pass
         failed = False
     except (mpc.MPCError, *UNEXPECTED) as error:
-        desk.answer(Frame.of("failed", reason=reason_of(error)))
+        desk.answer("failed", reason=reason_of(error))
     os._exit(FAILED if failed else 0)
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

@@ -1,27 +1,27 @@
 """The parties' processes, as the aggregator's process sees them: started, ordered, ended.
 
 Each party runs ``tacit.running.mpc.party_program`` in a process of its own and reads its records
-from a pipe, then the signed messages of the session, which it answers. Every wait is bounded, and a
-process that ends early ends the wait at once.
+from a connection, then the signed messages of the session, which it answers. Orders and answers are
+named values (``protocol.values``); nothing is pickled. Every wait is bounded, and a process that
+ends early ends the wait at once.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import queue
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,8 @@ from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.protocol import mpc
 from tacit.protocol.conversation import Protocol, Reply
-from tacit.running.mpc.frames import Frame, FrameError, read_frame
+from tacit.protocol.fields import MAX_BYTES, MessageError
+from tacit.protocol.values import decode_values, encode_values
 from tacit.running.mpc.transport import Session
 from tacit.running.session.messages import Agreement
 from tacit.running.session.reasons import printable
@@ -44,9 +45,8 @@ Ledgers = Mapping[str, str | os.PathLike[str]]
 """The files of clients' ledgers, by the clients' names."""
 NO_LEDGERS: Ledgers = MappingProxyType({})
 
-Answer = tuple[int, Frame | None]
-Frames = dict[int, Frame]
-"""One frame from each of several parties."""
+Values = dict[str, Any]
+"""An order or an answer: ``"kind"`` says what it is for."""
 SECONDS_A_RECORD = 0.01
 """How much longer a computation may take, for every record."""
 
@@ -94,7 +94,7 @@ class Parties:
 
     Parameters
     ----------
-    clients : all clients; each one's records go to its process alone, by a pipe.
+    clients : all clients; each one's records go to its process alone, by a connection.
     protocol : what they agreed to.
     settings : how long to wait.
     silent : let no party draw noise, to check the arithmetic.
@@ -123,7 +123,7 @@ class Parties:
         self.settings = settings
         self._clients, self._protocol, self._silent = clients, protocol, silent
         self._ledgers = ledgers
-        self._answers: queue.Queue[Answer] = queue.Queue()
+        self._connections: list[Connection] = []
         self._processes: list[subprocess.Popen[bytes]] = []
         self._directory = Path()
 
@@ -133,36 +133,34 @@ class Parties:
             for index in self.everybody:
                 self._start(index)
             for index in self.everybody:
-                self.order(index, self._beginning(index))
+                self.order(index, "start", **self._beginning(index))
             self.gather(self.everybody, "ready", self.settings.setup_timeout)
         except BaseException:
             self._end()
             raise
         return self
 
-    def _beginning(self, index: int) -> Frame:
-        """The first frame of a party: its own records, and what was agreed."""
+    def _beginning(self, index: int) -> Values:
+        """The first order of a party: its own records, and what was agreed."""
         records, ledger = self._clients.part(index, index + 1), self._ledgers.get(self.names[index])
-        arrays: dict[str, NDArray[Any]] = {"scores": records.scores, "labels": records.labels}
-        if records.second is not None:
-            arrays["second"] = records.second
-        return Frame.of(
-            "start",
-            arrays,
-            index=index,
-            name=self.names[index],
-            protocol=self._protocol.name,
-            settings=self._protocol.settings,
-            timeout=self.settings.timeout,
-            setup_timeout=self.settings.setup_timeout,
-            silent=self._silent,
-            simulated=self._clients.simulated,
-            per_person=self.agreement.per_person,
-            ledger=None if ledger is None else str(Path(ledger).resolve()),
-            identity=self._keys[index].to_bytes().hex(),
-            keys=[key.hex() for key in self.agreement.parties],
-            coordinator=self.agreement.coordinator.hex(),
-        )
+        return {
+            "scores": records.scores,
+            "labels": records.labels,
+            "second": records.second,
+            "index": index,
+            "name": self.names[index],
+            "protocol": self._protocol.name,
+            "settings": dict(self._protocol.settings),
+            "timeout": self.settings.timeout,
+            "setup_timeout": self.settings.setup_timeout,
+            "silent": self._silent,
+            "simulated": self._clients.simulated,
+            "per_person": self.agreement.per_person,
+            "ledger": None if ledger is None else str(Path(ledger).resolve()),
+            "identity": self._keys[index].to_bytes(),
+            "keys": self.agreement.parties,
+            "coordinator": self.agreement.coordinator,
+        }
 
     @property
     def everybody(self) -> range:
@@ -182,17 +180,16 @@ class Parties:
         """The process ids, in order."""
         return tuple(process.pid for process in self._processes)
 
-    def order(self, index: int, frame: Frame) -> None:
+    def order(self, index: int, /, kind: str, **values: Any) -> None:
         """Send an order to one party."""
-        stream = self._stream(index)
         try:
-            frame.write(stream)
+            self._connections[index].send_bytes(encode_values({"kind": kind, **values}))
         except OSError:
             raise mpc.MPCError(self._ended(index)) from None
 
     def answer(
         self, allowed: Sequence[int] | range, timeout: float | None = None
-    ) -> tuple[int, Frame]:
+    ) -> tuple[int, Values]:
         """The next answer of any of these parties, within the agreed time or another.
 
         Raises
@@ -200,40 +197,46 @@ class Parties:
         MPCError : when a party failed or ended, or none of them answers in time.
         """
         longest = self.settings.timeout if timeout is None else timeout
-        try:
-            index, frame = self._answers.get(timeout=longest)
-        except queue.Empty:
+        ready = wait(self._connections, longest)
+        if not ready:
             waiting = " and ".join(self.names[index] for index in allowed)
-            raise mpc.MPCError(f"no answer from {waiting} within {longest:g} s") from None
-        if frame is None:
-            raise mpc.MPCError(self._ended(index))
-        if frame.kind == "failed":
-            raise mpc.MPCError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
+            raise mpc.MPCError(f"no answer from {waiting} within {longest:g} s")
+        index = next(k for k, connection in enumerate(self._connections) if connection in ready)
+        try:
+            values = decode_values(self._connections[index].recv_bytes(MAX_BYTES))
+        except (EOFError, OSError):
+            raise mpc.MPCError(self._ended(index)) from None
+        except MessageError as error:
+            raise mpc.MPCError(f"{self.names[index]}: {printable(str(error))}") from None
+        if values.get("kind") == "failed":
+            raise mpc.MPCError(f"{self.names[index]}: {printable(str(values.get('reason')))}")
         if index not in allowed:
-            raise mpc.MPCError(f"{self.names[index]} answered out of order with {frame.kind!r}")
-        return index, frame
+            raise mpc.MPCError(
+                f"{self.names[index]} answered out of order with {values.get('kind')!r}"
+            )
+        return index, values
 
     def gather(
         self, indices: Sequence[int] | range, kind: str, timeout: float | None = None
-    ) -> Frames:
+    ) -> dict[int, Values]:
         """One answer of this kind from each of the parties."""
-        answers: Frames = {}
+        answers: dict[int, Values] = {}
         while len(answers) < len(indices):
             missing = [index for index in indices if index not in answers]
-            index, frame = self.answer(missing, timeout)
-            if frame.kind != kind:
+            index, values = self.answer(missing, timeout)
+            if values.get("kind") != kind:
                 raise mpc.MPCError(
-                    f"{self.names[index]} answered {frame.kind!r} instead of {kind!r}"
+                    f"{self.names[index]} answered {values.get('kind')!r} instead of {kind!r}"
                 )
-            answers[index] = frame
+            answers[index] = values
         return answers
 
     def deliver(self, messages: Mapping[int, bytes]) -> dict[int, bytes]:
         """Every party's reply to its message, computed in its process."""
         for index, message in messages.items():
-            self.order(index, Frame({"kind": "message"}, message))
-        frames = self.gather(list(messages), "message", self._longest)
-        return {index: frame.body for index, frame in frames.items()}
+            self.order(index, "message", message=message)
+        answers = self.gather(list(messages), "message", self._longest)
+        return {index: values["message"] for index, values in answers.items()}
 
     @property
     def _longest(self) -> float:
@@ -246,28 +249,18 @@ class Parties:
         return self.settings.setup_timeout + meetings * self.settings.timeout + records
 
     def _start(self, index: int) -> None:
-        with self._log(index).open("wb") as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tacit.running.mpc.party_program"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
+        here, there = Pipe()
+        self._connections.append(here)
+        with there, self._log(index).open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603 -- this package, and no shell
+                [sys.executable, "-m", "tacit.running.mpc.party_program", str(there.fileno())],
+                pass_fds=(there.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
                 env={**os.environ, "TMPDIR": str(self._directory)},
             )
         self._processes.append(process)
-        listener = threading.Thread(target=self._listen, args=(index, process.stdout), daemon=True)
-        listener.start()
-
-    def _listen(self, index: int, answers: IO[bytes]) -> None:
-        try:
-            while (frame := read_frame(answers)) is not None:  # type: ignore[arg-type]
-                self._answers.put((index, frame))
-        except (FrameError, ValueError) as error:
-            self._answers.put((index, Frame.of("failed", reason=str(error))))
-        self._answers.put((index, None))
-
-    def _stream(self, index: int) -> Any:
-        return self._processes[index].stdin
 
     def _ended(self, index: int) -> str:
         """What to say of a process that is gone."""
@@ -284,11 +277,10 @@ class Parties:
         return self._directory / f"party-{index}.log"
 
     def _end(self) -> None:
-        for index in range(len(self._processes)):
+        for connection in self._connections:
             with suppress(OSError):
-                Frame.of("stop").write(self._stream(index))
-            with suppress(OSError):
-                self._stream(index).close()
+                connection.send_bytes(encode_values({"kind": "stop"}))
+            connection.close()
         deadline = time.monotonic() + GRACE_SECONDS
         for process in self._processes:
             try:
@@ -296,6 +288,4 @@ class Parties:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
         shutil.rmtree(self._directory, ignore_errors=True)
