@@ -44,7 +44,8 @@ import hmac
 import json
 import re
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -154,33 +155,16 @@ class Invitation:
         ------
         LetterError : for a file that holds none.
         """
-        fields = _fields(
-            content, INVITATION, "site", "server", "authority", "coordinator", "plan", "secret"
-        )
+        fields = _fields(content, INVITATION, *cls.__dataclass_fields__)
         if not NAME.fullmatch(fields["site"]):
             raise LetterError(f"an invitation names a site, got {fields['site']!r:.80}")
         if not ADDRESS.fullmatch(fields["server"]):
             raise LetterError(f"an invitation names a HOST:PORT, got {fields['server']!r:.80}")
-        return cls(
-            fields["site"],
-            fields["server"],
-            fields["authority"],
-            _bytes_of(fields, "coordinator", KEY_BYTES),
-            fields["plan"],
-            _bytes_of(fields, "secret", SECRET_BYTES),
-        )
+        return cls(**_decoded(fields, coordinator=KEY_BYTES, secret=SECRET_BYTES))
 
     def to_bytes(self) -> bytes:
         """The file."""
-        return _file(
-            INVITATION,
-            site=self.site,
-            server=self.server,
-            authority=self.authority,
-            coordinator=self.coordinator.hex(),
-            plan=self.plan,
-            secret=self.secret.hex(),
-        )
+        return _file(INVITATION, asdict(self))
 
     @property
     def digest(self) -> bytes:
@@ -217,15 +201,9 @@ class Answer:
     @classmethod
     def to(cls, invitation: Invitation, identity: Identity, node_key: str) -> Answer:
         """The answer of a site with these keys."""
-        said = _said(invitation.site, identity.public, node_key, invitation.digest)
-        return cls(
-            invitation.site,
-            identity.public,
-            node_key,
-            invitation.digest,
-            identity.sign(said),
-            _proof(invitation.secret, said),
-        )
+        what = (invitation.site, identity.public, node_key, invitation.digest)
+        said = _said(*what)
+        return cls(*what, identity.sign(said), _proof(invitation.secret, said))
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Answer:
@@ -235,31 +213,22 @@ class Answer:
         ------
         LetterError : for a file that holds none.
         """
-        fields = _fields(
-            content, ANSWER, "site", "identity", "node_key", "invitation", "signature", "proof"
-        )
+        fields = _fields(content, ANSWER, *cls.__dataclass_fields__)
         if not NAME.fullmatch(fields["site"]):
             raise LetterError(f"an answer names a site, got {fields['site']!r:.80}")
         return cls(
-            fields["site"],
-            _bytes_of(fields, "identity", KEY_BYTES),
-            fields["node_key"],
-            _bytes_of(fields, "invitation", DIGEST_BYTES),
-            _bytes_of(fields, "signature", SIGNATURE_BYTES),
-            _bytes_of(fields, "proof", DIGEST_BYTES),
+            **_decoded(
+                fields,
+                identity=KEY_BYTES,
+                invitation=DIGEST_BYTES,
+                signature=SIGNATURE_BYTES,
+                proof=DIGEST_BYTES,
+            )
         )
 
     def to_bytes(self) -> bytes:
         """The file."""
-        return _file(
-            ANSWER,
-            site=self.site,
-            identity=self.identity.hex(),
-            node_key=self.node_key,
-            invitation=self.invitation.hex(),
-            signature=self.signature.hex(),
-            proof=self.proof.hex(),
-        )
+        return _file(ANSWER, asdict(self))
 
     @property
     def code(self) -> str:
@@ -300,8 +269,9 @@ class NumberedPlan(NamedTuple):
 
 def roster_of(numbered: NumberedPlan, identity: Identity) -> bytes:
     """The file of a plan with all keys, signed by the coordinator."""
-    signature = identity.sign(_roster_words(numbered)).hex()
-    return _file(ROSTER, number=str(numbered.number), plan=numbered.plan, signature=signature)
+    signature = identity.sign(_roster_words(numbered))
+    fields = {"number": str(numbered.number), "plan": numbered.plan, "signature": signature}
+    return _file(ROSTER, fields)
 
 
 def read_roster(content: bytes, coordinator: bytes) -> NumberedPlan:
@@ -315,7 +285,7 @@ def read_roster(content: bytes, coordinator: bytes) -> NumberedPlan:
     if not NUMBER.fullmatch(fields["number"]):
         raise LetterError(f"a roster's number has 1 to 18 digits, got {fields['number']!r:.80}")
     numbered = NumberedPlan(int(fields["number"]), fields["plan"])
-    signature = _bytes_of(fields, "signature", SIGNATURE_BYTES)
+    signature = _decoded(fields, signature=SIGNATURE_BYTES)["signature"]
     if not is_signed(coordinator, _roster_words(numbered), signature):
         raise LetterError("the roster is not signed by the coordinator that sent the invitation")
     return numbered
@@ -336,8 +306,10 @@ def roster_code(plan: Plan) -> str:
     return federation_code(json.dumps(words, separators=(",", ":")).encode())
 
 
-def _file(kind: str, **fields: str) -> bytes:
-    return f"{json.dumps({'kind': kind, **fields}, indent=1)}\n".encode()
+def _file(kind: str, fields: Mapping[str, str | bytes]) -> bytes:
+    """Texts, and bytes as hexadecimal digits."""
+    texts = {name: each.hex() if isinstance(each, bytes) else each for name, each in fields.items()}
+    return f"{json.dumps({'kind': kind, **texts}, indent=1)}\n".encode()
 
 
 def _fields(content: bytes, kind: str, *names: str) -> dict[str, str]:
@@ -354,15 +326,19 @@ def _fields(content: bytes, kind: str, *names: str) -> dict[str, str]:
         raise LetterError(f"this file holds {fields['kind']!r:.40}, and {kind} is needed")
     if set(fields) != {"kind", *names} or not all(type(each) is str for each in fields.values()):
         raise LetterError(f"this {what} does not hold {', '.join(names)}, each as a text")
-    return fields
+    return {name: fields[name] for name in names}
 
 
-def _bytes_of(fields: dict[str, str], name: str, length: int) -> bytes:
-    if not re.fullmatch(rf"[0-9a-f]{{{2 * length}}}", fields[name]):
-        raise LetterError(
-            f"{name} must be {2 * length} hexadecimal digits, got {fields[name]!r:.80}"
-        )
-    return bytes.fromhex(fields[name])
+def _decoded(fields: Mapping[str, str], **lengths: int) -> dict[str, Any]:
+    """The fields, those that are bytes from their digits; each must have as many bytes as said."""
+    decoded: dict[str, Any] = dict(fields)
+    for name, length in lengths.items():
+        if not re.fullmatch(rf"[0-9a-f]{{{2 * length}}}", fields[name]):
+            raise LetterError(
+                f"{name} must be {2 * length} hexadecimal digits, got {fields[name]!r:.80}"
+            )
+        decoded[name] = bytes.fromhex(fields[name])
+    return decoded
 
 
 def _said(site: str, identity: bytes, node_key: str, invitation: bytes) -> bytes:
