@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
+from operator import add, sub
+from typing import NamedTuple
 
 from tacit.ledger.entries import DEBIT, LIMIT, MICROSECOND, Chain, Entry, Limit, Line
 from tacit.privacy import composition
@@ -22,8 +24,7 @@ SLACK = 10**9
 fractions."""
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(NamedTuple):
     """A sum of costs at one adjacency, in units; ``lost`` counts what protects nothing there."""
 
     epsilon: int = 0
@@ -32,23 +33,11 @@ class Amount:
     lost: int = 0
     rholess: int = 0
 
-    def __add__(self, other: Amount) -> Amount:
-        return Amount(
-            self.epsilon + other.epsilon,
-            self.delta + other.delta,
-            self.rho + other.rho,
-            self.lost + other.lost,
-            self.rholess + other.rholess,
-        )
+    def __add__(self, other: Amount) -> Amount:  # type: ignore[override]
+        return Amount(*map(add, self, other))
 
     def __sub__(self, other: Amount) -> Amount:
-        return Amount(
-            self.epsilon - other.epsilon,
-            self.delta - other.delta,
-            self.rho - other.rho,
-            self.lost - other.lost,
-            self.rholess - other.rholess,
-        )
+        return Amount(*map(sub, self, other))
 
     def within(self, limit: Limit) -> bool:
         """Whether this sum stays within a limit."""
@@ -131,19 +120,6 @@ class Window:
         return self.limit.period is not None and when <= now - self.limit.period // MICROSECOND
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A debited question: its answer may be sent again, and later ones must not contradict it."""
-
-    step: str
-    cost: Cost
-    dataset: str
-    fingerprint: bytes
-    protocol: str
-    request: bytes
-    hash: bytes
-
-
 class Accounts:
     """All that a ledger's lines say; it reads line after line along their chain."""
 
@@ -151,8 +127,8 @@ class Accounts:
         self.chain = chain
         self._debits: dict[str, list[tuple[int, Cost]]] = {}
         self._windows: dict[str, dict[tuple[Adjacency, timedelta | None], Window]] = {}
-        self._answered: dict[tuple[str, str], Answered] = {}
-        self._sessions: dict[str, list[Answered]] = {}
+        self._answered: dict[tuple[str, str], Entry] = {}
+        self._sessions: dict[str, list[Line]] = {}
         self._names: dict[bytes, str] = {}
         self._refused: set[tuple[str, str]] = set()
         self._costs: dict[Cost, Cost] = {}
@@ -192,11 +168,11 @@ class Accounts:
         """Whether a limit was ever set for the data set, be it infinite."""
         return dataset in self._windows
 
-    def answered(self, session: str, step: str) -> Answered | None:
-        """The last question debited under a session and step."""
+    def answered(self, session: str, step: str) -> Entry | None:
+        """The last question debited under a session and step; later ones must not contradict it."""
         return self._answered.get((session, step))
 
-    def debits_of(self, session: str) -> list[Answered]:
+    def debits_of(self, session: str) -> list[Line]:
         """All debits of a session, in order."""
         return list(self._sessions.get(session, ()))
 
@@ -222,17 +198,8 @@ class Accounts:
         self._debits.setdefault(entry.dataset, []).append((line.time, cost))
         for window in self._windows.get(entry.dataset, {}).values():
             window.take(line.time, cost)
-        answered = Answered(
-            entry.step,
-            cost,
-            entry.dataset,
-            entry.fingerprint,
-            entry.protocol,
-            entry.request,
-            line.hash,
-        )
-        self._answered[(entry.session, entry.step)] = answered
-        self._sessions.setdefault(entry.session, []).append(answered)
+        self._answered[(entry.session, entry.step)] = entry
+        self._sessions.setdefault(entry.session, []).append(line)
         self._names.setdefault(entry.fingerprint, entry.dataset)
 
     def _take_limit(self, limit: Limit) -> None:

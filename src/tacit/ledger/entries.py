@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import attrgetter
-from typing import Literal, cast
+from typing import Literal, cast, get_args, get_type_hints
 
 from tacit.privacy.cost import Adjacency, Cost
 
@@ -276,30 +276,4 @@ def lines_of(rows: Iterable[tuple[object, ...]]) -> Iterable[Line]:
         yield Line(*row)  # type: ignore[arg-type]
 
 
-@lru_cache(maxsize=64)
-def _fits(kinds: tuple[type, ...]) -> bool:
-    return all(kind in _TYPES[name] for name, kind in zip(COLUMNS, kinds, strict=True))
-
-
-_OPTIONAL_TEXT = (str, type(None))
-_OPTIONAL_BYTES = (bytes, type(None))
-_TYPES: dict[str, tuple[type, ...]] = {
-    "number": (int,),
-    "kind": (str,),
-    "time": (int,),
-    "clock": (int,),
-    "dataset": (str,),
-    "epsilon": (float,),
-    "delta": (float,),
-    "rho": (float, type(None)),
-    "adjacency": _OPTIONAL_TEXT,
-    "fingerprint": _OPTIONAL_BYTES,
-    "protocol": _OPTIONAL_TEXT,
-    "step": _OPTIONAL_TEXT,
-    "session": _OPTIONAL_TEXT,
-    "request": _OPTIONAL_BYTES,
-    "period": (int, type(None)),
-    "accounting": _OPTIONAL_TEXT,
-    "reason": _OPTIONAL_TEXT,
-    "hash": (bytes,),
-}
+_TYPES = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(Line).items()}

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.ledger.accounts import Answered, StepCost
+from tacit.ledger.accounts import StepCost
 from tacit.ledger.entries import (
     COLUMNS,
     DEBIT,
@@ -252,9 +252,9 @@ class Ledger(Pages):
         with self._read():
             unknown = self._after(entry, after)
             debits = self._accounts.debits_of(entry.session)
-        return sum((debit.cost for debit in debits), NOTHING) if unknown else None
+        return sum((debit.entry.cost for debit in debits), NOTHING) if unknown else None
 
-    def _after(self, entry: Entry, receipt: bytes) -> list[Answered]:
+    def _after(self, entry: Entry, receipt: bytes) -> list[Line]:
         """The debits of a question's session after a receipt, all of them about this question."""
         debits = self._accounts.debits_of(entry.session)
         known = [debit.hash for debit in debits]
@@ -325,13 +325,8 @@ class Ledger(Pages):
 
     def _contradiction(self, entry: Entry) -> ConflictError | None:
         before = self._accounts.answered(entry.session, entry.step)
-        question = (entry.dataset, entry.fingerprint, entry.protocol, self._keyed(entry.request))
-        if before is not None and question != (
-            before.dataset,
-            before.fingerprint,
-            before.protocol,
-            before.request,
-        ):
+        question = replace(entry, request=self._keyed(entry.request))
+        if before is not None and replace(before, cost=entry.cost) != question:
             return ConflictError(
                 f"step {entry.step!r} of session {entry.session!r} was answered for another "
                 "request, protocol or data set"
