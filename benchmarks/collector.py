@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.collecting.support import device_payloads, stored_payloads
 
 from tacit.collecting.batches import write_batch
 from tacit.collecting.campaign import Terms
-from tacit.collecting.estimating import device_payloads, stage_query
+from tacit.collecting.estimating import stage_query
 from tacit.collecting.folder import Folder
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, Report
 from tacit.data.clients import Clients
@@ -185,7 +186,7 @@ def kill_line(folder: Path, count: int, kills: int) -> str:
     while left := [each for each in messages if each not in acknowledged]:
         asyncio.run(sent(running.port, left, acknowledged))
     running.stop()
-    stored = sorted(bytes(each) for each in place.payloads()[0])
+    stored = sorted(bytes(each) for each in stored_payloads(place)[0])
     lost = len(messages) - len(stored)
     assert stored == sorted(message[REPORT_HEADER.size :] for message in messages), f"{lost} lost"
     return f"{count} reports, {kills} kills: {lost} lost, none twice (target 0)"

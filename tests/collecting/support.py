@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from tacit.collecting.campaign import Terms
-from tacit.collecting.estimating import device_payloads, stage_query
+from tacit.collecting.estimating import stage_query
 from tacit.collecting.folder import Folder
 from tacit.collecting.log import DIGEST_PREFIX, Report
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
+from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import Payloads
 from tacit.protocol.registry import protocol_of
+from tacit.protocols.shared.reports.turns import at_their_turn
 
 LOCAL_TREE: tuple[str, dict[str, Any]] = (
     "score-histogram",
@@ -59,6 +61,23 @@ def all_payloads(terms: Terms, clients: Clients, noise: NoiseSource) -> list[Pay
     return before
 
 
+def device_payloads(terms: Terms, query: Query, clients: Clients, noise: NoiseSource) -> Payloads:
+    """What devices send that speak in a stage, one record each, shape (M, bytes).
+
+    Parameters
+    ----------
+    terms : of the campaign.
+    query : of the stage.
+    clients : made up, one record each; all of them speak in this stage. No ledger is debited.
+    noise : of a seed, or the system's where a test is about it.
+    """
+    state = ClientState()
+    if terms.reports.first_turns:
+        rounds = terms.reports.stage_of(query) or 0
+        query = at_their_turn(clients, query, state, rounds)
+    return terms.reports.payloads(query, query.step.answer(clients, query, noise, state))
+
+
 def part(clients: Clients, start: int, stop: int) -> Clients:
     """Some of the clients, one record each."""
     chosen = slice(start, stop)
@@ -70,6 +89,11 @@ def new_folder(path: Path, terms: Terms | None = None) -> Folder:
     folder = Folder(path / "campaign")
     folder.signed(terms or terms_of())
     return folder
+
+
+def stored_payloads(folder: Folder) -> list[Payloads]:
+    """The reports of every stage, read into memory, shape (M, bytes)."""
+    return [np.concatenate(list(stage.batches())) for stage in folder.stages()]
 
 
 def messages_of(folder: Folder, count: int, stage: int = 0, seed: int = 0) -> list[bytes]:

@@ -26,7 +26,7 @@ from tests.collecting.node import (
     serving,
     set_bits_score,
 )
-from tests.collecting.support import LOCAL_TREE, new_folder, records_of, terms_of
+from tests.collecting.support import LOCAL_TREE, new_folder, records_of, stored_payloads, terms_of
 from tests.reporting import browser
 
 needs_node = pytest.mark.skipif(not available(), reason=MISSING)
@@ -66,7 +66,7 @@ def test_reports_of_the_bundle_give_the_estimate(tmp_path: Path, count: int) -> 
         for start in range(0, len(sent), size * BATCH):
             answer = client.post("reports", content=sent[start : start + size * BATCH])
             assert answer.json()["accepted"] == min(BATCH, (len(sent) - start) // size)
-    payloads = folder.payloads()
+    payloads = stored_payloads(folder)
     estimate = evaluation_of(folder.campaign, payloads, size).estimate
     error = np.hypot(estimate.privacy_error, estimate.approximation_error)
     assert abs(estimate.value - auc(clients.scores, clients.labels)) < 5 * error
@@ -140,7 +140,7 @@ def test_the_page_sends_reports(tmp_path: Path, loads: int) -> None:
         ]
         encode_milliseconds = driver.execute_async_script(TIMED)
     assert encode_milliseconds > 0
-    payloads = folder.payloads()
+    payloads = stored_payloads(folder)
     assert payloads[0].shape[0] == loads
     if loads == 200:
         estimate = evaluation_of(folder.campaign, payloads, 39).estimate
@@ -186,7 +186,7 @@ def test_the_page_answers_once_and_is_accessible(tmp_path: Path) -> None:
         told = driver.execute_script("return document.getElementById('status').textContent")
     assert again == sent
     assert told == "Your report arrived before."
-    assert folder.payloads()[0].shape[0] == 1
+    assert stored_payloads(folder)[0].shape[0] == 1
 
 
 AT_ONCE = """

@@ -22,7 +22,14 @@ from tacit.collecting.estimating import evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import ACCEPTED, Intake
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, STAGE_PLACE, Disk, Log, read_log
-from tests.collecting.support import DOUBLE, LOCAL_TREE, messages_of, new_folder, terms_of
+from tests.collecting.support import (
+    DOUBLE,
+    LOCAL_TREE,
+    messages_of,
+    new_folder,
+    stored_payloads,
+    terms_of,
+)
 
 CAMPAIGN = Path(__file__).parents[2] / "examples" / "phone" / "campaign.toml"
 
@@ -38,7 +45,7 @@ def taken(intake: Intake, messages: list[bytes]) -> list[bool]:
 
 def collected(folder: Folder) -> list[bytes]:
     """All payloads, in ascending order."""
-    return sorted(bytes(each) for stage in folder.payloads() for each in stage)
+    return sorted(bytes(each) for stage in stored_payloads(folder) for each in stage)
 
 
 def changed(message: bytes, place: int) -> bytes:
@@ -384,7 +391,7 @@ def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, ob
     early = messages_of(folder, 500)
     taken(intake, early[:400])
     with pytest.raises(CampaignError, match="needs the reports of 2 stages, got 1"):
-        evaluation_of(folder.campaign, folder.payloads(), 40)
+        evaluation_of(folder.campaign, stored_payloads(folder), 40)
     held = intake.check(early[400])
     signed = folder.next_stage()
     assert intake.store([early[400]]) == ["stage"]
@@ -397,8 +404,8 @@ def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, ob
     assert caught.value.reason in ("stage", "size")
     assert all(taken(intake, late))
     assert signed.content["stage"] == 1
-    assert [each.shape[0] for each in folder.payloads()] == [400, 3000]
-    result = evaluation_of(folder.campaign, folder.payloads(), 40)
+    assert [each.shape[0] for each in stored_payloads(folder)] == [400, 3000]
+    result = evaluation_of(folder.campaign, stored_payloads(folder), 40)
     assert abs(result.estimate.value - 0.76) < 5 * result.estimate.privacy_error + 0.05
     with pytest.raises(CampaignError, match="the last one is open"):
         folder.next_stage()

@@ -21,7 +21,7 @@ from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.log import Disk
 from tacit.collecting.service import Bucket, Paced, application
-from tests.collecting.support import DOUBLE, messages_of, new_folder, terms_of
+from tests.collecting.support import DOUBLE, messages_of, new_folder, stored_payloads, terms_of
 
 Client = httpx.AsyncClient
 
@@ -65,7 +65,7 @@ def test_a_report_is_stored_and_counted_once(tmp_path: Path) -> None:
         assert (await client.get("/health")).json() == {"stage": 0, "waiting": 0}
 
     with_client(folder, work)
-    assert [each.shape[0] for each in folder.payloads()] == [1]
+    assert [each.shape[0] for each in stored_payloads(folder)] == [1]
 
 
 def test_a_batch_says_which_of_its_reports_were_refused(tmp_path: Path) -> None:
@@ -136,12 +136,12 @@ def test_no_acknowledgement_before_the_disk_has_it(tmp_path: Path, call: str) ->
         assert refused.status_code == 503
         assert refused.headers["Retry-After"] == "1"
         assert refused.json()["refused"][0]["reason"] == "disk"
-        assert folder.payloads()[0].shape[0] == 0
+        assert stored_payloads(folder)[0].shape[0] == 0
         full[0] = False
         assert (await client.post("/reports", content=message)).status_code == 200
 
     with_client(folder, work, intake=intake)
-    assert folder.payloads()[0].shape[0] == 1
+    assert stored_payloads(folder)[0].shape[0] == 1
 
 
 def test_an_acknowledgement_waits_for_fsync(tmp_path: Path) -> None:

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 from tacit.arrays import Floats
-from tacit.collecting.estimating import concluded, device_payloads
+from tacit.collecting.estimating import concluded
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.devices import ReportsByInput
-from tests.collecting.support import DOUBLE, SINGLE, all_payloads, records_of, terms_of
+from tests.collecting.support import (
+    DOUBLE,
+    SINGLE,
+    all_payloads,
+    device_payloads,
+    records_of,
+    terms_of,
+)
 
 Case = tuple[str, dict[str, Any]]
 SYMBOLS: Case = ("ustatistic", {"kernel": "auc(domain=range(bins=12))", "epsilon": 2.0})

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tacit.collecting.campaign import Campaign, Signed, Terms, stage_content
-from tacit.collecting.estimating import device_payloads, stage_query
+from tacit.collecting.estimating import stage_query
 from tacit.collecting.log import Report
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
@@ -26,6 +26,7 @@ from tacit.privacy.sampling.noise import SystemNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import Payloads
 from tacit.protocol.registry import protocol_of
+from tests.collecting.support import device_payloads
 
 Content = dict[str, Any]
 

@@ -3,8 +3,6 @@
 The protocol's own conversation runs, as in a simulation: of every stage it sees how often each
 report came. No other estimator is written here.
 
-Payloads as devices would send them, from the client steps: for tests, vectors and benchmarks.
-
 The central guarantee of a campaign's sealed batches, where the bound applies.
 
 A record reports once, into one batch, so the smallest batch bounds what the sealed batches together
@@ -23,13 +21,10 @@ from datetime import UTC, datetime
 import numpy as np
 
 from tacit.collecting.campaign import Campaign, CampaignError, Terms
-from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling.noise import NoiseSource
 from tacit.privacy.shuffling import Shuffled, shuffled_epsilon
 from tacit.protocol import devices
-from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.shared.reports.turns import at_their_turn
+from tacit.protocol.conversation import Query
 from tacit.results import concluding as results
 from tacit.results.evaluation import Evaluation
 from tacit.results.traffic import Traffic
@@ -153,22 +148,3 @@ def _distance(size: int) -> float:
     """
     equal_words = size**2 / 2 * 2.0**-WORD_BITS  # the number of pairs, each with this chance
     return float(equal_words + size * 2.0**-devices.REFUSED_BITS)
-
-
-def device_payloads(
-    terms: Terms, query: Query, clients: Clients, noise: NoiseSource
-) -> devices.Payloads:
-    """What devices send that speak in a stage, one record each, shape (M, bytes).
-
-    Parameters
-    ----------
-    terms : of the campaign.
-    query : of the stage.
-    clients : made up, one record each; all of them speak in this stage. No ledger is debited.
-    noise : of a seed, or the system's where a test is about it.
-    """
-    state = ClientState()
-    if terms.reports.first_turns:
-        rounds = terms.reports.stage_of(query) or 0
-        query = at_their_turn(clients, query, state, rounds)
-    return terms.reports.payloads(query, query.step.answer(clients, query, noise, state))

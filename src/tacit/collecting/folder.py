@@ -25,7 +25,6 @@ from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, st
 from tacit.collecting.estimating import stage_query
 from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log
 from tacit.crypto.identities import Identity
-from tacit.protocol import devices
 from tacit.protocol.conversation import Query
 
 READS = 5
@@ -207,10 +206,6 @@ class Folder:
                 continue  # a log was sealed meanwhile
         raise CampaignError(f"{self.reports} changes faster than it can be read")
 
-    def payloads(self) -> list[devices.Payloads]:
-        """The reports of every stage, read into memory, shape (M, bytes)."""
-        return [_joined([each for each in stage.batches() if each.size]) for stage in self.stages()]
-
     def _stages(self) -> list[batches.StoredReports]:
         stages = range(self.current_stage + 1)
         names, spent = self._names()
@@ -251,12 +246,6 @@ class Folder:
         if not path.exists():
             raise CampaignError(f"{path} does not exist")
         return Signed.from_json(path.read_bytes())
-
-
-def _joined(parts: list[devices.Payloads]) -> devices.Payloads:
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.uint8)
 
 
 def _check_size(payload_bytes: int) -> None:

@@ -295,10 +295,6 @@ class Spent:
             self._bits.extend(bytes(place + 1024 - len(self._bits)))
         self._bits[place] |= 1 << (serial & 7)
 
-    def remove(self, serial: int) -> None:
-        """Take the note back, where the report was not stored."""
-        self._bits[serial >> 3] &= ~(1 << (serial & 7))
-
     def __contains__(self, serial: int) -> bool:
         place = serial >> 3
         return place < len(self._bits) and bool(self._bits[place] >> (serial & 7) & 1)

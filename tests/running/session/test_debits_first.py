@@ -36,7 +36,6 @@ ONE_PROCESS = {
 }
 """Where one process holds all records, or nothing leaves it."""
 INVENTED = {
-    "collecting.estimating.device_payloads",
     "local_reports.drawing.Drawing._reports",
     "protocol.declarations.threats.asked_views",
     "protocol.declarations.traffic.dry_run",
