@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from tests.running.mpc.federations import MPCReply, answer_mpc
 
 from benchmarks.timing import row
 from tacit.data.batches.ragged import Ragged
@@ -23,8 +24,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.kernels import GRIDS, paired_values
 from tacit.protocols.paired.mpc import seated_pairs
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.running.mpc.processes import MPCReply, MPCSettings
-from tacit.running.mpc.runner import answer_mpc
+from tacit.running.mpc.processes import MPCSettings
 
 PAIRS = (10_000, 100_000)
 SCORES = (10_000,)
@@ -82,7 +82,7 @@ def federation(records: int, clients: int) -> Clients:
 
 def answered(clients: Clients, query: Query) -> tuple[MPCReply, str]:
     start, spent = time.perf_counter(), processor_seconds()
-    reply = answer_mpc(clients, query, settings=MPCSettings(timeout=600))
+    reply = answer_mpc(clients, query, MPCSettings(timeout=600))
     seconds, processor = time.perf_counter() - start, processor_seconds() - spent
     return reply, f"{seconds:.1f} s with processes, {processor:.1f} s of processor time"
 

@@ -1,13 +1,18 @@
-"""Small federations whose records tie often, and the joint asks about them."""
+"""Small federations whose records tie often, and the joint asks about them, answered."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.protocol.conversation import Query, View
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
+from tacit.results.server_result import ServerResult
+from tacit.running.mpc.processes import MPCSettings, Parties
+from tacit.running.mpc.transport import Session
+from tacit.running.session.coordinator import Coordinator
 
 
 def tied_clients(records: int, clients: int, seed: int = 0) -> Clients:
@@ -28,3 +33,34 @@ def pairs_query(clients: Clients, protocol: PairedUStatistic, seed: int = 0) -> 
     shared = {"epsilon": protocol.epsilon}
     each = {"seats": Ragged(seats, clients.offsets)}
     return Query(compute_pairs, protocol, shared, each, View.MPC)
+
+
+@dataclass(frozen=True, eq=False)
+class MPCReply:
+    """What the server received in one round, and how the computations went."""
+
+    reply: Reply
+    sessions: tuple[Session, ...]
+
+
+def answer_mpc(
+    clients: Clients, query: Query, settings: MPCSettings, noise: NoiseSource | None = None
+) -> MPCReply:
+    """One joint query by itself, between processes of clients that do not exist."""
+    replies: list[Reply] = []
+
+    def conversation() -> Conversation:
+        replies.append((yield query))
+        nothing = np.array(np.nan)
+        return ServerResult(nothing, nothing, nothing, nothing, nothing)
+
+    with Parties(clients, query.protocol, settings, isinstance(noise, NoNoise)) as parties:
+        coordinator = Coordinator(
+            parties.agreement, parties.coordinator, conversation=conversation()
+        )
+        messages = coordinator.open()
+        while messages:
+            for index, reply in parties.deliver(messages).items():
+                coordinator.receive(index, reply)
+            messages = coordinator.close()
+    return MPCReply(replies[0], coordinator.computations)

@@ -22,11 +22,11 @@ from tacit.protocols.paired.kernels import kernel_codes
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties, Values
-from tacit.running.mpc.runner import MPCRun, answer_mpc, run_mpc
+from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
 from tacit.testing.recording import values_of
-from tests.running.mpc.federations import pairs_query, tied_clients
+from tests.running.mpc.federations import answer_mpc, pairs_query, tied_clients
 
 pytestmark = pytest.mark.skipif(find_spec("spu") is None, reason="two-party computations need SPU")
 
@@ -58,7 +58,7 @@ def test_without_noise_three_processes_give_the_ideal_values() -> None:
     """Clients meet two by two, pairs of one client stay with it."""
     clients = tied_clients(120, 3)
     query = pairs_query(clients, PairedUStatistic("auc", 1.0, matchings=2))
-    result = answer_mpc(clients, query, NoNoise(), MPCSettings(timeout=TIMEOUT))
+    result = answer_mpc(clients, query, MPCSettings(timeout=TIMEOUT), NoNoise())
     expected = values_of(compute_pairs.answer(clients, query, NoNoise(), ClientState())["values"])
     values = values_of(result.reply["values"])
     np.testing.assert_array_equal(values, expected)

@@ -23,16 +23,12 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.protocol import mpc
-from tacit.protocol.conversation import Protocol, Reply
+from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import MAX_BYTES, MessageError
 from tacit.protocol.values import decode_values, encode_values
-from tacit.running.mpc.transport import Session
 from tacit.running.session.messages import Agreement
 from tacit.running.session.reasons import printable
 
@@ -71,22 +67,6 @@ class MPCSettings:
     def setup_timeout(self) -> float:
         """Seconds to wait while processes start, check what is asked, and connect."""
         return max(self.timeout, STARTING_SECONDS)
-
-
-@dataclass(frozen=True, eq=False)
-class MPCReply:
-    """What the server received in one round.
-
-    Parameters
-    ----------
-    reply : the fields of the step's ideal functionality.
-    bytes_sent : what each client sent, to others and to the server, shape (K,).
-    sessions : how it went.
-    """
-
-    reply: Reply
-    bytes_sent: NDArray[np.int64]
-    sessions: tuple[Session, ...] = ()
 
 
 class Parties:

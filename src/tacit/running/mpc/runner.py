@@ -18,8 +18,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol import mpc
-from tacit.protocol.conversation import Conversation, Protocol, Query, Reply
-from tacit.results.server_result import ServerResult
+from tacit.protocol.conversation import Protocol
 from tacit.running.mpc import processes
 from tacit.running.mpc.spu import library
 from tacit.running.mpc.transport import Session
@@ -90,37 +89,14 @@ def run_mpc(
         )
 
 
-def answer_mpc(
-    clients: Clients,
-    query: Query,
-    noise: NoiseSource | None = None,
-    settings: processes.MPCSettings | None = None,
-) -> processes.MPCReply:
-    """One joint query by itself, between processes of clients that do not exist; else as
-    ``run_mpc``.
-    """
-    replies: list[Reply] = []
-
-    def conversation() -> Conversation:
-        replies.append((yield query))
-        nothing = np.array(np.nan)
-        return ServerResult(nothing, nothing, nothing, nothing, nothing)
-
-    with _parties(clients, query.protocol, noise, settings) as parties:
-        coordinator, sent = _conducted(parties, conversation())
-        return processes.MPCReply(replies[0], sent, coordinator.computations)
-
-
-def _conducted(
-    parties: processes.Parties, conversation: Conversation | None = None
-) -> tuple[Coordinator, NDArray[np.int64]]:
+def _conducted(parties: processes.Parties) -> tuple[Coordinator, NDArray[np.int64]]:
     """A whole run with the parties' processes, and the bytes that each sent to anybody.
 
     Raises
     ------
     MPCError : for a run that ends without a result.
     """
-    coordinator = Coordinator(parties.agreement, parties.coordinator, conversation=conversation)
+    coordinator = Coordinator(parties.agreement, parties.coordinator)
     sent = np.zeros(len(parties.names), dtype=np.int64)
     try:
         messages = coordinator.open()
@@ -147,8 +123,8 @@ def _parties(
     protocol: Protocol,
     noise: NoiseSource | None,
     settings: processes.MPCSettings | None,
-    ledgers: processes.Ledgers = processes.NO_LEDGERS,
-    per_person: int = 0,
+    ledgers: processes.Ledgers,
+    per_person: int,
 ) -> processes.Parties:
     if not has_mpc_steps(protocol):
         raise ValueError(f"protocol {protocol.name!r} computes nothing between clients")

@@ -276,11 +276,9 @@ class SPURun(SharedRun):
 
 def stopped(error: Exception) -> MPCError:
     """What to say when SPU cannot go on."""
-    return (
-        error
-        if isinstance(error, MPCError)
-        else MPCError(f"the computation stopped: {first_line(error)}")
-    )
+    if isinstance(error, MPCError):
+        return error
+    return MPCError(f"the computation stopped: {first_line(error)}")
 
 
 def compiled(function: Function, shapes: list[tuple[int, ...]]) -> Any:
