@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +41,7 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.speaking import Speaker
+from tacit.running.speaking import Speaker, tell_owner
 
 try:
     from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -347,11 +346,6 @@ def greeting(digest: bytes, nonce: bytes) -> bytes:
     return b"tacit greeting 1" + digest + nonce
 
 
-def _log(sentence: str) -> None:
-    """Tell the node's owner; an error may quote what the coordinator sent."""
-    print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
-
-
 server = ServerApp()
 client = ClientApp()
 
@@ -400,10 +394,10 @@ def hello(message: Message, context: Context) -> Message:
         desk = PartyDesk.open(str(context.node_config["party"]), digest[:MARK_BYTES])
         desk.set_limit()
     except (ValueError, OSError, KeyError) as error:
-        _log(f"this party is not ready: {error}")
+        tell_owner(f"this party is not ready: {error}")
         return said(message, version=VERSION, place=NOWHERE, digest=b"")
     except Exception as error:  # Flower would send its text to the coordinator
-        _log(f"this party failed: {type(error).__name__}: {error}")
+        tell_owner(f"this party failed: {type(error).__name__}: {error}")
         return said(message, version=VERSION, place=NOWHERE, digest=b"")
     agreed = desk.plan.agreement().digest
     signature = desk.identity.sign(greeting(agreed, nonce))
@@ -423,13 +417,13 @@ def answer(message: Message, context: Context) -> Message:
         desk = PartyDesk.open(str(context.node_config["party"]), request[MARK_POSITION])
         return Message(enclosed(desk.answer(request)), reply_to=message)
     except SignedMessageError as error:
-        _log(f"a message was refused: {error}")
+        tell_owner(f"a message was refused: {error}")
         return said(message, refused="it does not accept the message")
     except (ValueError, OSError, KeyError) as error:
-        _log(f"this party cannot answer: {error}")
+        tell_owner(f"this party cannot answer: {error}")
         return said(message, refused="it is not ready")
     except Exception as error:  # Flower would send its text to the coordinator
-        _log(f"this party failed: {type(error).__name__}: {error}")
+        tell_owner(f"this party failed: {type(error).__name__}: {error}")
         return said(message, refused="it failed, and its own log says why")
 
 

@@ -1,13 +1,21 @@
-"""Says from time to time what a program waits for, so that no wait is silent."""
+"""What a program says to who runs it, and from time to time what it waits for."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+
+from tacit.results.text import escaped
 
 FIRST_SECONDS = 4.0
 """Seconds of a wait before anything is said."""
 NEXT_SECONDS = 15.0
 """Seconds until it is said again."""
+
+
+def tell_owner(sentence: str) -> None:
+    """Tell who runs this program, in its log; the sentence may quote what another machine sent."""
+    print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
 
 
 class Speaker:

@@ -91,14 +91,16 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
         )
 
 
-def can_answer(file_unit: str | None, plan_unit: str, protocol: Protocol) -> bool:
-    """Whether a party whose file names this unit can answer a plan that names that unit.
+def unit_misfit(file_unit: str | None, plan_unit: str, protocol: Protocol) -> str:
+    """Why a party's unit does not suit a plan, as others may read it; empty where it does.
 
     A file without a unit holds probabilities, or values of a protocol that has another range.
     """
     if file_unit is None:
-        return plan_unit == (units.REAL if has_another_range(protocol) else units.PROBABILITY)
-    return units.are_convertible(file_unit, plan_unit)
+        fits = plan_unit == (units.REAL if has_another_range(protocol) else units.PROBABILITY)
+    else:
+        fits = units.are_convertible(file_unit, plan_unit)
+    return "" if fits else FOREIGN_UNIT
 
 
 def has_another_range(protocol: Protocol) -> bool:

@@ -201,11 +201,11 @@ def test_a_file_that_names_no_person_is_refused_on_the_partys_screen(tmp_path: P
     text = party.read_text()
     party.write_text(text.replace('person = "who"\n', ""))
     desk = PartyDesk.open(party)
-    assert not desk.fits
+    assert desk.misfit
     with pytest.raises(PlanError, match="every_record_another_person = true"):
         desk.check_unit()
     party.write_text(text.replace('person = "who"', "every_record_another_person = true"))
-    assert PartyDesk.open(party).fits
+    assert not PartyDesk.open(party).misfit
     party.write_text(text.replace("[data]", "[data]\nevery_record_another_person = true"))
     with pytest.raises(PlanError, match="cannot both be given"):
         PartyDesk.open(party)

@@ -26,13 +26,13 @@ from tacit.protocol import mpc
 from tacit.protocol.fields import MessageError
 from tacit.protocol.registry import protocol_of
 from tacit.protocol.values import decode_values, encode_values
-from tacit.results.text import escaped
 from tacit.running.mpc.channels import TunnelTransport
 from tacit.running.mpc.spu import load_engine
 from tacit.running.session.messages import Agreement, SignedMessageError
 from tacit.running.session.party.client import Party
 from tacit.running.session.party.debits import Guard, LedgerGuard, fingerprint, unrecorded
 from tacit.running.session.reasons import UNFIT
+from tacit.running.speaking import tell_owner
 
 LOCAL = ("127.0.0.1", 0)
 FAILED = 1
@@ -120,7 +120,7 @@ class Answering:
             NoNoise() if order["silent"] else SystemNoise(),
             guard,
             unit=agreement.unit,
-            one_each=True,
+            misfit="",
             transport=TunnelTransport(LOCAL, None, timeout, setup_timeout, self._desk.give_up),
         )
         self._desk.answer("ready")
@@ -165,7 +165,7 @@ def reason_of(error: Exception) -> str:
     """
     quoting = isinstance(error, SignedMessageError) and error.__cause__ is not None
     if quoting or isinstance(error, DataError):
-        print(f"tacit: {escaped(str(error))}", file=sys.stderr, flush=True)
+        tell_owner(str(error))
         return UNANSWERED if quoting else UNFIT
     return str(error) if isinstance(error, mpc.MPCError) else f"{type(error).__name__}: {error}"
 

@@ -23,7 +23,7 @@ from tacit.running.session.party.client_together import ClientComputations, Clie
 from tacit.running.session.party.debits import DeclinedError, Guard
 from tacit.running.session.party.state import cost_values, state_kinds
 from tacit.running.session.reasons import UNFIT
-from tacit.running.units import FOREIGN_UNIT, can_answer, for_plan
+from tacit.running.units import for_plan, unit_misfit
 
 NO_SESSION = b""
 
@@ -51,12 +51,8 @@ class Party:
     state : its client state after earlier runs; None starts an empty one.
     unit : the word in its party file for what its scores are; None where it has none.
     transport : how it reaches the others when it computes with them; None where it cannot.
-    one_each : whether no person has more records than the agreement lets count, where the records
-        do not say whose they are: each is another person's, or they were drawn before.
-    names_persons : whether its party file names a column of persons; by default whether its records
-        have persons.
-    misfit : why its party file lacks columns that the agreement needs, as others may read it; empty
-        where it has them.
+    misfit : why its party file does not suit the agreement, as others may read it; empty where it
+        does; None where there is no file, and unit and records alone say it.
 
     Raises
     ------
@@ -75,9 +71,7 @@ class Party:
         state: ClientState | None = None,
         unit: str | None = None,
         transport: Transport | None = None,
-        one_each: bool = False,
-        names_persons: bool | None = None,
-        misfit: str = "",
+        misfit: str | None = None,
     ) -> None:
         if records is not None and records.count != 1:
             raise ValueError(f"a party holds the records of one client, got {records.count}")
@@ -86,14 +80,12 @@ class Party:
         self.index = index
         self._identity, self._agreement = identity, agreement
         self._records, self._unit, self._noise, self._guard = records, unit, noise, guard
-        self._one_each, self._names_persons = one_each, names_persons
-        self._lacks = misfit
-        self._misfit = "" if can_answer(unit, agreement.unit, agreement.protocol) else FOREIGN_UNIT
-        self._misfit = self._misfit or misfit
-        if not self._misfit:
-            known = records is not None and records.persons is not None
-            named = known if names_persons is None else names_persons
-            self._misfit = persons_misfit(agreement.per_person, named, one_each)
+        if misfit is None:
+            named = records is not None and records.persons is not None
+            misfit = unit_misfit(unit, agreement.unit, agreement.protocol) or persons_misfit(
+                agreement.per_person, named, one_each=False
+            )
+        self._misfit = misfit
         converted = None
         if not self._misfit:
             if records is None:
@@ -119,6 +111,15 @@ class Party:
 
     def anew(self) -> Party:
         """The party for another run, with the same client state and ledger."""
+        return self._again(self._memory)
+
+    def restarted(self) -> Party:
+        """The party as another process takes it up, with nothing but its stored state."""
+        fresh = self._again(ClientState())
+        fresh.resume(self.state)
+        return fresh
+
+    def _again(self, state: ClientState) -> Party:
         return Party(
             self.index,
             self._identity,
@@ -126,31 +127,11 @@ class Party:
             self._records,
             self._noise,
             self._guard,
-            self._memory,
+            state,
             self._unit,
             self._transport,
-            self._one_each,
-            self._names_persons,
-            self._lacks,
+            self._misfit,
         )
-
-    def restarted(self) -> Party:
-        """The party as another process takes it up, with nothing but its stored state."""
-        fresh = Party(
-            self.index,
-            self._identity,
-            self._agreement,
-            self._records,
-            self._noise,
-            self._guard,
-            unit=self._unit,
-            transport=self._transport,
-            one_each=self._one_each,
-            names_persons=self._names_persons,
-            misfit=self._lacks,
-        )
-        fresh.resume(self.state)
-        return fresh
 
     @property
     def has_begun(self) -> bool:
@@ -217,11 +198,6 @@ class Party:
     def spent(self) -> Cost:
         """What the run has cost the record that spent most; at most, where state was lost."""
         return self._answers.spent
-
-    @property
-    def has_declined(self) -> bool:
-        """Whether it declined the run; ``why_declined`` says why, for its owner only."""
-        return self._declined
 
     @property
     def failure(self) -> str:

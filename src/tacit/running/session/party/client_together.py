@@ -34,11 +34,6 @@ class OpenSum:
     payment: int | None = None
     """Index of the party's payment for this attempt."""
 
-    @property
-    def attempt(self) -> int:
-        """Which attempt at the sum this is, from 0."""
-        return self.terms.attempt
-
 
 class ClientSums:
     """The sums of a run in which a party takes part, one open at a time.
@@ -63,7 +58,7 @@ class ClientSums:
             return None
         return {
             "ask": begun.query_bytes,
-            "attempt": begun.attempt,
+            "attempt": begun.terms.attempt,
             "rounds": begun.rounds,
             "payment": begun.payment,
             "client": begun.client.state,
@@ -75,7 +70,7 @@ class ClientSums:
             values.decode_query(begun["ask"], self._agreement.protocol), self._agreement
         )
         layout = fields.layout_of(query)
-        terms = self._terms(begun["ask"], query, session, begun["attempt"])
+        terms = sum_terms(self._agreement, session, begun["ask"], query, begun["attempt"])
         client = SumClient.resumed(self._identity, terms, begun["client"])
         self.open = OpenSum(
             begun["ask"], query, layout, terms, client, begun["rounds"], begun["payment"]
@@ -91,7 +86,7 @@ class ClientSums:
             raise messages.MalformedMessageError(f"step {name} was summed in this run already")
         last = self.open if self.open is not None and self.open.query.step.name == name else None
         layout = fields.layout_of(query)
-        terms = self._terms(content["ask"], query, message.session, attempt)
+        terms = sum_terms(self._agreement, message.session, content["ask"], query, attempt)
         earlier = None if last is None else last.client
         client = SumClient(self._identity, terms, content["restart"], earlier)
         if last is not None:
@@ -102,15 +97,12 @@ class ClientSums:
         self.attempts[name] = attempt
         return client.advertise()
 
-    def _terms(self, encoded: bytes, query: Query, session: bytes, attempt: int) -> SumTerms:
-        return sum_terms(self._agreement, session, encoded, query, attempt)
-
     def give_up(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Give up an attempt: erase its secrets, so that its vector can never be unmasked."""
         content = values.named_values(message.body, step=str, attempt=int)
         begun = self.open
         named = (content["step"], content["attempt"])
-        if begun is None or named != (begun.query.step.name, begun.attempt):
+        if begun is None or named != (begun.query.step.name, begun.terms.attempt):
             raise messages.StaleMessageError("no such attempt at a sum is open")
         return begun.client.give_up()
 
@@ -125,7 +117,12 @@ class ClientSums:
             raise messages.StaleMessageError("no sum has begun")
         content = values.named_values(message.body, content=bytes)["content"]
         client = begun.client
-        steps = (client.share, self._masked, client.certify, client.reveal)
+
+        def masked(delivery: bytes) -> bytes:
+            reply = self._answers.computed(begun.query)
+            return client.mask(delivery, flattened(reply, begun.layout))
+
+        steps = (client.share, masked, client.certify, client.reveal)
         if begun.rounds == MASKING:
             self._take_back(begun)
             self._answers.pay(begun.query, message, request)
@@ -138,12 +135,6 @@ class ClientSums:
             self._answers.closed.append(begun.query.step.name)
             self.open = None
         return answer
-
-    def _masked(self, delivery: bytes) -> bytes:
-        if self.open is None:
-            raise messages.StaleMessageError("no sum has begun")
-        query, layout = self.open.query, self.open.layout
-        return self.open.client.mask(delivery, flattened(self._answers.computed(query), layout))
 
     def _take_back(self, begun: OpenSum) -> None:
         """Take back the payment of an attempt that can never release anything."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +37,6 @@ from tacit.protocol import fields, values
 from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.revealed import Revealed, result_of_client
 from tacit.results.estimate import finite
-from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
 from tacit.running.session import messages
@@ -55,7 +53,8 @@ from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.reasons import printable
 from tacit.running.session.toml_source import PlanError
-from tacit.running.units import can_answer
+from tacit.running.speaking import tell_owner
+from tacit.running.units import FOREIGN_UNIT, unit_misfit
 
 CLIENT_STATE_FILE = "notebook"
 RUN, RECORDS_MARK = "run", "records"
@@ -147,19 +146,18 @@ class PartyDesk:
         return read_records(self.party_file, self.plan.protocol)
 
     @property
-    def fits(self) -> bool:
-        """Whether the party's file suits the plan in its words; no record is read for it."""
-        fitting = can_answer(self.party_file.unit, self.plan.unit, self.plan.protocol)
-        return fitting and not self._persons_misfit and not self._columns_misfit
+    def misfit(self) -> str:
+        """Why the party's file does not suit the plan in its words, as others may read it; else
+        empty.
 
-    @property
-    def _persons_misfit(self) -> str:
-        file = self.party_file
-        return persons_misfit(self.plan.per_person, file.person is not None, file.one_each)
-
-    @property
-    def _columns_misfit(self) -> str:
-        return columns_misfit(self.party_file, self.plan.protocol)
+        No record is read for it.
+        """
+        file, plan = self.party_file, self.plan
+        return (
+            unit_misfit(file.unit, plan.unit, plan.protocol)
+            or columns_misfit(file, plan.protocol)
+            or persons_misfit(plan.per_person, file.person is not None, file.one_each)
+        )
 
     def check_unit(self) -> None:
         """Refuse units or columns that do not suit the plan's in words; no record is read.
@@ -168,11 +166,12 @@ class PartyDesk:
         ------
         PlanError : naming both, on the party's screen.
         """
-        if self.fits:
+        misfit = self.misfit
+        if not misfit:
             return
-        if self._persons_misfit:
-            raise PlanError(PERSONS_REMEDY[self._persons_misfit].format(self.party_file.name))
-        if self._columns_misfit:
+        if misfit in PERSONS_REMEDY:
+            raise PlanError(PERSONS_REMEDY[misfit].format(self.party_file.name))
+        if misfit != FOREIGN_UNIT:
             raise PlanError(columns_remedy(self.party_file, self.plan.protocol))
         said = "no unit" if self.party_file.unit is None else f"the unit {self.party_file.unit!r}"
         raise PlanError(
@@ -216,7 +215,7 @@ class PartyDesk:
                 _replace(self.party_file.state / CLIENT_STATE_FILE, content)
             _replace(state, party.state)
             if party.failure:
-                _tell(printable(party.failure))
+                tell_owner(printable(party.failure))
             self._tell_cost(party, spent, ledger)
             return reply
 
@@ -224,10 +223,12 @@ class PartyDesk:
         """Tell the party's owner what a message cost, or why it was declined."""
         dataset = self.party_file.dataset
         if party.why_declined:
-            _tell(debits.declined_line(party.why_declined, ledger, dataset))
+            tell_owner(debits.declined_line(party.why_declined, ledger, dataset))
         elif party.spent != before:
             spendings = ledger.spending(dataset)
-            _tell(debits.paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
+            tell_owner(
+                debits.paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings)
+            )
 
     def _write_revealed(self, session: str, revealed: Revealed) -> None:
         """Write the figure that the party learned into a file that only its owner may read."""
@@ -292,7 +293,8 @@ class PartyDesk:
         state = ClientState()
         for key, note in values.decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
-        records = self.records if self.fits else None
+        misfit = self.misfit
+        records = None if misfit else self.records
         agreement = self.plan.agreement()
         guard: debits.Guard = debits.unrecorded
         if records is not None:
@@ -315,9 +317,7 @@ class PartyDesk:
             state,
             self.party_file.unit,
             self._transport(),
-            self.party_file.one_each,
-            self.party_file.person is not None,
-            self._columns_misfit,
+            misfit,
         )
 
     def _unchanged(self, session: str, mark: bytes, guard: debits.Guard) -> debits.Guard:
@@ -377,11 +377,6 @@ class PartyDesk:
             fcntl.flock(lock, fcntl.LOCK_EX)
             _forget_old(self.party_file.state)
             yield
-
-
-def _tell(sentence: str) -> None:
-    """Tell the party's owner."""
-    print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
 
 
 def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
