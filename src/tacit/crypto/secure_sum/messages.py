@@ -10,10 +10,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.crypto.errors import MalformedError, RoundError, SessionError, UnknownClientError
 from tacit.wire import Header
@@ -162,7 +160,11 @@ def take_records(body: bytes, size: int, clients: int) -> tuple[dict[int, bytes]
         raise MalformedError(f"records must take {end} bytes, got {len(body)}")
     packed = body[4:end]
     rows = np.frombuffer(packed, dtype=np.dtype([("index", "<u4"), ("rest", "u1", (size,))]))
-    ascending = _checked(rows["index"].astype(np.int64), clients)
+    ascending = rows["index"].astype(np.int64)
+    if np.any(np.diff(ascending) <= 0):
+        raise MalformedError("clients must ascend")
+    if ascending.size and ascending[-1] >= clients:
+        raise UnknownClientError(f"a client's index must be below {clients}, got {ascending[-1]}")
     records = {
         index: packed[row * width + 4 : (row + 1) * width]
         for row, index in enumerate(ascending.tolist())
@@ -185,12 +187,3 @@ def take_indices(body: bytes, clients: int) -> tuple[frozenset[int], bytes]:
     """
     records, rest = take_records(body, 0, clients)
     return frozenset(records), rest
-
-
-def _checked(indices: NDArray[np.integer[Any]], clients: int) -> NDArray[np.integer[Any]]:
-    wide = indices.astype(np.int64)
-    if np.any(np.diff(wide) <= 0):
-        raise MalformedError("clients must ascend")
-    if wide.size and wide[-1] >= clients:
-        raise UnknownClientError(f"a client's index must be below {clients}, got {wide[-1]}")
-    return wide

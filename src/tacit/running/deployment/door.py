@@ -46,6 +46,19 @@ def write_token(home: Path) -> None:
     write_private(token_path(home), secrets.token_hex(32).encode())
 
 
+def shown(scope: Scope, header: str) -> bytes:
+    """The value of a header that a request has once; empty for none, or several."""
+    values = [value for name, value in scope["headers"] if name == header.encode()]
+    return values[0] if len(values) == 1 else b""
+
+
+async def respond(send: Send, status: int, kind: bytes, body: bytes) -> None:
+    """Answer a request with a body of this content type."""
+    headers = [(b"content-type", kind)]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
 class Door:
     """ASGI middleware that admits requests with the token, and those of nodes.
 
@@ -68,18 +81,14 @@ class Door:
         if scope["type"] == "lifespan" or self._admits(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            kind = (b"content-type", b"text/plain")
-            start = {"type": "http.response.start", "status": FORBIDDEN, "headers": [kind]}
-            await send(start)
-            await send({"type": "http.response.body", "body": b"this machine's programs only\n"})
+            await respond(send, FORBIDDEN, b"text/plain", b"this machine's programs only\n")
         else:
             await send({"type": "websocket.close", "code": 1008})
 
     def _admits(self, scope: Scope) -> bool:
         if scope["path"].startswith(self._open_to):
             return True
-        shown = [value for name, value in scope["headers"] if name == HEADER.encode()]
-        return len(shown) == 1 and hmac.compare_digest(shown[0], self._token)
+        return hmac.compare_digest(shown(scope, HEADER), self._token)
 
 
 class Token:

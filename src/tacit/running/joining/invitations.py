@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.running.deployment.door import App, Receive, Scope, Send
+from tacit.running.deployment.door import App, Receive, Scope, Send, respond, shown
 from tacit.running.deployment.files import write_private
 from tacit.running.joining.letters import Answer, Invitation
 
@@ -94,16 +94,12 @@ class RosterDoor:
             return
         roster = self._private / ROSTER_FILE
         body = roster.read_bytes() if roster.exists() else b"not all sites are admitted yet\n"
-        kind = (b"content-type", b"application/octet-stream")
         status = OK if roster.exists() else NOT_YET
-        await send({"type": "http.response.start", "status": status, "headers": [kind]})
-        await send({"type": "http.response.body", "body": body})
+        await respond(send, status, b"application/octet-stream", body)
 
     def _invited(self, scope: Scope) -> bool:
-        shown = [value for name, value in scope["headers"] if name == HEADER.encode()]
-        if len(shown) != 1:
-            return False
-        return any(hmac.compare_digest(shown[0], token) for token in self._tokens())
+        token = shown(scope, HEADER)
+        return bool(token) and any(hmac.compare_digest(token, each) for each in self._tokens())
 
     def _tokens(self) -> tuple[bytes, ...]:
         """Those of all invitations, as they were a second ago or later."""

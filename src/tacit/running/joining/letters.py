@@ -306,7 +306,7 @@ def roster_code(plan: Plan) -> str:
     return federation_code(json.dumps(words, separators=(",", ":")).encode())
 
 
-def _file(kind: str, fields: Mapping[str, str | bytes]) -> bytes:
+def _file(kind: str, fields: Mapping[str, Any]) -> bytes:
     """Texts, and bytes as hexadecimal digits."""
     texts = {name: each.hex() if isinstance(each, bytes) else each for name, each in fields.items()}
     return f"{json.dumps({'kind': kind, **texts}, indent=1)}\n".encode()
