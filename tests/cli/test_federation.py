@@ -260,14 +260,12 @@ def test_a_local_plan_names_everybodys_keys(tmp_path: Path) -> None:
     hidden = tmp_path / ".tacit"
     coordinator = local.prepared(tmp_path / "plan.toml", parties, hidden)
     agreement = Plan.read(hidden / "plan.toml").agreement()
-    for party, key in zip(parties, agreement.parties, strict=True):
-        assert stored_identity(party.file.parent / "identity.key").public == key
-        assert (
-            PartyFile.read(hidden / "parties" / party.name / "party.toml").ledger.parent
-            == party.file.parent
-        )
-        public = stored_node_key(hidden / "parties" / party.name / "node.key").read_bytes()
-        assert (coordinator.nodes / f"{party.name}.pub").read_bytes() == public
+    for (name, own), key in zip(parties.items(), agreement.parties, strict=True):
+        assert stored_identity(own.parent / "identity.key").public == key
+        copy = PartyFile.read(hidden / "parties" / name / "party.toml")
+        assert copy.ledger.parent == own.parent
+        public = stored_node_key(hidden / "parties" / name / "node.key").read_bytes()
+        assert (coordinator.nodes / f"{name}.pub").read_bytes() == public
     assert agreement.coordinator == stored_identity(coordinator.identity).public
     assert "key" not in (tmp_path / "a" / "party.toml").read_text().replace("identity.key", "")
 

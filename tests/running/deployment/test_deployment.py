@@ -311,7 +311,7 @@ def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
 
 
 def test_local_parties_have_their_files_beside_the_plan(tmp_path: Path) -> None:
-    assert [party.name for party in local_parties(HOSPITALS / "plan.toml", 3)] == ["a", "b", "c"]
+    assert list(local_parties(HOSPITALS / "plan.toml", 3)) == ["a", "b", "c"]
     with pytest.raises(PlanError, match="has 3 parties, got --local 2"):
         local_parties(HOSPITALS / "plan.toml", 2)
     (tmp_path / "plan.toml").write_text(plan_text("study", {"a": None}))

@@ -14,7 +14,6 @@ import shutil
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,22 +43,8 @@ CONNECT_TIME = 180.0
 HOST = "127.0.0.1"
 
 
-@dataclass(frozen=True)
-class LocalParty:
-    """A party on this machine.
-
-    Parameters
-    ----------
-    name : its name in the plan.
-    file : its own file.
-    """
-
-    name: str
-    file: Path
-
-
-def local_parties(path: Path, count: int) -> tuple[LocalParty, ...]:
-    """The parties of a plan, whose files lie in folders beside it.
+def local_parties(path: Path, count: int) -> dict[str, Path]:
+    """The files of a plan's parties by name, which lie in folders beside the plan.
 
     Raises
     ------
@@ -68,7 +53,7 @@ def local_parties(path: Path, count: int) -> tuple[LocalParty, ...]:
     plan = Plan.read(path)
     if count != len(plan.parties):
         raise PlanError(f"{path} has {len(plan.parties)} parties, got --local {count}")
-    parties = []
+    files = {}
     for party in plan.parties:
         if not NAME.fullmatch(party.name):
             raise PlanError(f"a party's name must be one of a folder, got {party.name!r}")
@@ -78,8 +63,8 @@ def local_parties(path: Path, count: int) -> tuple[LocalParty, ...]:
         named = PartyFile.read(file).name
         if named != party.name:
             raise PlanError(f"{file} is of party {named!r}, not of {party.name!r}")
-        parties.append(LocalParty(party.name, file))
-    return tuple(parties)
+        files[party.name] = file
+    return files
 
 
 def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None) -> Conducted:
@@ -108,7 +93,7 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
     with alone(hidden), contextlib.ExitStack() as programs:
         coordinator = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
-        check_parties([PartyDesk.open(_party_file(hidden, party)) for party in parties])
+        check_parties([PartyDesk.open(_party_file(hidden, name)) for name in parties])
         began = time.time()
         tell("starting the server")
         port = free_port()
@@ -117,17 +102,17 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
         )
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
         register_nodes(coordinator, verbose)
-        nodes = [programs.enter_context(_node(hidden, party, port, verbose)) for party in parties]
+        nodes = [programs.enter_context(_node(hidden, name, port, verbose)) for name in parties]
         programs.callback(_query_to_end, nodes)
-        for party, node in zip(parties, nodes, strict=True):
+        for name, node in zip(parties, nodes, strict=True):
             wait_connected(node, CONNECT_TIME)
-            tell(f"{party.name} is connected")
+            tell(f"{name} is connected")
         result = conduct_run(coordinator, hidden / "plan.toml", plan.deadline, tell, verbose)
         server.check()
-        for party in parties:
-            file = last_result(PartyFile.read(_party_file(hidden, party)), began)
+        for name in parties:
+            file = last_result(PartyFile.read(_party_file(hidden, name)), began)
             if file is not None:
-                tell(f"{party.name} has its result in {file}")
+                tell(f"{name} has its result in {file}")
     return result
 
 
@@ -159,27 +144,27 @@ def _query_to_end(nodes: Sequence[Program]) -> None:
         node.query_to_end()
 
 
-def _node(hidden: Path, party: LocalParty, port: int, verbose: Tell | None) -> Program:
+def _node(hidden: Path, name: str, port: int, verbose: Tell | None) -> Program:
     return start_node(
-        _party_file(hidden, party),
+        _party_file(hidden, name),
         f"{HOST}:{port}",
         Coordinator(hidden).certificates.authority,
-        _folder(hidden, party) / "node.key",
-        _folder(hidden, party) / "node",
+        _folder(hidden, name) / "node.key",
+        _folder(hidden, name) / "node",
         verbose,
         Coordinator(hidden).programs,
     )
 
 
-def _party_file(hidden: Path, party: LocalParty) -> Path:
-    return _folder(hidden, party) / "party.toml"
+def _party_file(hidden: Path, name: str) -> Path:
+    return _folder(hidden, name) / "party.toml"
 
 
-def _folder(hidden: Path, party: LocalParty) -> Path:
-    return hidden / "parties" / party.name
+def _folder(hidden: Path, name: str) -> Path:
+    return hidden / "parties" / name
 
 
-def prepared(path: Path, parties: tuple[LocalParty, ...], hidden: Path) -> Coordinator:
+def prepared(path: Path, parties: Mapping[str, Path], hidden: Path) -> Coordinator:
     """Make keys, certificates, and copies of the plan and the parties' files that name them.
 
     Parameters
@@ -192,14 +177,14 @@ def prepared(path: Path, parties: tuple[LocalParty, ...], hidden: Path) -> Coord
     shutil.rmtree(coordinator.private, ignore_errors=True)
     shutil.rmtree(coordinator.nodes, ignore_errors=True)
     make_certificates(coordinator.certificates, [HOST])
-    for party in parties:
-        public = stored_node_key(_folder(hidden, party) / "node.key")
-        write_public(coordinator.nodes / f"{party.name}.pub", public.read_bytes())
+    for name in parties:
+        public = stored_node_key(_folder(hidden, name) / "node.key")
+        write_public(coordinator.nodes / f"{name}.pub", public.read_bytes())
     _write_plan(path, parties, coordinator)
     return coordinator
 
 
-def _write_plan(path: Path, parties: tuple[LocalParty, ...], coordinator: Coordinator) -> None:
+def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: Coordinator) -> None:
     """The plan with all parties' keys, and every party's file with this plan and whole paths.
 
     The parties' identities are their own. The coordinator is one made for this machine. Parties
@@ -209,12 +194,12 @@ def _write_plan(path: Path, parties: tuple[LocalParty, ...], coordinator: Coordi
     steps = Plan.read(path).protocol.steps
     computes = any(step.computes is not None for step in steps)
     content["plan"]["coordinator"] = stored_identity(coordinator.identity).public.hex()
-    for party, entry in zip(parties, content["party"], strict=True):
-        files = PartyFile.read(party.file)
+    for (name, file), entry in zip(parties.items(), content["party"], strict=True):
+        files = PartyFile.read(file)
         public = stored_identity(files.identity).public.hex()
         if entry.setdefault("key", public).lower() != public:
-            raise PlanError(f"{path} names another key of {party.name!r} than {files.identity}")
-        settings = tomllib.loads(party.file.read_text(encoding="utf-8"))
+            raise PlanError(f"{path} names another key of {name!r} than {files.identity}")
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
         settings["party"] |= {
             "plan": str(coordinator.folder / "plan.toml"),
             "identity": str(files.identity),
@@ -226,7 +211,7 @@ def _write_plan(path: Path, parties: tuple[LocalParty, ...], coordinator: Coordi
         )
         if computes:
             settings["mpc"] = {"listen": f"{HOST}:{free_port()}"}
-        write_public(_party_file(coordinator.folder, party), toml_text(settings).encode())
+        write_public(_party_file(coordinator.folder, name), toml_text(settings).encode())
     write_public(coordinator.folder / "plan.toml", toml_text(content).encode())
 
 

@@ -17,6 +17,7 @@ from tacit.running.deployment.flower_programs.programs import (
     free_port,
     plain,
     require_flower,
+    settings_text,
 )
 from tacit.running.deployment.flower_programs.template import start_template
 
@@ -73,7 +74,7 @@ def start_node(
     guarded = programs or write_guards(home / "programs")
     flower = Flower(home / "flower", guarded, tell)
     write_token(flower.home)
-    config = f"party={_quoted(str(party))}"
+    config = settings_text({"party": str(party)})
     template = start_template(flower, guarded) if programs is None else None
     return flower.start(
         home / "supernode.log",
@@ -155,15 +156,3 @@ def _tell_refusal(node: Program) -> None:
         )
     if FOREIGN_SERVER in said:
         raise RefusedError(FOREIGN_WORDS)
-
-
-def _quoted(text: str) -> str:
-    """A text as Flower reads it in ``--node-config``, between double quotes.
-
-    Raises
-    ------
-    DeploymentError : for a text that cannot be written there.
-    """
-    if any(sign in text for sign in "\"'\\\n"):
-        raise DeploymentError(f"a path must not hold quotes or backslashes, got {text!r}")
-    return f'"{text}"'

@@ -18,7 +18,12 @@ from typing import Any
 from tacit.running.deployment.files import private_folder
 from tacit.running.deployment.flower_programs.applications import write_application
 from tacit.running.deployment.flower_programs.guards import write_ticket
-from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, plain
+from tacit.running.deployment.flower_programs.programs import (
+    DeploymentError,
+    Tell,
+    plain,
+    settings_text,
+)
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
 from tacit.running.session.result import ROWS_SUFFIX
 
@@ -80,7 +85,7 @@ def conduct_run(
     flower = coordinator.flower(verbose)
     command = ("flwr", "run", str(application), CONNECTION, "--stream")
     number = ""
-    with flower.lines(*command, "--run-config", _run_config(allowed)) as process:
+    with flower.lines(*command, "--run-config", settings_text(allowed)) as process:
         try:
             for line in _followed(process, deadline + SLACK):
                 number = number or _number(line)
@@ -93,13 +98,6 @@ def conduct_run(
     if not result.exists():
         raise DeploymentError(_reason(coordinator, number, verbose))
     return Conducted.read(result)
-
-
-def _run_config(settings: dict[str, str]) -> str:
-    for value in settings.values():
-        if any(sign in value for sign in "\"'\\\n"):
-            raise DeploymentError(f"a path must not hold quotes or backslashes, got {value!r}")
-    return " ".join(f'{name}="{value}"' for name, value in settings.items())
 
 
 def _followed(process: subprocess.Popen[str], silence: float) -> Iterator[str]:

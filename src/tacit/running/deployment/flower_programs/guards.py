@@ -148,12 +148,16 @@ def _guard(name: str) -> None:
     """Put the checks of one program into the modules that it uses."""
     token = token_path(Path(os.environ["FLWR_HOME"]))
     if name == "flower-superlink":
-        _wrap("flwr.superlink.main", "create_app", _behind_door(token.read_text(), (NODES,)))
-        _wrap("flwr.superlink.main", "create_app", _with_roster(token.parent.parent))
+        from tacit.running.joining.invitations import RosterDoor  # noqa: PLC0415 -- only a server hands it out
+
+        door = _behind(Door, token=token.read_text(), open_to=(NODES,))
+        _wrap("flwr.superlink.main", "create_app", door)
+        roster = _behind(RosterDoor, private=token.parent.parent)
+        _wrap("flwr.superlink.main", "create_app", roster)
         _wrap("flwr.superlink.main", "create_app", _holding)
         _wrap(LOGS, "LOG_STREAM_INTERVAL", lambda seconds: min(seconds, LOG_WAIT))
     elif name == "flower-supernode":
-        _wrap("flwr.supernode.main", "create_app", _behind_door(token.read_text(), ()))
+        _wrap("flwr.supernode.main", "create_app", _behind(Door, token=token.read_text()))
         _answer_by_forks(Path(os.environ[FOLDER]))
     elif token.exists():
         client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
@@ -194,28 +198,13 @@ def _pull_sooner() -> None:
         )
 
 
-def _behind_door(token: str, open_to: tuple[str, ...]) -> Wrapper:
-    """A server's application that admits who shows the token, and those to whom it is open."""
+def _behind(middleware: type, **settings: Any) -> Wrapper:
+    """A server's application behind a middleware with these settings."""
 
     def wrapped(create: Callable[..., Any]) -> Callable[..., Any]:
         def created(*args: Any, **options: Any) -> Any:
             application = create(*args, **options)
-            application.add_middleware(Door, token=token, open_to=open_to)
-            return application
-
-        return created
-
-    return wrapped
-
-
-def _with_roster(private: Path) -> Wrapper:
-    """A server's application that also hands the roster to invited sites."""
-    from tacit.running.joining.invitations import RosterDoor  # noqa: PLC0415 -- only a server hands it out
-
-    def wrapped(create: Callable[..., Any]) -> Callable[..., Any]:
-        def created(*args: Any, **options: Any) -> Any:
-            application = create(*args, **options)
-            application.add_middleware(RosterDoor, private=private)
+            application.add_middleware(middleware, **settings)
             return application
 
         return created

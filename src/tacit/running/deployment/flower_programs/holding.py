@@ -24,16 +24,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
+
+from tacit.running.deployment.door import App, Receive, Scope, Send
 
 Subject = tuple[str, str | int]
 """What a request may wait for: a task, a message of a node, a reply, an object."""
 Subjects = Callable[[Any], Collection[Subject]]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Scope]]
-Send = Callable[[Scope], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 IDLE_SECONDS = 3.0
 """How long a look of an idle program is held: Flower's nodes alone look every 3 seconds."""

@@ -141,24 +141,23 @@ class Flower:
     def lines(self, *command: str) -> Iterator[subprocess.Popen[str]]:
         """A program whose output is read as it comes; stopped when the block is left."""
         self._say(command)
-        owner = Owner(self.home)
-        process = subprocess.Popen(  # noqa: S603
-            command,
-            env=self.environment() | owner.settings,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            end(process)
-            owner.release()
-            if process.stdout is not None:
-                process.stdout.close()
+        with (
+            Owner(self.home) as owner,
+            subprocess.Popen(  # noqa: S603
+                command,
+                env=self.environment() | owner.settings,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            ) as process,
+        ):
+            try:
+                yield process
+            finally:
+                end(process)
 
     def call(self, *command: str) -> dict[str, Any]:
         """The JSON answer of a ``flwr`` command.
@@ -364,6 +363,19 @@ def end(process: subprocess.Popen[Any]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL if process.poll() is None else signal.SIGTERM)
     process.wait()
+
+
+def settings_text(settings: Mapping[str, str]) -> str:
+    """Settings as Flower reads them in ``--run-config`` and ``--node-config``.
+
+    Raises
+    ------
+    DeploymentError : for a text that cannot be written there.
+    """
+    for value in settings.values():
+        if any(sign in value for sign in "\"'\\\n"):
+            raise DeploymentError(f"a path must not hold quotes or backslashes, got {value!r}")
+    return " ".join(f'{name}="{value}"' for name, value in settings.items())
 
 
 def plain(line: str) -> str:
