@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +53,11 @@ def replies_of(first: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     replaying, index = bool(first), iter(range(10**6))
 
     def answered(*requested: Any) -> Any:
-        done = answer(*requested)
+        reply, payment = answer(*requested)
         if not replaying:
-            first.append(done.reply)
-            return done
-        return replace(done, reply=first[next(index)])
+            first.append(reply)
+            return reply, payment
+        return first[next(index)], payment
 
     with monkeypatch.context() as patched:
         patched.setattr(simulation, "_answer", answered)

@@ -81,12 +81,12 @@ def simulate(
     conversation = releases.conducted(protocol, clients.count if asked is None else asked)
     query = next(conversation)
     while True:
-        done = _answer(clients, query, noise, stored, chunk)
-        payments.append(done.payment)
+        reply, payment = _answer(clients, query, noise, stored, chunk)
+        payments.append(payment)
         mpc = mpc or query.view is View.MPC
-        sent += bytes_sent(done.reply, query, clients.count)
+        sent += bytes_sent(reply, query, clients.count)
         try:
-            query = conversation.send(done.reply)
+            query = conversation.send(reply)
         except StopIteration as end:
             # replicates may go different ways, whose queries are not those of any one run
             spent = most_spent(payments) if noise.replicates is None else worst_case([])
@@ -115,17 +115,10 @@ def replicate(
     return _join_result(parts)
 
 
-@dataclass(frozen=True, eq=False)
-class _Round:
-    """What the server saw of one query, and what it cost whom."""
-
-    reply: Reply
-    payment: Payment
-
-
 def _answer(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState, chunk: int | None
-) -> _Round:
+) -> tuple[Reply, Payment]:
+    """What the server sees of one query, and what it costs whom."""
     replies, costs = [], []
     step = clients.count if chunk is None or query.view is View.MPC else chunk
     for start in range(0, clients.count, step):
@@ -136,10 +129,8 @@ def _answer(
         notes = state if whole else state.part(start, stop)
         costs.append(query.step.cost(batch, batch_query, notes))
         replies.append(query.step.answer(batch, batch_query, noise, notes))
-    return _Round(
-        _shown(replies, query.view),
-        Payment(worst_case(costs), query.step.participates(clients, query)),
-    )
+    payment = Payment(worst_case(costs), query.step.participates(clients, query))
+    return _shown(replies, query.view), payment
 
 
 def _shown(replies: list[Reply], view: View) -> Reply:
