@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyarrow.feather import write_feather
 
 from tacit.cli import main
 from tacit.cli.check import PROBLEMS
@@ -218,3 +222,13 @@ def test_lines_are_those_of_the_file_where_records_were_left_out() -> None:
     Path("a.csv").write_text("score,label\n,1\n0.5,0\nNA,1\nx,1\n")
     with pytest.raises(DataError, match=r"got 'x' in a\.csv, row 4 \(line 5\)"):
         read("a.csv", missing="drop")
+
+
+@pytest.mark.parametrize("name", ["wards.csv", "wards.parquet", "wards.feather"])
+def test_a_missing_column_is_said_beside_all_columns_of_the_file(name: str) -> None:
+    table = pa.table({"risk": [0.2, 0.9], "label": [0, 1], "ward": ["east", "west"]})
+    writers = {".csv": pa_csv.write_csv, ".parquet": pq.write_table, ".feather": write_feather}
+    writers[Path(name).suffix](table, name)
+    said = check(name)
+    assert "no column 'score', its columns are 'risk', 'label', 'ward'" in said.stdout
+    assert said.exit_code == PROBLEMS

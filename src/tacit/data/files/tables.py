@@ -53,11 +53,12 @@ def raw_table(source: str, columns: Columns, closing: ExitStack) -> RawTable:
     if extension in SEPARATORS:
         text = TextFile.begun(source, extension, columns.form, columns.names, closing)
         return _text_table(text, columns, closing)
-    table = table_of(opened_file(source, closing), extension, columns.names)
-    present = [name for name in columns.names if table.column_names.count(name) == 1]
-    problems = names_wrong(table.column_names, columns)
-    made = {name: Column(name, _plain(table[name]), lambda index: index + 1) for name in present}
-    return RawTable(made, tuple(problems))
+    header, table = table_of(opened_file(source, closing), extension, columns.names)
+    made = {
+        name: Column(name, _plain(table[name]), lambda index: index + 1)
+        for name in table.column_names
+    }
+    return RawTable(made, tuple(names_wrong(header, columns)))
 
 
 def _text_table(text: TextFile, columns: Columns, closing: ExitStack) -> RawTable:

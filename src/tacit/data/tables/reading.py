@@ -294,16 +294,23 @@ def read_file(source: str, columns: frames.Columns, unit: str | None) -> frames.
         raise NotFiniteError(f"{error}; {ENDS_OF_LOG_ODDS}") from None
 
 
-def table_of(stream: pa.NativeFile, extension: str, names: Sequence[str]) -> pa.Table:
-    """Some columns of a Parquet or Feather file, those that are there, as they are."""
+def table_of(
+    stream: pa.NativeFile, extension: str, names: Sequence[str]
+) -> tuple[list[str], pa.Table]:
+    """The header of a Parquet or Feather file, and those of its columns that are named once."""
     import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
 
     if extension in _FEATHER:
         table = pa.ipc.open_file(stream).read_all()
-        return table.select([name for name in table.column_names if name in names])
+        header = table.column_names
+        return header, table.select(_named_once(header, names))
     file = pq.ParquetFile(stream, page_checksum_verification=True)
-    present = [name for name in file.schema_arrow.names if name in names]
-    return file.read(columns=list(dict.fromkeys(present)))
+    header = file.schema_arrow.names
+    return header, file.read(columns=_named_once(header, names))
+
+
+def _named_once(header: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [name for name in names if header.count(name) == 1]
 
 
 def _parquet_batches(
