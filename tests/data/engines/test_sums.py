@@ -45,8 +45,8 @@ def small_pieces(open_ends: bool) -> ScorePieces:
     return ScorePieces(np.array([0.5]), np.array([0.0, 0.5]), coefficients, -9, 9, ends)
 
 
-@pytest.mark.parametrize("name", DIALECTS)
-def test_the_text_of_every_dialect_is_held_by_a_file(name: str) -> None:
+@pytest.mark.parametrize("name", ["duckdb", "postgres"])
+def test_the_text_for_every_engine_is_held_by_a_file(name: str) -> None:
     dialect = DIALECTS[name]
     relation = Relation(dialect, dialect.table("clinic.scored"), "score", "label", "si te")
     bins = Bins.of(np.array([0.5]), 0.0, 1.0, 0) if dialect.given_tables else None

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from tacit.data.engines.places import PATTERN_SIGNS
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.sql.dialects import DUCKDB, ConstantTable
+from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.engines.sql.statements import BOOLEAN, NUMBER, TEXT, Relation
 from tacit.data.errors import DataError
 
@@ -247,11 +247,6 @@ def _literal_path(file: str) -> str:
 def text_literal(text: str) -> str:
     """A text in quotation marks."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def duckdb_relation(table: str, score: str, label: str | None, client: str | None) -> Relation:
-    """A table of DuckDB with its columns."""
-    return Relation(DUCKDB, table, score, label, client)
 
 
 SCHEMA = pa.schema([("score", pa.float64()), ("code", pa.int64())])

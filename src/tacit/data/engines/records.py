@@ -342,8 +342,7 @@ def _checked(engine: Engine, relation: statements.Relation) -> statements.Relati
         if name is not None and name not in kinds:
             listed = ", ".join(map(repr, list(kinds)[:20]))
             raise DataError(f"{engine.source} has no column {name!r}, its columns are {listed}")
-    allowed = (statements.NUMBER, statements.TEXT) if relation.text_scores else (statements.NUMBER,)
-    if kinds[relation.score] not in allowed:
+    if kinds[relation.score] != statements.NUMBER:
         raise DataError(
             f"column {relation.score!r} of {engine.source} must hold numbers, "
             f"got type {kinds[relation.score]}"
@@ -356,8 +355,6 @@ def _checked(engine: Engine, relation: statements.Relation) -> statements.Relati
     if relation.label is None:
         return relation
     kind = kinds[relation.label]
-    if relation.text_scores and kind == statements.TEXT:
-        return relation
     if kind not in (statements.NUMBER, statements.BOOLEAN):
         raise DataError(
             f"column {relation.label!r} of {engine.source} must hold 0/1 or booleans, "

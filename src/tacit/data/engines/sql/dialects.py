@@ -23,10 +23,7 @@ class Dialect:
     quote : the sign around a name; doubled inside of it.
     number, text : the types of 64-bit floats and of text.
     infinity : the largest value of that type.
-    whole : the nearest whole number of a double, of two the even one where the engine does so.
     given_tables : whether tables of numbers are given to the engine beside a statement, by name.
-    typed_rows : the type of whole numbers where rows are listed with their types; None where they
-        are listed by VALUES.
     finite : what says that a score is a finite number; None for comparisons with infinity. DuckDB
         leaves those out where a Parquet file's statistics say so, and they do not count NaN.
     bucket : the function that says how many of some ascending edges are at most a score; None where
@@ -40,9 +37,7 @@ class Dialect:
     infinity: str
     bucket: str | None = None
     finite: str | None = None
-    whole: str = "CAST({number} AS BIGINT)"
     given_tables: bool = False
-    typed_rows: str | None = None
 
     def is_finite(self, score: str) -> str:
         """The condition that a score is a finite number: false for NaN, not true for NULL."""
@@ -99,10 +94,6 @@ DUCKDB = Dialect(
     "ISFINITE({score})",
     given_tables=True,
 )
-# a cast to a whole number rounds in DuckDB and PostgreSQL, and cuts off in Spark; of two whole
-# numbers equally near BigQuery, Snowflake and Trino take the one farther from 0
-ROUNDED = "CAST(ROUND({number}) AS BIGINT)"
-EVEN_ROUNDED = "CAST(RINT({number}) AS BIGINT)"
 POSTGRES = Dialect(
     "postgres",
     '"',
@@ -123,12 +114,10 @@ DIALECTS = {
             "STRING",
             "CAST('inf' AS FLOAT64)",
             "RANGE_BUCKET({score}, [\n  {edges}\n])",
-            whole="CAST(ROUND({number}) AS INT64)",
-            typed_rows="INT64",
         ),
-        Dialect("snowflake", '"', "DOUBLE", "VARCHAR", "CAST('inf' AS DOUBLE)", whole=ROUNDED),
+        Dialect("snowflake", '"', "DOUBLE", "VARCHAR", "CAST('inf' AS DOUBLE)"),
         *(
-            Dialect(name, "`", "DOUBLE", "STRING", "CAST('Infinity' AS DOUBLE)", whole=EVEN_ROUNDED)
+            Dialect(name, "`", "DOUBLE", "STRING", "CAST('Infinity' AS DOUBLE)")
             for name in ("databricks", "spark")
         ),
         Dialect(
@@ -138,7 +127,6 @@ DIALECTS = {
             "VARCHAR",
             "infinity()",
             "width_bucket({score}, ARRAY[\n  {edges}\n])",
-            whole=ROUNDED,
         ),
     )
 }
@@ -177,12 +165,6 @@ class ConstantTable:
             return self.name
         written = [_written(column, dialect) for column in self.columns.values()]
         rows = ",\n  ".join(f"({', '.join(row)})" for row in zip(*written, strict=True))
-        if dialect.typed_rows is not None:
-            typed = ", ".join(
-                f"{name} {dialect.typed_rows if _whole(column) else dialect.number}"
-                for name, column in self.columns.items()
-            )
-            return f"UNNEST(ARRAY<STRUCT<{typed}>>[\n  {rows}\n]) AS {self.name}"
         cast = ", ".join(
             name if _whole(column) else f"CAST({name} AS {dialect.number}) AS {name}"
             for name, column in self.columns.items()

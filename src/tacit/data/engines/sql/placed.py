@@ -184,6 +184,9 @@ GROUP BY client, class, cell"""
 def summing_statement(relation: Relation, pieces: ScorePieces, bins: Bins | None) -> Statement:
     """What a record's class and score give as a whole number, summed by client.
 
+    DuckDB and PostgreSQL round where they cast to a whole number, of two equally near ones to the
+    even one; others cut off.
+
     Its columns: the client; records; positives; the sum. Records without a valid label or score are
     in none of them, so that their number differs from that of the table.
 
@@ -195,12 +198,11 @@ def summing_statement(relation: Relation, pieces: ScorePieces, bins: Bins | None
     """
     dialect, cubics = relation.dialect, _cubics(pieces)
     number = "constant + part * (linear + part * (square + part * cube))"
-    rounded = dialect.whole.format(number="number")
     text = f"""SELECT CAST(client AS {dialect.text}) AS client, COUNT(*) AS records,
   SUM(class) AS positives,
   SUM(CASE WHEN number < {dialect.literal(pieces.least)} THEN {pieces.least}
     WHEN number > {dialect.literal(pieces.largest)} THEN {pieces.largest}
-    ELSE {rounded} END) AS total
+    ELSE CAST(number AS BIGINT) END) AS total
 FROM (
   SELECT client, class, {number} AS number
   FROM (

@@ -38,7 +38,6 @@ class Relation:
     score, label : the names of the columns; None for records without labels.
     client : the column of clients; None where all records are one client's.
     label_kind : what is known about the type of labels.
-    text_scores : whether scores are text, of which those that are no numbers become NULL.
     maps : through which scores go one after another.
     """
 
@@ -48,14 +47,12 @@ class Relation:
     label: str | None
     client: str | None = None
     label_kind: str = UNKNOWN
-    text_scores: bool = False
     maps: tuple[LinearMap, ...] = ()
 
     @property
     def score_value(self) -> str:
         """The score as a double; with ends of its images, NULL where it is not finite."""
-        cast = "TRY_CAST" if self.text_scores else "CAST"
-        value = f"{cast}({self.dialect.quoted(self.score)} AS {self.dialect.number})"
+        value = f"CAST({self.dialect.quoted(self.score)} AS {self.dialect.number})"
         for each in self.maps:
             value = linear_expression(value, each, self.dialect)
         return value
