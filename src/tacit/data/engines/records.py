@@ -21,6 +21,7 @@ from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.engines.sql.pieces import ScorePieces
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError
+from tacit.data.files.form import reads_as_number
 from tacit.data.units import LinearMap
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
@@ -307,7 +308,7 @@ class EngineRecords:
         where = f"{source}, client {client!r}" if relation.client else source
         if score is None:
             return DataError(f"column {relation.score!r} has no value in a record of {where}")
-        if not _is_finite(score):
+        if not (reads_as_number(score) and np.isfinite(float(score))):
             return DataError(f"scores must be finite numbers, got {score} in a record of {where}")
         if label is None:
             return DataError(f"column {relation.label!r} has no value in a record of {where}")
@@ -325,13 +326,6 @@ def are_whole(ids: NDArray[np.str_]) -> bool:
     try:
         return bool(np.array_equal(ids.astype(np.int64).astype(np.str_), ids))
     except (ValueError, OverflowError):
-        return False
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
         return False
 
 

@@ -17,7 +17,7 @@ from tacit.data.file_units import ByFile, Units, units_of
 from tacit.data.files import values
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.files.tables import RawTable, raw_table
-from tacit.data.tables.columns import is_label, is_number, is_text, unchanging
+from tacit.data.tables.columns import is_label, is_written_number, unchanging
 from tacit.data.tables.frames import Columns, Records
 from tacit.data.tables.missing import Rule, check_rule
 from tacit.data.tables.reading import FilePath, columns_of, read, read_file
@@ -135,7 +135,7 @@ def _of_column(
 ) -> list[values.Problem]:
     kind = column.values.type
     if option in ("score", "second"):
-        if not (is_number(kind) or is_text(kind) or pa.types.is_null(kind)):
+        if not (is_written_number(kind) or pa.types.is_null(kind)):
             return [values.Problem(f"column {column.name!r} holds {kind}, not numbers")]
         called = "score" if option == "score" else "second value"
         return values.numbers_wrong(

@@ -233,13 +233,14 @@ def _are_two_words(words: set[str]) -> bool:
         len(words) == 2
         and words.isdisjoint(_USUAL)
         and words.isdisjoint(MISSING_WORDS)
-        and not any(map(_is_number, words))
+        and not any(map(reads_as_number, words))
     )
 
 
-def _is_number(word: str) -> bool:
+def reads_as_number(text: str) -> bool:
+    """Whether a text is a number as Python reads it."""
     try:
-        float(word)
+        float(text)
     except ValueError:
         return False
     return True

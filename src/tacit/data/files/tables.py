@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from tacit.data.files.form import reads_as_number
 from tacit.data.files.text import TextFile, open_csv, parsing_error
 from tacit.data.files.values import Column, Problem
 from tacit.data.tables.columns import as_large_text, opened_file
@@ -106,7 +107,7 @@ def names_wrong(header: list[str], columns: Columns, is_text: bool = False) -> l
     """The problems of a file's names of columns, with the options that name them otherwise."""
     if is_text and header and header[0].startswith("#"):
         return [Problem(f"the first line is a comment, {header[0]!r:.60}", "remove it", line=1)]
-    if is_text and any(map(_is_number, header)) and set(header).isdisjoint(columns.names):
+    if is_text and any(map(reads_as_number, header)) and set(header).isdisjoint(columns.names):
         listed = ",".join(columns.names)
         remedy = f"add a line with the names of the columns, such as {listed}"
         return [Problem("the first line holds values, not names", remedy, line=1)]
@@ -128,14 +129,6 @@ def _lacking(option: str, name: str, header: list[str]) -> Problem:
         f"--{option} {shlex.quote(by_case[near[0]])}" if near else f"name it: --{option} COLUMN"
     )
     return Problem(f"no column {name!r}, its columns are {listed}", remedy)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from tacit.data.files.form import (
     MISSING_REMEDY,
-    MISSING_WORDS,
     NO_LABEL,
     FileForm,
     label_requirement,
@@ -25,6 +24,7 @@ from tacit.data.files.form import (
     usual_labels,
 )
 from tacit.data.tables.columns import as_large_text, is_text, plain_numbers
+from tacit.data.tables.missing import absent
 from tacit.data.units import RANGES, outside
 
 
@@ -158,17 +158,6 @@ class Column:
         rows = int(np.count_nonzero(wrong))
         return [Problem(f"{what}{example}", remedy, rows, self.row_of(first))]
 
-    def missing(self) -> NDArray[np.bool_]:
-        """Which records have no value, or a word that says so."""
-        if not is_text(self.values.type):
-            nothing = self.values.is_null()
-            if pa.types.is_floating(self.values.type):
-                nothing = pc.is_null(self.values, nan_is_null=True)
-            return _mask(nothing)
-        word = pc.utf8_lower(pc.utf8_trim_whitespace(self.values))
-        written = pc.is_in(word, value_set=pa.array(sorted(MISSING_WORDS), type=word.type))
-        return _mask(pc.or_(self.values.is_null(), written))
-
 
 def numbers_wrong(column: Column, called: str, form: FileForm, unit: str | None) -> list[Problem]:
     """The problems of a column of numbers.
@@ -180,7 +169,7 @@ def numbers_wrong(column: Column, called: str, form: FileForm, unit: str | None)
     form : how numbers are written.
     unit : what they are; None where that is not said.
     """
-    missing = column.missing()
+    missing = absent(column.values)
     problems = _missing_problem(column, called, missing)
     if not is_text(column.values.type):
         values = column.values.cast(pa.float64(), safe=False)
@@ -239,7 +228,7 @@ def _no_numbers(
 
 def labels_wrong(column: Column, form: FileForm) -> list[Problem]:
     """The problems of a column of labels; ``numbers_wrong`` says what the others are."""
-    missing = column.missing()
+    missing = absent(column.values)
     problems = _missing_problem(column, "label", missing)
     present = pc.if_else(pa.array(~missing), column.values, None)
     encoded = as_large_text(present).dictionary_encode()

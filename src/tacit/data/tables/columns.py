@@ -31,6 +31,7 @@ from tacit.data.files.form import (
     FileForm,
     label_requirement,
     labels_by_word,
+    reads_as_number,
     remedy_of_number,
     usual_labels,
 )
@@ -190,11 +191,8 @@ def labels_of(
 def _quoted(value: Any) -> str:
     """A value as a sentence holds it: a word in quotation marks, a number as it is."""
     text = str(value)
-    try:
-        float(text)
-    except ValueError:
-        text = repr(text) if is_text(value.type) else text
-    return _short(text)
+    is_word = is_text(value.type) and not reads_as_number(text)
+    return _short(repr(text) if is_word else text)
 
 
 def as_large_text(column: Any) -> Any:

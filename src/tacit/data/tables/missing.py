@@ -65,22 +65,22 @@ def incompleteness(values: Sequence[Any], labels: Any) -> NDArray[np.int8]:
     >>> incompleteness([pa.array([0.5, None, 0.7])], pa.array(["1", "0", " NA "])).tolist()
     [0, 1, 2]
     """
-    unscored = np.logical_or.reduce([_missing(column) for column in values])
+    unscored = np.logical_or.reduce([absent(column) for column in values])
     kinds = np.where(unscored, NO_SCORE, COMPLETE)
     if labels is not None:
-        kinds[~unscored & _missing(labels)] = NO_LABEL
+        kinds[~unscored & absent(labels)] = NO_LABEL
     return kinds.astype(np.int8)
 
 
-def _missing(column: Any) -> NDArray[np.bool_]:
-    """Which values are absent, or stand for an absent one."""
+def absent(column: Any) -> NDArray[np.bool_]:
+    """Which values of a column are absent, or are words that stand for an absent one."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    absent = column.is_null(nan_is_null=True)
+    nothing = column.is_null(nan_is_null=True)
     if is_text(column.type):
         word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
-        absent = pc.or_(absent, pc.fill_null(pc.is_in(word, BLANKS.cast(word.type)), False))
-    mask: NDArray[np.bool_] = absent.to_numpy(zero_copy_only=False)
+        nothing = pc.or_(nothing, pc.fill_null(pc.is_in(word, BLANKS.cast(word.type)), False))
+    mask: NDArray[np.bool_] = nothing.to_numpy(zero_copy_only=False)
     return mask
 
 
