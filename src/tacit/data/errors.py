@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+MAX_LISTED = 20
+"""Names of columns that an error lists."""
+
 
 class DataError(ValueError):
     """Records that cannot be evaluated; the message names the location and the value."""
@@ -9,3 +14,17 @@ class DataError(ValueError):
 
 class NotFiniteError(DataError):
     """Scores of a file that are infinite or no number."""
+
+
+def no_column(name: str, header: Sequence[str]) -> str:
+    """What a source has in place of a column: none of its name, and columns of other names.
+
+    Examples
+    --------
+    >>> no_column("score", ["risk", "label"])
+    "no column 'score', its columns are 'risk', 'label'"
+    """
+    shown = [f"{each!r:.60}" for each in header[:MAX_LISTED]]
+    more = [f"{len(header) - MAX_LISTED} more"] if len(header) > MAX_LISTED else []
+    listed = ", ".join([*shown, *more]) or "none"
+    return f"no column {name!r}, its columns are {listed}"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tacit.arrays import Floats
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
-from tacit.data.engines.records import Engine
+from tacit.data.engines.records import Engine, require_columns
 from tacit.data.engines.sql.statements import INVALID, Relation
 from tacit.data.errors import DataError
 from tacit.data.tables.frames import Columns, collect
@@ -42,7 +42,7 @@ def classes_of_table(
     DataError : for a column that is not there, a value that is missing or not finite, and a label
         that is no class.
     """
-    _require(engine, relation, (*scores, label))
+    require_columns(engine, engine.kinds(relation), (*scores, label))
     numbered = [replace(relation, score=column) for column in scores]
     listed = {f"score {index}": each.score_value for index, each in enumerate(numbered)}
     table = _listed(engine, relation, listed | {CATEGORY: _as_text(relation, label)})
@@ -68,7 +68,8 @@ def groups_of_table(
     ------
     DataError : as ``classes_of_table``, and for a record of none of the agreed groups.
     """
-    _require(engine, relation, (relation.score, str(relation.label), group))
+    needed = (relation.score, str(relation.label), group)
+    require_columns(engine, engine.kinds(relation), needed)
     values = {"score": relation.score_value, LABEL: relation.class_value}
     table = _listed(engine, relation, values | {CATEGORY: _as_text(relation, group)})
     scores, labels = _numbers(engine, table, "score"), table[LABEL].to_numpy()
@@ -77,14 +78,6 @@ def groups_of_table(
     made = Categories.of_values(names, _texts(table, group, engine))
     order = np.lexsort((made.of_record, labels, scores))
     return Clients.from_arrays(scores[order], labels[order]).with_categories(made.taken(order))
-
-
-def _require(engine: Engine, relation: Relation, columns: Sequence[str]) -> None:
-    known = engine.kinds(relation)
-    for name in columns:
-        if name not in known:
-            listed = ", ".join(map(repr, list(known)[:20]))
-            raise DataError(f"{engine.source} has no column {name!r}, its columns are {listed}")
 
 
 def _as_text(relation: Relation, column: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +20,7 @@ from tacit.data.engines.sql import placed, statements
 from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.engines.sql.pieces import ScorePieces
 from tacit.data.engines.stored import batch_of
-from tacit.data.errors import DataError
+from tacit.data.errors import DataError, no_column
 from tacit.data.files.form import reads_as_number
 from tacit.data.units import LinearMap
 
@@ -329,13 +329,25 @@ def are_whole(ids: NDArray[np.str_]) -> bool:
         return False
 
 
+def require_columns(engine: Engine, kinds: Mapping[str, str], names: Sequence[str]) -> None:
+    """Refuse a table that lacks a column.
+
+    Parameters
+    ----------
+    engine : of the table.
+    kinds : the kind of every column by its name.
+    names : of the columns that are read.
+    """
+    for name in names:
+        if name not in kinds:
+            raise DataError(f"{engine.source} has {no_column(name, list(kinds))}")
+
+
 def _checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
     """The relation with the kind of its labels, or an error that names a column."""
     kinds = engine.kinds(relation)
-    for name in (relation.score, relation.label, relation.client):
-        if name is not None and name not in kinds:
-            listed = ", ".join(map(repr, list(kinds)[:20]))
-            raise DataError(f"{engine.source} has no column {name!r}, its columns are {listed}")
+    named = (relation.score, relation.label, relation.client)
+    require_columns(engine, kinds, [name for name in named if name is not None])
     if kinds[relation.score] != statements.NUMBER:
         raise DataError(
             f"column {relation.score!r} of {engine.source} must hold numbers, "

@@ -163,37 +163,26 @@ MAX_WORDS = 1000
 _USUAL = {"0": 0, "1": 1, "-0": 0, "false": 0, "true": 1}
 
 
-def usual_labels(values: Sequence[object]) -> list[int]:
-    """The labels of different values: 0 and 1, true and false.
-
-    Parameters
-    ----------
-    values : different values of a column.
-
-    Examples
-    --------
-    >>> usual_labels(["1", " TRUE", 0.0, "yes"])
-    [1, 1, 0, -1]
-    """
-    return [_USUAL.get(canonical(value), NO_LABEL) for value in values]
-
-
-def labels_by_word(
-    values: Sequence[object], form: FileForm, negative: str | None
+def meanings(
+    values: Sequence[object], form: FileForm, negative: str | None = None
 ) -> tuple[list[int], str | None]:
-    """The labels of different values by the words that mean 1, and the one word that means 0.
+    """The labels that different values mean, and the one word that means 0, where words do.
 
     Parameters
     ----------
     values : different values of a column, in the order of their first rows.
-    form : its words mean 1.
+    form : its words mean 1, and one other word 0; without words 0 and 1, true and false are labels.
     negative : the word that means 0 so far; None where there was none.
 
     Examples
     --------
-    >>> labels_by_word(["No", "yes", "no", "unknown"], FileForm(("yes",)), None)
+    >>> meanings(["1", " TRUE", 0.0, "yes"], FileForm())
+    ([1, 1, 0, -1], None)
+    >>> meanings(["No", "yes", "no", "unknown"], FileForm(("yes",)))
     ([0, 1, 0, -1], 'no')
     """
+    if not form.positive:
+        return [_USUAL.get(canonical(value), NO_LABEL) for value in values], negative
     labels = []
     for word in map(canonical, values):
         if word in form.words:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from tacit.data.errors import no_column
 from tacit.data.files.form import reads_as_number
 from tacit.data.files.text import TextFile, open_csv, parsing_error
 from tacit.data.files.values import Column, Problem
@@ -124,11 +125,10 @@ def names_wrong(header: list[str], columns: Columns, is_text: bool = False) -> l
 def _lacking(option: str, name: str, header: list[str]) -> Problem:
     by_case = {each.casefold(): each for each in header}
     near = get_close_matches(name.casefold(), by_case, n=1, cutoff=0.6)
-    listed = ", ".join(f"{each!r:.60}" for each in header[:20]) or "none"
     remedy = (
         f"--{option} {shlex.quote(by_case[near[0]])}" if near else f"name it: --{option} COLUMN"
     )
-    return Problem(f"no column {name!r}, its columns are {listed}", remedy)
+    return Problem(no_column(name, header), remedy)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

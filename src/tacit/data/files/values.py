@@ -19,9 +19,8 @@ from tacit.data.files.form import (
     NO_LABEL,
     FileForm,
     label_requirement,
-    labels_by_word,
+    meanings,
     remedy_of_number,
-    usual_labels,
 )
 from tacit.data.tables.columns import as_large_text, is_text, plain_numbers
 from tacit.data.tables.missing import absent
@@ -233,11 +232,7 @@ def labels_wrong(column: Column, form: FileForm) -> list[Problem]:
     present = pc.if_else(pa.array(~missing), column.values, None)
     encoded = as_large_text(present).dictionary_encode()
     values = encoded.dictionary[:MAX_DIFFERENT].to_pylist()
-    negative = None
-    if form.positive:
-        meant, negative = labels_by_word(values, form, None)
-    else:
-        meant = usual_labels(values)
+    meant, negative = meanings(values, form)
     of_word = np.full(len(encoded.dictionary) + 1, NO_LABEL)
     of_word[: len(meant)] = meant
     wrong = of_word[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)] == NO_LABEL

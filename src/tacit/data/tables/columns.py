@@ -30,10 +30,9 @@ from tacit.data.files.form import (
     PLAIN,
     FileForm,
     label_requirement,
-    labels_by_word,
+    meanings,
     reads_as_number,
     remedy_of_number,
-    usual_labels,
 )
 
 MAX_QUOTED = 60
@@ -174,10 +173,7 @@ def labels_of(
     column = as_large_text(column)
     encoded = column.dictionary_encode()
     values = encoded.dictionary[:MAX_WORDS].to_pylist()
-    if form.positive:
-        meant, negative = labels_by_word(values, form, negative)
-    else:
-        meant = usual_labels(values)
+    meant, negative = meanings(values, form, negative)
     of_word = np.full(len(encoded.dictionary), NO_LABEL, dtype=np.int8)
     of_word[: len(meant)] = meant
     labels = of_word[encoded.indices.to_numpy()]

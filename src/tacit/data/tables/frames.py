@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.data.checking import SCORES, SECOND
-from tacit.data.errors import DataError
+from tacit.data.errors import DataError, no_column
 from tacit.data.files.form import DROPPED, PLAIN, FileForm
 from tacit.data.persons import as_persons
 from tacit.data.tables.columns import (
@@ -27,9 +27,6 @@ from tacit.data.tables.columns import (
     reason,
 )
 from tacit.data.tables.missing import COMPLETE, check_rule, incompleteness, left_out_of
-
-MAX_LISTED = 20
-"""Names of columns that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -216,14 +213,7 @@ def require_columns(header: list[str], columns: Columns, source: str) -> None:
         if header.count(name) > 1:
             raise DataError(f"{source} has {header.count(name)} columns named {name!r}")
         if name not in header:
-            raise DataError(f"{source} has no column {name!r}, its columns are {_listed(header)}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first of some names, and how many there are more."""
-    shown = [f"{name!r:.60}" for name in names[:MAX_LISTED]]
-    more = [f"{len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
-    return ", ".join([*shown, *more]) or "none"
+            raise DataError(f"{source} has {no_column(name, header)}")
 
 
 def require_types(schema: pa.Schema, columns: Columns, source: str) -> None:
