@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.categories import Categories
 from tacit.data.errors import DataError
 from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, RANGES, check_unit
 
@@ -79,9 +78,7 @@ WEIGHTED = (
 def validate_clients(clients: Any) -> None:
     """Refuse clients that cannot be (``Clients``)."""
     offsets, records = clients.offsets, clients.scores.size
-    check_sizes(records, clients.labels, clients.second)
-    check_person_size(records, clients.persons)
-    check_category_size(records, clients.categories)
+    check_sizes(clients)
     if offsets.size < 2:
         raise DataError("at least one client is needed, got none")
     if offsets[0] != 0 or offsets[-1] != records:
@@ -115,27 +112,19 @@ def _check_finite(clients: Any, values: NDArray[np.float64], called: str) -> Non
         raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {location}{remedy}")
 
 
-def check_sizes(records: int, labels: NDArray[np.int8], second: NDArray[np.float64] | None) -> None:
-    """Refuse another number of labels or second values than scores."""
-    if labels.size != records:
-        raise DataError(f"{records} scores but {labels.size} labels")
-    check_second_size(records, second)
+def check_sizes(columns: Any) -> None:
+    """Refuse another number of labels, second values, persons or categories than scores.
 
-
-def check_second_size(records: int, second: NDArray[np.float64] | None) -> None:
-    """Refuse another number of second values than scores."""
-    if second is not None and second.size != records:
-        raise DataError(f"{records} scores but {second.size} second values")
-
-
-def check_person_size(records: int, persons: NDArray[np.bytes_] | None) -> None:
-    """Refuse another number of persons than scores."""
-    if persons is not None and persons.size != records:
-        raise DataError(f"{records} scores but {persons.size} persons")
-
-
-def check_category_size(records: int, categories: Categories | None) -> None:
-    """Refuse another number of categories than records."""
+    Parameters
+    ----------
+    columns : has the columns of records by their names; all but scores and labels may be None.
+    """
+    records = columns.scores.size
+    others = {"labels": columns.labels, SECOND: columns.second, "persons": columns.persons}
+    for called, column in others.items():
+        if column is not None and column.size != records:
+            raise DataError(f"{records} scores but {column.size} {called}")
+    categories = columns.categories
     if categories is not None and categories.of_record.size != records:
         raise DataError(f"{records} records but {categories.of_record.size} categories")
 

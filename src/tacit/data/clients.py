@@ -18,7 +18,7 @@ from tacit.data.batches.ragged import Ragged, by_client
 from tacit.data.batches.ranked import StoredScores
 from tacit.data.batches.records import FlatRecords, RecordColumns, concatenated, dealt
 from tacit.data.categories import Categories
-from tacit.data.checking import as_ids, as_scores, refuse_weights, validate_clients
+from tacit.data.checking import as_ids, as_scores, check_sizes, refuse_weights, validate_clients
 from tacit.data.errors import DataError
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.persons import counted
@@ -112,13 +112,13 @@ class Clients(FlatRecords):
         if client_ids is None:
             offsets = np.array([0, columns.scores.size], dtype=np.int64)
             return cls(offsets=offsets, unit=unit, **columns.by_name)
-        columns.check_further()
         ids = as_ids(client_ids)
         if not ids.shape == columns.scores.shape == columns.labels.shape:
             raise DataError(
                 "scores, labels and client ids must have one length, "
                 f"got {columns.scores.shape}, {columns.labels.shape} and {ids.shape}"
             )
+        check_sizes(columns)
         order, offsets, names = by_client(ids)
         return cls(offsets=offsets, names=names, unit=unit, **columns.taken(order).by_name)
 
@@ -284,7 +284,7 @@ class Clients(FlatRecords):
         ``categories`` are the records' classes or private groups.
         """
         columns = RecordColumns.of(scores, labels, second, persons, categories)
-        columns.check()
+        check_sizes(columns)
         order, offsets = dealt(columns.scores, clients, by, seed)
         return cls(offsets=offsets, simulated=True, **columns.taken(order).by_name)
 
@@ -351,16 +351,15 @@ class Clients(FlatRecords):
         """The batch of the clients ``start`` to ``stop - 1``."""
         low, high = int(self.offsets[start]), int(self.offsets[stop])
         return replace(
-            self._taken(slice(low, high), self.offsets[start : stop + 1] - low),
+            self.taken(slice(low, high), self.offsets[start : stop + 1] - low),
             names=self.names[start:stop],
-            persons=None if self.persons is None else self.persons[low:high],
             left_out=None if self.left_out is None else self.left_out[:, start:stop],
         )
 
-    def _taken(self, which: slice | NDArray[np.bool_], offsets: NDArray[np.int64]) -> Clients:
-        """Some of the records, cut by other offsets, without their persons."""
+    def taken(self, which: slice | NDArray[np.bool_], offsets: NDArray[np.int64]) -> Clients:
+        """Some of the records, cut by other offsets."""
         columns = RecordColumns(
-            self.scores, self.labels, self.second, categories=self.categories
+            self.scores, self.labels, self.second, self.persons, self.categories
         ).taken(which)
         return replace(self, offsets=offsets, _checked=True, **columns.by_name)
 
@@ -381,7 +380,7 @@ class Clients(FlatRecords):
         inside = counted(self.persons, self.offsets, per_person, seed)
         sizes = np.add.reduceat(inside, self.offsets[:-1], dtype=np.int64)
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        return self._taken(inside, offsets), inside
+        return replace(self.taken(inside, offsets), persons=None), inside
 
 
 def sorted_scores(clients: Clients) -> Ragged[np.float64]:

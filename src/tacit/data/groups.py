@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,16 +120,12 @@ class Groups:
         inside = self.of_record == group
         sizes = np.add.reduceat(inside, clients.offsets[:-1], dtype=np.int64)
         client_indices = np.arange(clients.count) if all_clients else np.flatnonzero(sizes)
-        return Clients(
-            clients.scores[inside],
-            clients.labels[inside],
-            np.concatenate(([0], np.cumsum(sizes[client_indices]))).astype(np.int64),
-            tuple(clients.names[index] for index in client_indices) if clients.names else (),
-            clients.simulated,
-            None if clients.second is None else clients.second[inside],
-            clients.unit,
-            None if clients.persons is None else clients.persons[inside],
-            None if clients.categories is None else clients.categories.taken(inside),
+        offsets = np.concatenate(([0], np.cumsum(sizes[client_indices]))).astype(np.int64)
+        in_memory = clients.part(0, clients.count)
+        return replace(
+            in_memory.taken(inside, offsets),
+            names=tuple(clients.names[index] for index in client_indices) if clients.names else (),
+            left_out=None,
             _checked=all_clients,
         )
 

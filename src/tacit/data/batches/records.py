@@ -64,17 +64,6 @@ class RecordColumns:
             categories,
         )
 
-    def check_further(self) -> None:
-        """Refuse further columns of another length than the scores."""
-        checking.check_second_size(self.scores.size, self.second)
-        checking.check_person_size(self.scores.size, self.persons)
-        checking.check_category_size(self.scores.size, self.categories)
-
-    def check(self) -> None:
-        """Refuse columns of another length than the scores."""
-        checking.check_sizes(self.scores.size, self.labels, self.second)
-        self.check_further()
-
     def taken(self, which: Any) -> RecordColumns:
         """The columns of some records, or of all in another order."""
         return RecordColumns(

@@ -19,6 +19,7 @@ from tacit.data.engines.sql.dialects import DUCKDB, POSTGRES, Dialect
 from tacit.data.engines.sql.statements import Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
+from tacit.data.tables.reading import file_names
 
 
 def from_database(
@@ -129,14 +130,6 @@ def from_files(
 
 FILE_COLUMN = "filename"
 """The column of DuckDB that says from which file a record is."""
-
-
-def file_names(paths: Sequence[str]) -> tuple[str, ...]:
-    """What clients are called that are a file each: stems, or paths where stems are the same."""
-    stems = [Path(path).name.removesuffix(Path(path).suffix) for path in paths]
-    return tuple(
-        path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)
-    )
 
 
 def _engine(address: str, called: str, passfile: Path | None) -> Engine:

@@ -193,7 +193,7 @@ def _read_all(
     records = list(map(read_file, sources, columns, units))
     _refuse_strange_words(sources, records)
     if columns[0].client is None:
-        names = _file_names(sources)
+        names = file_names(sources)
         parts = [
             _one_client(part, name, source)
             for part, name, source in zip(records, names, sources, strict=True)
@@ -255,12 +255,13 @@ def extension_of(source: str) -> str:
     )
 
 
-def _file_names(sources: list[str]) -> list[str]:
+def file_names(sources: Sequence[str]) -> tuple[str, ...]:
+    """What clients are called that are a file each: stems, or paths where stems are the same."""
     stems = [Path(source).name[: -len(extension_of(source))] for source in sources]
     shared = Counter(stems)
-    return [
+    return tuple(
         source if shared[stem] > 1 else stem for source, stem in zip(sources, stems, strict=True)
-    ]
+    )
 
 
 def read_file(source: str, columns: frames.Columns, unit: str | None) -> frames.Records:
