@@ -5,7 +5,6 @@ A table of a database as a party's file names it: never with a password.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,26 +51,8 @@ def from_database(
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    engine, relation = opened(address, table, query, score, label, client, passfile)
+    engine, relation = DatabaseTable(address, table, query, passfile).opened(score, label, client)
     return StoredClients(EngineRecords(engine, relation, name or table or "query", progress), unit)
-
-
-def opened(
-    address: str,
-    table: str | None,
-    query: str | None,
-    score: str,
-    label: str | None,
-    client: str | None = None,
-    passfile: Path | None = None,
-) -> tuple[Engine, Relation]:
-    """The engine of a database, and one of its tables; all as ``from_database`` takes them."""
-    if (table is None) == (query is None):
-        raise DataError("a database needs a table or a query, one of them")
-    dialect = DUCKDB if address.startswith(DUCKDB_PREFIX) else POSTGRES
-    called = "the query" if table is None else f"table {table}"
-    relation = relation_of(dialect, table, query, score, label, client)
-    return _engine(address, called, passfile), relation
 
 
 def relation_of(
@@ -124,23 +105,12 @@ def from_files(
     relation = Relation(DUCKDB, parquet_table(list(given)), score, label, client or FILE_COLUMN)
     records = EngineRecords(engine, relation, progress=progress)
     if client is None:
-        records.rename(file_names([given[path] for path in records.names]))
+        records.names = file_names([given[path] for path in records.names])
     return StoredClients(records, unit)
 
 
 FILE_COLUMN = "filename"
 """The column of DuckDB that says from which file a record is."""
-
-
-def _engine(address: str, called: str, passfile: Path | None) -> Engine:
-    if not address.startswith(DUCKDB_PREFIX):
-        from tacit.data.engines.postgres_engine import PostgresEngine  # noqa: PLC0415 -- an extra
-
-        return PostgresEngine(address, called, passfile)
-    from tacit.data.engines.duckdb_engine import DuckDBEngine  # noqa: PLC0415 -- slow to import
-
-    file = os.fspath(address.removeprefix(DUCKDB_PREFIX))
-    return DuckDBEngine(f"{file}, {called}", database=file)
 
 
 @dataclass(frozen=True)
@@ -213,7 +183,7 @@ class DatabaseTable:
         """All records with their classes, as one client in memory; as ``classes_of_table``."""
         from tacit.data.engines.categories import classes_of_table  # noqa: PLC0415 -- Arrow
 
-        engine, relation = self._opened(scores[0], None)
+        engine, relation = self.opened(scores[0], None)
         read = classes_of_table(engine, relation, scores, label, names)
         return replace(read, names=(name,))
 
@@ -223,8 +193,29 @@ class DatabaseTable:
         """All records with their private groups, as one client in memory: ``groups_of_table``."""
         from tacit.data.engines.categories import groups_of_table  # noqa: PLC0415 -- Arrow
 
-        engine, relation = self._opened(score, label)
+        engine, relation = self.opened(score, label)
         return replace(groups_of_table(engine, relation, group, names), names=(name,))
 
-    def _opened(self, score: str, label: str | None) -> tuple[Engine, Relation]:
-        return opened(self.address, self.table, self.query, score, label, passfile=self.passfile)
+    def opened(
+        self, score: str, label: str | None, client: str | None = None
+    ) -> tuple[Engine, Relation]:
+        """The engine of the database, and the table with its columns.
+
+        Raises
+        ------
+        DataError : for a table beside a query, or none of them, and where the engine is not there.
+        """
+        if (self.table is None) == (self.query is None):
+            raise DataError("a database needs a table or a query, one of them")
+        called = "the query" if self.table is None else f"table {self.table}"
+        named = self.table, self.query, score, label, client
+        if self.address.startswith(DUCKDB_PREFIX):
+            from tacit.data.engines.duckdb_engine import DuckDBEngine  # noqa: PLC0415 -- slow
+
+            file = self.address.removeprefix(DUCKDB_PREFIX)
+            relation = relation_of(DUCKDB, *named)
+            return DuckDBEngine(f"{file}, {called}", database=file), relation
+        from tacit.data.engines.postgres_engine import PostgresEngine  # noqa: PLC0415 -- an extra
+
+        relation = relation_of(POSTGRES, *named)
+        return PostgresEngine(self.address, called, self.passfile), relation

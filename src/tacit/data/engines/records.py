@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -62,24 +62,16 @@ class Engine(Protocol):
         """The rows of a statement's answer in batches, in the statement's order, or as stored."""
 
 
-@dataclass(frozen=True)
-class _Summary:
-    """What one statement says of all clients (``summary_statement``)."""
-
-    names: tuple[str, ...]
-    sizes: Integers
-    positives: Integers
-    ends: tuple[float, float]
-
-
 class EngineRecords:
     """The records of a table, as ``StoredClients`` asks for them.
+
+    Its attributes are those of ``Stored``; whoever makes it may give the clients other names.
 
     Parameters
     ----------
     engine : runs the statements.
     relation : the table.
-    name : the only client's name, where no column names clients; None for the table's.
+    name : the only client's name, where no column names clients; empty for none.
     progress : begins a pass over so many records, and receives how many more were read.
 
     Raises
@@ -95,34 +87,14 @@ class EngineRecords:
         name: str = "",
         progress: Progress = unshown,
     ) -> None:
-        self._engine, self._name, self._progress = engine, name, progress
-        self._called: tuple[str, ...] = ()
+        self._engine, self._progress = engine, progress
         self._relation = _checked(engine, relation)
-        self._summary = self._summarise()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """One name a client, in order of the ids."""
-        return self._called or self._summary.names
-
-    def rename(self, names: tuple[str, ...]) -> None:
-        """Call the clients by other names than their ids in the table."""
-        self._called = names
-
-    @property
-    def sizes(self) -> Integers:
-        """The records of every client, shape (K,)."""
-        return self._summary.sizes
-
-    @property
-    def positives(self) -> Integers:
-        """The positives of every client, shape (K,)."""
-        return self._summary.positives
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest score."""
-        return self._summary.ends
+        rows = self._summary()
+        self._ids = tuple(str(row[0]) for row in rows)
+        self.names = self._ids if relation.client is not None else (name,) * bool(name)
+        numbers = [(int(row[1]), int(row[2])) for row in rows]
+        self.sizes, self.positives = np.array(numbers, dtype=np.int64).T
+        self.ends = min(float(row[5]) for row in rows), max(float(row[6]) for row in rows)
 
     def counts(self, edges: Floats) -> Integers | None:
         """Positives and negatives by cell and client, by a statement; None for too many cells.
@@ -206,7 +178,7 @@ class EngineRecords:
         ------
         DataError : where the table changed since it was summarised.
         """
-        relation, ids, tables = self._relation, np.array(self._summary.names), []
+        relation, ids, tables = self._relation, np.array(self._ids), []
         numbered = False
         if relation.dialect.given_tables and relation.client is not None:
             # numbers are compared faster than texts
@@ -262,11 +234,11 @@ class EngineRecords:
     def _index(self) -> dict[str, int]:
         if self._relation.client is None:
             return {"": 0}
-        return {name: index for index, name in enumerate(self._summary.names)}
+        return {name: index for index, name in enumerate(self._ids)}
 
     @cached_property
     def _known_names(self) -> pa.Array:
-        return pa.array(self._summary.names, pa.string())
+        return pa.array(self._ids, pa.string())
 
     def _changed(self) -> DataError:
         """It says no number: messages are stored in logs, and counts are exact."""
@@ -278,7 +250,8 @@ class EngineRecords:
         if not same:
             raise self._changed()
 
-    def _summarise(self) -> _Summary:
+    def _summary(self) -> list[tuple[Any, ...]]:
+        """The rows of ``summary_statement``, one a client, in order of the ids."""
         rows = self._engine.rows(statements.summary_statement(self._relation))
         if not rows:
             raise DataError(f"{self._engine.source} has no records")
@@ -290,13 +263,7 @@ class EngineRecords:
         if any(row[3] or row[4] for row in rows):
             raise self._first_wrong()
         # engines sort texts in their own ways
-        rows = sorted(rows, key=lambda row: str(row[0]))
-        numbers = [(int(row[1]), int(row[2])) for row in rows]
-        sizes, positives = np.array(numbers, dtype=np.int64).T
-        named = tuple(str(row[0]) for row in rows)
-        names = named if self._relation.client is not None else (self._name,) * bool(self._name)
-        ends = min(float(row[5]) for row in rows), max(float(row[6]) for row in rows)
-        return _Summary(names, sizes, positives, ends)
+        return sorted(rows, key=lambda row: str(row[0]))
 
     def _first_wrong(self) -> DataError:
         """The error of a record that cannot be used, with its value."""
