@@ -22,7 +22,7 @@ from tacit.results.drawing import picture
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.catalogue import label
-from tacit.results.text import aligned
+from tacit.results.text import ruled
 from tacit.running.evaluating import evaluate
 
 DATA_SEED = 0
@@ -198,12 +198,12 @@ def _scene_text(scene: Scene) -> str:
             f"mean of the ten AUCs  {mean_of_aucs(scene.clients):.4f}",
             f"AUC of all records    {scene.exact:.4f}",
             "",
-            *aligned([FIGURES, *_figures(scene, first)]),
+            *ruled([FIGURES, *_figures(scene, first)]),
             "",
         ]
     else:
         lines += [f"AUC of all records    {scene.exact:.4f}", ""]
-    return "\n".join([*lines, *aligned([HEADER, *(_row(*each) for each in scene.results)])])
+    return "\n".join([*lines, *ruled([HEADER, *(_row(*each) for each in scene.results)])])
 
 
 def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:

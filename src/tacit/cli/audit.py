@@ -21,6 +21,7 @@ from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import prompt_interrupt
 from tacit.protocol.declarations import audits
 from tacit.protocol.registry import kind_of, protocol_names
+from tacit.results.text import aligned
 
 Row = tuple[str, ...]
 
@@ -151,12 +152,7 @@ def _epsilon(epsilon: float, delta: float) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     """Rows of equal column widths, indented; the first row is the heading."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join(f"  {line}" for line in lines)
+    return "\n".join(f"  {line}" for line in aligned(rows))
 
 
 REFUTED = 1

@@ -29,6 +29,7 @@ from tacit.ledger.ledger import Ledger, LedgerError, Pages
 from tacit.output import OutputFile
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.results.text import aligned
 
 BROKEN = 1
 LEDGER_EXAMPLES = """\b
@@ -103,8 +104,8 @@ def show_ledger(path: str, dataset: str | None, delta: float) -> None:
             raise click.UsageError(f"the ledger has no data set {dataset!r}")
         chosen = names if dataset is None else [dataset]
         lines = [*_heading(pages), ""]
-        lines += _table(_bound_rows(pages, chosen, delta, together=dataset is None))
-        lines += ["", *_table(_limit_rows(pages, chosen)), "", NOTES]
+        lines += aligned(_bound_rows(pages, chosen, delta, together=dataset is None))
+        lines += ["", *aligned(_limit_rows(pages, chosen)), "", NOTES]
     show("\n".join(lines))
 
 
@@ -301,11 +302,6 @@ def _limit_cells(spending: StepCost) -> tuple[str, ...]:
         _number(spending.delta),
         _number(spending.rho),
     )
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _number(value: float) -> str:

@@ -16,7 +16,7 @@ from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.options import options_of
 from tacit.results.estimate import finite
-from tacit.results.text import paragraphs_and_table
+from tacit.results.text import aligned, paragraphs_and_table
 
 HEADINGS = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
 
@@ -98,7 +98,7 @@ class Plan:
         }
 
     def _repr_html_(self) -> str:
-        rows = [HEADINGS, *(_row(candidate) for candidate in self.candidates)]
+        rows = [HEADINGS, *map(_row, self.candidates)]
         return paragraphs_and_table(self._heading(), rows, self._closing())
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ class Plan:
     def _table(self) -> list[str]:
         if not self.candidates:
             return ["no protocol gives this metric under this trust"]
-        return _aligned([HEADINGS, *(_row(candidate) for candidate in self.candidates)])
+        return aligned([HEADINGS, *map(_row, self.candidates)], texts=2)
 
     def _other_figures(self) -> list[str]:
         """The protocols of the trust that estimate another figure, with its name."""
@@ -141,7 +141,7 @@ class Plan:
         rows = [(candidate.figure, *_row(candidate)) for candidate in self.others]
         return [
             "other figures under this trust:",
-            *_aligned([("figure", *HEADINGS), *rows], texts=3),
+            *aligned([("figure", *HEADINGS), *rows], texts=3),
         ]
 
     def _closing(self) -> list[str]:
@@ -154,15 +154,11 @@ class Plan:
 
     def _targets(self) -> list[str]:
         """What the target takes with every candidate."""
-        lines = [f"For an error of {self.target:g}:"]
-        width = max((len(candidate.title) for candidate in self.candidates), default=0)
-        for candidate in self.candidates:
-            epsilon, records = candidate.smallest_epsilon, candidate.fewest_records
-            means = [] if epsilon is None else [f"epsilon {epsilon:g}"]
-            means += [] if records is None else [f"{records:,} records"]
-            requirement = " or ".join(means) if means else "not within reach"
-            lines.append(f"  {candidate.title:{width}}  {requirement}")
-        return lines
+        rows = [
+            (candidate.title, _means(candidate) or "not within reach")
+            for candidate in self.candidates
+        ]
+        return [f"For an error of {self.target:g}:", *(f"  {line}" for line in aligned(rows))]
 
 
 def _title(metric: str) -> str:
@@ -171,18 +167,6 @@ def _title(metric: str) -> str:
         return Metric(metric).title
     except ValueError:
         return metric
-
-
-def _aligned(rows: list[tuple[str, ...]], texts: int = 2) -> list[str]:
-    """A table's lines: the first columns are texts, the others numbers."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            text.ljust(width) if column < texts else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _row(candidate: Candidate) -> tuple[str, ...]:

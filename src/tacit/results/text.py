@@ -41,18 +41,36 @@ def as_lines(rows: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
     return "\n".join(lines + [f"warning: {escaped(warning)}" for warning in warnings])
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table whose first row is its head.
+def aligned(rows: Sequence[Sequence[str]], texts: int | None = None) -> list[str]:
+    """Lines of a table.
+
+    Parameters
+    ----------
+    rows : of cells.
+    texts : how many columns are texts, which begin below each other; the others are numbers, which
+        end below each other. None where all are texts.
 
     Examples
     --------
-    >>> aligned([("figure", "value"), ("AUC", "0.8")])
-    ['figure  value', '------  -----', 'AUC     0.8']
+    >>> aligned([("figure", "value"), ("AUC", "0.8")], texts=1)
+    ['figure  value', 'AUC       0.8']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return lines
+    left = len(widths) if texts is None else texts
+    forms = [f"{'<' if index < left else '>'}{width}" for index, width in enumerate(widths)]
+    return ["  ".join(map(format, row, forms)).rstrip() for row in rows]
+
+
+def ruled(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table whose first row is its head, with a rule below it.
+
+    Examples
+    --------
+    >>> ruled([("figure", "value"), ("AUC", "0.8")])
+    ['figure  value', '------  -----', 'AUC     0.8']
+    """
+    rule = ["-" * max(map(len, column)) for column in zip(*rows, strict=True)]
+    return aligned([rows[0], rule, *rows[1:]])
 
 
 def html_table(rows: Iterable[tuple[str, str]], warnings: Iterable[str]) -> str:

@@ -45,7 +45,7 @@ from tacit.results.measures.catalogue import (
     names,
 )
 from tacit.results.measures.view import CellView
-from tacit.results.text import aligned
+from tacit.results.text import ruled
 
 BENEFIT_POINTS = np.linspace(0.01, 0.99, 99)
 GAIN_POINTS = np.linspace(0.0, 1.0, 21)
@@ -243,7 +243,7 @@ class Measures(Mapping[str, Estimate]):
         """A table of all figures with their intervals, about these records and the population."""
         rows = [("figure", "value", RECORDS_INTERVAL, POPULATION_INTERVAL)]
         rows += [(label(name), *_cells(each)) for name, each in self.by_name.items()]
-        return "\n".join(aligned(rows))
+        return "\n".join(ruled(rows))
 
     __repr__ = __str__
 
