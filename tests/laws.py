@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.registry import protocol_kinds
 from tacit.testing.checks import conversation_of, losses, one_client
 from tacit.testing.laws import laws_for
 from tacit.testing.recording import Recorder, loss_between

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tacit.auditing.inferring import QUICK, exposures_of
-from tacit.auditing.protocol_audit import Audit, audit, cases_of, chosen_case, protocol_kinds
+from tacit.auditing.protocol_audit import Audit, audit
 from tacit.auditing.steps import FEW, audit_target, targets_of
 from tacit.cli.audit import audit_text
 from tacit.protocol import registry
 from tacit.protocol.conversation import Protocol, Step
+from tacit.protocol.registry import kind_of, protocol_kinds
 from tests.brier import (
     Brier,
     HalfDeclared,
@@ -32,7 +33,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def audited(name: str) -> Audit:
-    return audit(cases_of(name), 1.0, seed=3, quick=True)
+    return audit(kind_of(name).audit_cases(), 1.0, seed=3, quick=True)
 
 
 def test_a_registered_protocol_is_audited_by_default() -> None:
@@ -48,7 +49,7 @@ def test_a_registered_protocol_is_audited_by_default() -> None:
     assert step.share is not None
     assert 0.6 < step.share <= 1
     assert {"squared-errors", "half-declared"} <= protocol_kinds().keys()
-    assert chosen_case("squared-errors", {}).records == 4
+    assert kind_of("squared-errors").audit_case({}).records == 4
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class Scaled(Brier):
 
 def test_what_has_no_default_is_taken_from_the_laws() -> None:
     registry.register(Scaled)
-    assert [case.settings for case in cases_of("scaled")] == [{"scale": 2.0}]
-    (case,) = cases_of("scaled")
+    assert [case.settings for case in kind_of("scaled").audit_cases()] == [{"scale": 2.0}]
+    (case,) = kind_of("scaled").audit_cases()
     assert case.protocol(3.0) == Scaled(3.0, scale=2.0)
     with pytest.raises(TypeError, match="must override law_cases: no default for scale"):
         super(Scaled, Scaled).law_cases()
@@ -110,7 +111,7 @@ def test_two_records_show_an_exact_value_that_more_records_hide() -> None:
     verdicts = {step.name: step.verdict for step in result.steps}
     assert verdicts["largest_beside"] == "EXCEEDED"
     assert not result.passed
-    (case,) = cases_of("largest-beside")
+    (case,) = kind_of("largest-beside").audit_cases()
     protocol = case.protocol(1.0)
     target = targets_of(protocol, case.clients(protocol))[0]
     assert target.name == largest_beside.name

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tacit import ClientState, TwoRoundAUC
-from tacit.auditing.protocol_audit import chosen_case, protocol_kinds
 from tacit.auditing.questions import copied, neighbours, observe, questions_of
 from tacit.auditing.steps import (
     MIN_FRACTION,
@@ -27,7 +26,7 @@ from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.doubles import PublicCoins
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.declarations.audits import AuditCase
-from tacit.protocol.registry import protocol_of
+from tacit.protocol.registry import kind_of, protocol_kinds, protocol_of
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.testing import recording
 
@@ -181,7 +180,7 @@ def test_public_coins_fall_alike_and_noise_does_not() -> None:
 def test_chosen_settings_get_a_federation_that_suits_them(
     name: str, settings: dict[str, object], apart: bool
 ) -> None:
-    case = chosen_case(name, settings)
+    case = kind_of(name).audit_case(settings)
     protocol = protocol_of(name, {**settings, "epsilon": 1.0})
     clients = case.clients(protocol)
     assert (clients.count > 1) == apart

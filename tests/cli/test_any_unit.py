@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tacit
-from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.cli import main
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.registry import protocol_kinds
 from tacit.protocol.settings.declaring import known_settings
 
 SCALES: dict[str, str] = {

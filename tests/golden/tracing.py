@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, View
+from tacit.protocol.registry import protocol_kinds
 from tacit.protocol.releases import conducted
 from tacit.protocol.values import encode_query
 from tacit.running.session.coordinator import RunError

@@ -6,7 +6,6 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -38,6 +37,7 @@ from tacit.protocol.conversation import (
 from tacit.protocol.declarations.forecast import Family, Forecast, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.registry import protocol_kinds
 from tacit.results.figure import AUC_FIGURE
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat
@@ -139,13 +139,9 @@ class LocalArea(Brier):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    known: tuple[type[Protocol], ...] = tuple(searching.registered())
-
-    def more() -> Iterator[type[Protocol]]:
-        kinds: tuple[type[Protocol], ...] = (*known, Brier, SilentBrier, LocalArea)
-        yield from kinds
-
-    monkeypatch.setattr(searching, "registered", more)
+    added: tuple[type[Protocol], ...] = (Brier, SilentBrier, LocalArea)
+    known = protocol_kinds() | {kind.__name__: kind for kind in added}
+    monkeypatch.setattr(searching, "protocol_kinds", lambda: known)
 
 
 USUAL = ("--records", "40000", "--positives", "4000", "--clients", "10", "--epsilon", "1")
@@ -239,7 +235,7 @@ def test_the_examples_prediction_is_right() -> None:
 def test_planning_names_no_protocol() -> None:
     """Neither a class, nor its name as a string, nor a module of a protocol's package."""
     folder = Path(str(tacit.planning.__file__)).parent
-    kinds = [kind for kind in searching.registered() if inspect.getmodule(kind)]
+    kinds = [kind for kind in protocol_kinds().values() if inspect.getmodule(kind)]
     words = {word for kind in kinds for word in (kind.__name__, f'"{kind.name}"')}
     for module in folder.glob("*.py"):
         text = module.read_text()

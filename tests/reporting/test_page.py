@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.protocol.declarations.threats import NONE_WRITTEN
+from tacit.protocol.registry import protocol_kinds
 from tacit.reporting.numbers import threshold_text
 from tacit.reporting.page import report, threats_of
 from tacit.results.saved.reading import Result

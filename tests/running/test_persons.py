@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
-from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.data.persons import as_persons
 from tacit.privacy.composition import of_person
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
+from tacit.protocol.registry import protocol_kinds
 from tacit.results.saved.reading import check_result
 from tacit.running.simulation import simulate
 from tacit.testing.checks import check_persons

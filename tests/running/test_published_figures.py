@@ -13,11 +13,10 @@ from click.testing import CliRunner
 
 import tacit
 from tacit import Clients, demonstration
-from tacit.auditing.protocol_audit import protocol_kinds
 from tacit.cli import main
 from tacit.privacy.cost import MAX_BUDGET
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.registry import protocol_of
+from tacit.protocol.registry import protocol_kinds, protocol_of
 from tacit.results.estimate import About
 from tests.federations import binormal_clients
 

@@ -1,7 +1,4 @@
-"""An audit of protocols: every client step attacked, and labels inferred from what is released.
-
-Which protocols are audited, and which of their settings.
-"""
+"""An audit of protocols: every client step attacked, and labels inferred from what is released."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.steps import StepAudit, Target, audit_target, targets_of
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.audits import AuditCase
-from tacit.protocol.registry import kind_of, protocol_names
 
 CONFIDENCE = 0.999
 """Least probability that an audit of sound protocols raises no false alarm in any of its rows.
@@ -180,26 +176,3 @@ def _exposures(
         fewer = replace(sizes, trials=sizes.trials // first[name].trials_divisor)
         exposures += inferring.exposures_of(first[name], fewer, seed)
     return list(dict.fromkeys(exposures))
-
-
-def protocol_kinds() -> dict[str, type[Protocol]]:
-    """The class of every registered protocol, by name."""
-    return {name: kind_of(name) for name in protocol_names()}
-
-
-def cases_of(name: str) -> tuple[AuditCase, ...]:
-    """The cases of a protocol that an audit attacks when the user names no settings.
-
-    Examples
-    --------
-    >>> len(cases_of("exact"))
-    1
-    """
-    cases: tuple[AuditCase, ...] = kind_of(name).audit_cases()
-    return cases
-
-
-def chosen_case(name: str, settings: Mapping[str, Any]) -> AuditCase:
-    """A case with settings that the user chose, and a federation that suits the protocol."""
-    case: AuditCase = kind_of(name).audit_case(settings)
-    return case

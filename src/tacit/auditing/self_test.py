@@ -10,9 +10,10 @@ import numpy as np
 
 from tacit.auditing import inferring, steps
 from tacit.auditing.exposure import Exposure, judged_together
-from tacit.auditing.protocol_audit import CONFIDENCE, PART, protocol_kinds
+from tacit.auditing.protocol_audit import CONFIDENCE, PART
 from tacit.auditing.steps import Effort, StepAudit, audit_target, targets_of
 from tacit.protocol.declarations.audits import TOPICS, AuditTrial, SelfTestCases
+from tacit.protocol.registry import protocol_kinds
 
 SYSTEM_TRIES = 30_000
 """Number of draws with noise from the operating system, which is slow."""

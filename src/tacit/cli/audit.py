@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from tacit.auditing.exposure import Exposure
-from tacit.auditing.protocol_audit import CONFIDENCE, Audit, CaseAudit, cases_of, chosen_case
+from tacit.auditing.protocol_audit import CONFIDENCE, Audit, CaseAudit
 from tacit.auditing.protocol_audit import audit as audit_cases
 from tacit.auditing.self_test import SelfTest, TrialOutcome, self_test
 from tacit.auditing.steps import MIN_FRACTION, StepAudit
@@ -240,11 +240,11 @@ def _cases(name: str, chosen: dict[str, Any]) -> list[audits.AuditCase]:
     if name != ALL and others:
         takes = kind_of(name).takes_epsilon(others)
         chosen_protocol(name, {"epsilon": EPSILON} | chosen if takes else chosen)
-        return [chosen_case(name, others)]
+        return [kind_of(name).audit_case(others)]
     if others:
         raise click.UsageError("--protocol all takes no settings but --epsilon")
     names = protocol_names() if name == ALL else (name,)
-    cases = [case for each in names for case in cases_of(each)]
+    cases = [case for each in names for case in kind_of(each).audit_cases()]
     if "epsilon" in chosen and not any(case.takes_epsilon for case in cases):
         raise click.UsageError(f"--epsilon cannot be used with --protocol {name}")
     return cases

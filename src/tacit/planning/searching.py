@@ -6,7 +6,7 @@ Which families of protocols fit a trust model and a metric, and which settings a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,14 +17,8 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.forecast import AUC, Family, Forecast, Metric
 from tacit.protocol.declarations.scenario import MAX_RECORDS, Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.registry import kind_of, protocol_names
+from tacit.protocol.registry import protocol_kinds
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
-
-
-def registered() -> Iterator[type[Protocol]]:
-    """The class of every registered protocol."""
-    for name in protocol_names():
-        yield kind_of(name)
 
 
 def families(trust: str, scenario: Scenario, metric: Metric) -> list[Family]:
@@ -37,7 +31,7 @@ def families(trust: str, scenario: Scenario, metric: Metric) -> list[Family]:
     requested = Trust.of(trust)
     return [
         family
-        for kind in registered()
+        for kind in protocol_kinds().values()
         for family in kind.families(scenario, metric)
         if requested in family.trusts and family.protocols
     ]
@@ -45,7 +39,7 @@ def families(trust: str, scenario: Scenario, metric: Metric) -> list[Family]:
 
 def other_metrics() -> list[Metric]:
     """The figures of registered protocols that are not built-in metrics."""
-    figures = dict.fromkeys(kind.figure for kind in registered())
+    figures = dict.fromkeys(kind.figure for kind in protocol_kinds().values())
     metrics = [Metric.of_figure(figure) for figure in figures]
     return [metric for metric in metrics if metric.declared]
 
@@ -57,7 +51,7 @@ def metric_by_class() -> Metric:
     ------
     ValueError : where no registered protocol has scores by class.
     """
-    for kind in registered():
+    for kind in protocol_kinds().values():
         if kind.scores_by_class:
             return Metric.of_figure(kind.figure)
     raise ValueError("no registered protocol has scores by class")
@@ -85,7 +79,7 @@ def metric_named(name: str | None) -> Metric:
 def trusts_by_protocol(scenario: Scenario, metric: Metric) -> dict[str, list[Trust]]:
     """The protocols that give a metric under any trust model, and under which."""
     trusts: dict[str, list[Trust]] = {}
-    for kind in registered():
+    for kind in protocol_kinds().values():
         fitting = {trust for family in kind.families(scenario, metric) for trust in family.trusts}
         if fitting:
             trusts[kind.name] = [trust for trust in Trust if trust in fitting]
@@ -93,20 +87,14 @@ def trusts_by_protocol(scenario: Scenario, metric: Metric) -> dict[str, list[Tru
 
 
 def best_settings(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) -> Protocol:
-    """The settings with the least geometric mean of the errors over the shapes."""
-    return _best(family, family.protocols, scenario, shapes)
+    """The settings with the least geometric mean of the errors over the shapes.
 
-
-def settings_at(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) -> Protocol:
-    """The best settings of a tuned family for another scenario than the one it was made for."""
-    changed: Sequence[Any] = family.protocols
-    protocols = [replace(protocol, epsilon=scenario.epsilon) for protocol in changed]
-    return _best(family, protocols, scenario, shapes)
-
-
-def _best(
-    family: Family, protocols: Sequence[Protocol], scenario: Scenario, shapes: tuple[Shape, ...]
-) -> Protocol:
+    Those of a tuned family are made for the scenario's epsilon, which may be another than the one
+    for which the family was made.
+    """
+    protocols: tuple[Any, ...] = family.protocols
+    if family.tuned:
+        protocols = tuple(replace(each, epsilon=scenario.epsilon) for each in protocols)
     if len(protocols) == 1:
         return protocols[0]
 
@@ -186,7 +174,7 @@ def _excess(
 
     def forecast(variant: Protocol, other: Scenario) -> Forecast:
         if family.tuned:
-            return family.forecast(settings_at(family, other, shapes), other, shapes[0])
+            return family.forecast(best_settings(family, other, shapes), other, shapes[0])
         return family.forecast(family.rough(variant, other), other, shapes[0])
 
     ratio = 1.0

@@ -74,6 +74,11 @@ def protocol_names() -> tuple[str, ...]:
     return (*sorted(_entry_points(PROTOCOL_GROUP)), *_registered)
 
 
+def protocol_kinds() -> dict[str, Any]:
+    """The class of every registered protocol, by name."""
+    return {name: kind_of(name) for name in protocol_names()}
+
+
 def names_registered_by(package: str) -> tuple[str, ...]:
     """The names that one package registered by entry points, and no other did.
 
@@ -247,7 +252,7 @@ def holders_of(key: str) -> tuple[str, ...]:
     >>> holders_of("allocation")
     ('published-fedauc',)
     """
-    return tuple(name for name in protocol_names() if key in known_settings(kind_of(name)))
+    return tuple(name for name, kind in protocol_kinds().items() if key in known_settings(kind))
 
 
 @cache

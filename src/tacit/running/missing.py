@@ -11,7 +11,7 @@ from tacit.privacy.cost import Adjacency, check_budget
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import Protocol, View
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.registry import kind_of, protocol_names
+from tacit.protocol.registry import protocol_kinds
 from tacit.results.evaluation import Evaluation
 from tacit.results.missing import LeftOut
 from tacit.results.traffic import Traffic
@@ -80,7 +80,7 @@ def counting_protocol(protocol: Protocol, epsilon: float) -> Protocol:
     ------
     ValueError : where no registered protocol counts them.
     """
-    kinds: list[Any] = [kind for name in protocol_names() if (kind := kind_of(name)).counts_missing]
+    kinds = [kind for kind in protocol_kinds().values() if kind.counts_missing]
     if not kinds:
         raise ValueError("no registered protocol counts incomplete records")
     summed = all(step.view_under(protocol) is View.SUM for step in protocol.steps)
