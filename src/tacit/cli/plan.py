@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tacit.cli.json_output import JsonOutput, json_option
+from tacit.cli.options import refuse
 from tacit.cli.record_options import PerPerson
 from tacit.cli.setting_options import Spelled
 from tacit.cli.shell import NO_SIGNAL
@@ -113,9 +114,8 @@ def plan(
     if positives is None and classes is None:
         raise click.UsageError("Missing option '--positives'.")
     if want is not None:
-        for option, given in (("--metric", metric), ("--target", target)):
-            if given is not None:
-                raise click.UsageError(f"--want cannot be used with {option}")
+        named = ("--metric", metric), ("--target", target)
+        refuse(named, "--want cannot be used with {}")
         metric, target = forecast.wanted(want)
     made = make_plan(
         records,

@@ -18,6 +18,7 @@ from typing import Any
 import click
 import numpy as np
 
+from tacit.cli.options import together
 from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
@@ -136,7 +137,7 @@ def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_columns
 
 
-_FORM_OPTIONS = (
+_FORM_OPTIONS = together(
     click.option(
         "--positive",
         multiple=True,
@@ -179,9 +180,7 @@ def form_options(command: Callable[..., Any]) -> Callable[..., Any]:
         forms = {file: own.get(file, form) for file in read_files(extra["files"])}
         return command(*args, form=forms, **extra)
 
-    for option in reversed(_FORM_OPTIONS):
-        with_form = option(with_form)
-    return with_form
+    return _FORM_OPTIONS(with_form)
 
 
 def unit_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -253,7 +252,7 @@ def _refuse_weights(context: click.Context, option: click.Parameter, value: str 
         raise click.UsageError(WEIGHTED)
 
 
-_PERSON_OPTIONS = (
+person_options = together(
     click.option(
         "--person",
         metavar="COL",
@@ -275,13 +274,7 @@ _PERSON_OPTIONS = (
         callback=_refuse_weights,
     ),
 )
-
-
-def person_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that reads records of persons."""
-    for option in reversed(_PERSON_OPTIONS):
-        command = option(command)
-    return command
+"""The options of a command that reads records of persons."""
 
 
 def check_person_options(person: str | None, per_person: int | None) -> None:

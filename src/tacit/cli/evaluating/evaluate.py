@@ -14,6 +14,7 @@ import tacit
 from tacit.cli import record_options
 from tacit.cli.evaluating import forms, sources
 from tacit.cli.json_output import JsonOutput, json_option
+from tacit.cli.options import refuse
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
 from tacit.data.file_units import ByFile, Units
@@ -53,6 +54,8 @@ Exit status:
   3    the noise left no signal: the result is printed without an estimate
   130  interrupted
 """
+
+WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choose all settings"
 
 
 @click.command(cls=SettingsCommand, settings_after="protocol", epilog=EVALUATE_EXAMPLES)
@@ -187,8 +190,9 @@ def evaluate(
     one_group = {"--groups": groups, "--second": second, "--rescale": rescale}
     columns, chosen, given = None, None, frozenset[str]()
     if protocol is None:
-        needing_one = {"groups": groups, "second": second, "counts": counts}
-        forms.refuse_without_protocol(settings | needing_one | {"private_group": private_group})
+        names_of_one = ("groups", "second", "counts", "private_group")
+        needing_one = [name for name in (*settings, *names_of_one) if name != "epsilon"]
+        refuse(_named(context.params, needing_one), WITHOUT_PROTOCOL)
         columns = forms.class_columns(scores, one_group)
     else:
         settings["trust"] = trust
@@ -202,7 +206,7 @@ def evaluate(
     needed = _label_column(chosen, label, second)
     picture = None if plot is None else PictureFile.for_drawing(plot)
     if groups is not None and chosen is not None:
-        _evaluate_groups(context, form, chosen, needed, given, picture)
+        forms.evaluate_by_group(context, form, chosen, needed, given, picture)
         return
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
     with record_options.printed_doubts():
@@ -270,7 +274,9 @@ def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     sources.check_source(files, params["table"], params["query"], counts)
     alone = ("client", "person", "split", "scores", "private_group", "groups", "second", "rescale")
     more = {"--exact": params["exact"] or None}
-    sources.refuse_with_counts(counts, (*_named(params, alone), *more.items()))
+    if counts is not None:
+        options = (*_named(params, alone), *more.items())
+        refuse(options, "{} needs records, and --counts has none")
     idle = _named(params, ("scores", "private_group", "counts"))
     sources.check_missing(params["missing"], params["missing_epsilon"], files, idle)
     record_options.check_person_options(params["person"], params["per_person"])
@@ -279,51 +285,13 @@ def _refuse_conflicts(params: Mapping[str, Any]) -> None:
         given = _named(params, ("split", "calibrate"))
         ledgers, at = params["ledgers"] or None, params["at"] or None
         counted = ("--count-missing", params["missing_epsilon"])
-        forms.refuse_with_groups((*given, ("--at", at), ("--ledger", ledgers), counted))
+        options = (*given, ("--at", at), ("--ledger", ledgers), counted)
+        refuse(options, "{} cannot be used with --groups")
 
 
 def _named(params: Mapping[str, Any], names: Sequence[str]) -> tuple[tuple[str, Any], ...]:
     """Options as they are typed, with their values."""
     return tuple((f"--{name.replace('_', '-')}", params[name]) for name in names)
-
-
-def _evaluate_groups(
-    context: click.Context,
-    form: FileForm | Mapping[str, FileForm],
-    chosen: Protocol,
-    label: ByFile | None,
-    given: frozenset[str],
-    picture: PictureFile | None,
-) -> None:
-    """Read the groups of all clients, and show their results beside each other."""
-    params = context.params
-    with record_options.printed_doubts():
-        both = tacit.read_with_groups(
-            sources.files_in_memory(params["files"], "--groups"),
-            params["groups"],
-            params["score"],
-            label,
-            params["client"],
-            params["second"],
-            params["unit"],
-            params["group_name"] or None,
-            params["person"],
-            params["missing"],
-            form=form,
-        )
-    if not params["exact"]:
-        sources.say_left_out(both[0], params["names"])
-    passed = ("rescale", "federation", "engine", "names", "output", "per_person")
-    forms.evaluate_by_group(
-        context,
-        both,
-        chosen,
-        params["seed"],
-        given=given,
-        exact=bool(params["exact"]),
-        picture=picture,
-        **{name: params[name] for name in passed},
-    )
 
 
 def _save(
@@ -373,9 +341,8 @@ def _check_figures(
             raise click.UsageError(f"--at must be between 0 and 1, got {probability:g}")
     if protocol is None or protocol.gives_histogram:
         return
-    for option, value in (("--calibrate", calibrate), ("--at", at or None)):
-        if value is not None:
-            raise click.UsageError(f"{option} cannot be used with --protocol {protocol.name}")
+    needing = ("--calibrate", calibrate), ("--at", at or None)
+    refuse(needing, f"{{}} cannot be used with --protocol {protocol.name}")
 
 
 def _by_client(ledgers: tuple[str, ...]) -> dict[str, str]:

@@ -7,22 +7,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
 import tacit
-from tacit.cli.evaluating.sources import files_in_memory
-from tacit.cli.json_output import JsonOutput
+from tacit.cli.evaluating.sources import files_in_memory, say_left_out
+from tacit.cli.options import refuse, together
+from tacit.cli.record_options import printed_doubts
 from tacit.cli.setting_options import Spelled, Texts
 from tacit.cli.shell import NO_SIGNAL
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.file_units import ByFile, Units
 from tacit.data.files.form import FileForm
-from tacit.data.groups import Groups
 from tacit.data.tables.reading_categories import read_classes, read_private_groups
 from tacit.output import PictureFile
 from tacit.planning.choosing import choose
@@ -42,21 +42,6 @@ trust_option = click.option(
     help=f"Who may see what: {', '.join(trust.value for trust in Trust)} (`tacit plan --help`). By "
     "default secure-sum for up to 1,000 clients, and local for more.",
 )
-
-
-def refuse_without_protocol(options: Mapping[str, object]) -> None:
-    """Refuse options that only make sense with a protocol that somebody chose.
-
-    Parameters
-    ----------
-    options : names with their values; None for those not given. Epsilon is free.
-    """
-    for name, value in options.items():
-        if value is not None and name != "epsilon":
-            flag = f"--{name.replace('_', '-')}"
-            raise click.UsageError(
-                f"{flag} needs --protocol: without it, --epsilon and --trust choose all settings"
-            )
 
 
 def chosen_or_default(
@@ -89,65 +74,60 @@ def chosen_or_default(
 
 def evaluate_by_group(
     context: click.Context,
-    read: tuple[Clients, Groups],
-    protocol: tacit.Protocol,
-    seed: int | None,
-    *,
-    rescale: tuple[float, float] | None,
+    form: FileForm | Mapping[str, FileForm],
+    protocol: Protocol,
+    label: ByFile | None,
     given: frozenset[str],
-    exact: bool,
-    federation: str | None,
-    engine: Any,
-    names: bool,
-    output: JsonOutput,
-    per_person: int | None = None,
-    picture: PictureFile | None = None,
+    picture: PictureFile | None,
 ) -> None:
-    """Evaluate every group and print the result; the options are those of ``tacit evaluate``.
+    """Read the groups of all clients, evaluate each and show their results beside each other.
 
     Parameters
     ----------
+    context : has the options of ``tacit evaluate``.
+    form : how values are written in files.
+    protocol : with its settings.
+    label : the column of labels; None where the protocol needs none.
     given : the protocol's settings that were given, by name.
     picture : where to save a picture; None for none.
     """
-    clients, groups = read
-    if rescale is not None:
-        clients = tacit.rescale(clients, *rescale)
+    params = context.params
+    with printed_doubts():
+        clients, groups = tacit.read_with_groups(
+            files_in_memory(params["files"], "--groups"),
+            params["groups"],
+            params["score"],
+            label,
+            params["client"],
+            params["second"],
+            params["unit"],
+            params["group_name"] or None,
+            params["person"],
+            params["missing"],
+            form=form,
+        )
+    if not params["exact"]:
+        say_left_out(clients, params["names"])
+    if params["rescale"] is not None:
+        clients = tacit.rescale(clients, *params["rescale"])
     protocol, clients = taken_by(protocol, clients, given)
-    chosen_engine: Any = engine or "ideal"
     result = tacit.evaluate_groups(
         clients,
         groups,
         protocol,
-        seed,
-        exact=exact,
-        federation=federation,
-        engine=chosen_engine,
-        per_person=per_person,
+        params["seed"],
+        exact=bool(params["exact"]),
+        federation=params["federation"],
+        engine=params["engine"] or "ideal",
+        per_person=params["per_person"],
     )
-    if not names:
+    if not params["names"]:
         result = _without_names(result)
-    output.show(result.to_dict(), lambda: _lines(result))
+    params["output"].show(result.to_dict(), lambda: as_lines(result.to_rows(), result.warnings))
     if picture is not None:
         picture.save(draw_groups(result))
     if not result.has_signal:
         context.exit(NO_SIGNAL)
-
-
-def refuse_with_groups(options: Sequence[tuple[str, object]]) -> None:
-    """Refuse options that say nothing about groups.
-
-    Parameters
-    ----------
-    options : options with their values; None for those not given.
-
-    Raises
-    ------
-    click.UsageError : for the first that was given.
-    """
-    for option, value in options:
-        if value is not None:
-            raise click.UsageError(f"{option} cannot be used with --groups")
 
 
 def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
@@ -160,11 +140,7 @@ def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
     return replace(result, groups=groups)
 
 
-def _lines(result: GroupedEvaluation) -> str:
-    return as_lines(result.to_rows(), result.warnings)
-
-
-_OPTIONS = (
+category_options = together(
     click.option(
         "--scores",
         type=Texts(),
@@ -177,6 +153,7 @@ _OPTIONS = (
         help="The column of private groups, which the protocol protects like labels.",
     ),
 )
+"""The options of a command that reads classes or private groups."""
 
 
 @dataclass(frozen=True)
@@ -218,13 +195,6 @@ class CategoryColumns:
         )
 
 
-def category_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that reads classes or private groups."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 def class_columns(
     scores: tuple[str, ...] | None, refused: Mapping[str, object]
 ) -> CategoryColumns | None:
@@ -236,14 +206,8 @@ def class_columns(
     """
     if scores is None:
         return None
-    _refuse_beside("--scores", refused)
+    refuse(refused.items(), "{} cannot be used with --scores")
     return CategoryColumns(scores, None, ())
-
-
-def _refuse_beside(used: str, refused: Mapping[str, object]) -> None:
-    for option, value in refused.items():
-        if value is not None:
-            raise click.UsageError(f"{option} cannot be used with {used}")
 
 
 def category_columns(
@@ -276,7 +240,8 @@ def category_columns(
         if name and not by_class:
             raise click.UsageError(f"--protocol {protocol} needs --private-group")
         return None
-    _refuse_beside("--scores" if scores is not None else "--private-group", refused)
+    used = "--scores" if scores is not None else "--private-group"
+    refuse(refused.items(), f"{{}} cannot be used with {used}")
     if scores is not None and settings.get(name) is None:
         settings[name] = scores
     if settings.get(name) is None:

@@ -5,14 +5,14 @@ The options ``--missing`` and ``--count-missing``: records without a score or a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import click
 
 import tacit
+from tacit.cli.options import refuse, together
 from tacit.cli.shell import complain, progress_of
 from tacit.data.clients import Clients
 from tacit.data.engines.places import is_address, is_large, is_pattern, matched
@@ -27,20 +27,16 @@ READING = partial(progress_of, label="records")
 """Shows a pass over records that stay where they are stored, on a terminal."""
 
 
-def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of databases and counts."""
-    options = (
-        click.option("--table", metavar="NAME", help="With a database: the table of records."),
-        click.option("--query", metavar="SQL", help="With a database: a query of the records."),
-        click.option(
-            "--counts",
-            metavar="FILE",
-            help="Instead of FILES: what the statement of `tacit sql` returned, as CSV.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+source_options = together(
+    click.option("--table", metavar="NAME", help="With a database: the table of records."),
+    click.option("--query", metavar="SQL", help="With a database: a query of the records."),
+    click.option(
+        "--counts",
+        metavar="FILE",
+        help="Instead of FILES: what the statement of `tacit sql` returned, as CSV.",
+    ),
+)
+"""The options of databases and counts."""
 
 
 def check_source(
@@ -61,19 +57,6 @@ def check_source(
         )
     if addresses and (table is None) == (query is None):
         raise click.UsageError("a database needs --table or --query, one of them")
-
-
-def refuse_with_counts(counts: str | None, options: Sequence[tuple[str, object]]) -> None:
-    """Refuse options that need records where there are only counts.
-
-    Parameters
-    ----------
-    counts : the file of counts; None where there are records.
-    options : options with their values; None for those not given.
-    """
-    for option, value in options:
-        if counts is not None and value is not None:
-            raise click.UsageError(f"{option} needs records, and --counts has none")
 
 
 def files_in_memory(files: Sequence[str], option: str) -> list[str]:
@@ -188,29 +171,25 @@ MOST_NAMED = 20
 """Largest number of clients whose own numbers are on the screen."""
 
 
-def missing_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that reads records."""
-    options = (
-        click.option(
-            "--missing",
-            type=click.Choice(RULES),
-            default=RULES[0],
-            show_default=True,
-            help="Records without a score or a label (empty, NA, NaN, n/d, null): an error, or "
-            "left out.",
-        ),
-        click.option(
-            "--count-missing",
-            "missing_epsilon",
-            type=float,
-            metavar="EPSILON",
-            help="With --missing drop: a noisy number of the records left out, for this part of "
-            "--epsilon. Without it the result does not say how many, and the screen does.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+missing_options = together(
+    click.option(
+        "--missing",
+        type=click.Choice(RULES),
+        default=RULES[0],
+        show_default=True,
+        help="Records without a score or a label (empty, NA, NaN, n/d, null): an error, or "
+        "left out.",
+    ),
+    click.option(
+        "--count-missing",
+        "missing_epsilon",
+        type=float,
+        metavar="EPSILON",
+        help="With --missing drop: a noisy number of the records left out, for this part of "
+        "--epsilon. Without it the result does not say how many, and the screen does.",
+    ),
+)
+"""The options of a command that reads records."""
 
 
 def check_missing(
@@ -239,9 +218,7 @@ def check_missing(
         raise click.UsageError(
             "--missing drop needs files, not a database: leave records out in --query"
         )
-    for option, value in others:
-        if value is not None:
-            raise click.UsageError(f"--missing drop cannot be used with {option}")
+    refuse(others, "--missing drop cannot be used with {}")
 
 
 def with_dealt(split: Clients, whole: Clients) -> Clients:
