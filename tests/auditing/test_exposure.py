@@ -12,11 +12,12 @@ from scipy.stats import binom
 
 from tacit.auditing.exposure import Exposure, advantage_bound, judged_together, label_ceiling
 from tacit.auditing.inferring import _settled
-from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit, cases_of
+from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
 from tacit.cli.audit import audit_text
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.audits import AttackSizes
+from tacit.protocol.registry import kind_of
 from tacit.protocols.dpauc.protocol import DPAUC
 
 LABEL = Cost(1.0, adjacency=Adjacency.LABEL)
@@ -101,7 +102,7 @@ def test_rows_share_the_false_alarms_of_an_audit() -> None:
 
 
 def test_every_row_of_an_audit_has_a_verdict() -> None:
-    audit_result = audit(cases_of("dpauc")[-1:], 1.0, quick=True)
+    audit_result = audit(kind_of("dpauc").audit_cases()[-1:], 1.0, quick=True)
     assert audit_result.passed
     text = audit_text(audit_result)
     assert "raise a false alarm with probability 0.1% at most" in text

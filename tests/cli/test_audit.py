@@ -10,10 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.auditing import protocol_audit
-from tacit.auditing.protocol_audit import cases_of
 from tacit.auditing.steps import audit_target
 from tacit.cli import main
-from tacit.protocol.registry import protocol_names
+from tacit.protocol.registry import kind_of, protocol_names
 
 
 def run(*arguments: object) -> Result:
@@ -39,7 +38,7 @@ def test_the_same_seed_gives_the_same_json() -> None:
     content: dict[str, Any] = json.loads(first.stdout)
     assert first.stdout == again.stdout != other.stdout
     assert (content["passed"], content["epsilon"], content["seed"]) == (True, 2.0, 7)
-    assert len(content["cases"]) == len(cases_of("ustatistic"))
+    assert len(content["cases"]) == len(kind_of("ustatistic").audit_cases())
     counted, step = content["cases"][0]["steps"]
     assert counted["step"] == "count_records"
     assert counted["declared"]["epsilon"] == 0
