@@ -10,9 +10,8 @@ from tacit.cli.evaluating.sources import counted_once
 from tacit.cli.record_options import unit_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import show
-from tacit.data.engines.opening import relation_of
 from tacit.data.engines.sql.dialects import DIALECTS
-from tacit.data.engines.sql.statements import counting_statement
+from tacit.data.engines.sql.statements import counting_statement, relation_of
 from tacit.data.file_units import Units
 from tacit.protocol.registry import protocol_names
 from tacit.running.units import suited_to_scores

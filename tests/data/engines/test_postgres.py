@@ -15,7 +15,8 @@ import pytest
 import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines import postgres_engine
-from tacit.data.engines.opening import DatabaseTable, from_database
+from tacit.data.engines.database_table import DatabaseTable
+from tacit.data.engines.opening import from_database
 from tacit.data.engines.places import public_address
 from tacit.data.engines.postgres_engine import PostgresEngine
 from tacit.data.engines.sql.dialects import ConstantTable

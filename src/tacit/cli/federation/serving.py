@@ -19,7 +19,6 @@ from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_op
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.shell import NO_SIGNAL, complain, show
 from tacit.output import PictureFile
-from tacit.results.drawing.style import new_axes
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
 from tacit.running.deployment import keys
@@ -192,7 +191,7 @@ def run(
     what it spent.
     """
     require_flower()
-    picture = _picture(plot)
+    picture = None if plot is None else PictureFile.for_drawing(plot)
     tell = teller(verbose)
     with stoppable():
         if local is None:
@@ -209,13 +208,6 @@ def run(
     output.show(content, lambda: f"\n{as_lines(_rows(done), content['warnings'])}")
     if not (result.has_signal or result.protocol.get("reveal") == "parties"):
         context.exit(NO_SIGNAL)
-
-
-def _picture(path: str | None) -> PictureFile | None:
-    if path is None:
-        return None
-    new_axes()
-    return PictureFile(path)
 
 
 def _rows(done: Conducted) -> list[tuple[str, str]]:

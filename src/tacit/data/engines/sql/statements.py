@@ -81,6 +81,22 @@ class Relation:
         return f"CAST({self.dialect.quoted(self.client)} AS {self.dialect.text})"
 
 
+def relation_of(
+    dialect: Dialect,
+    table: str | None,
+    query: str | None,
+    score: str,
+    label: str | None,
+    client: str | None,
+) -> Relation:
+    """A table or a query with the columns that are read of it."""
+    if query is not None:
+        # on a line of its own the bracket is no part of a comment at the query's end
+        source = f"({query.strip().rstrip(';')}\n) AS records"
+        return Relation(dialect, source, score, label, client)
+    return Relation(dialect, dialect.table(table or ""), score, label, client)
+
+
 def counting_statement(
     relation: Relation,
     edges: Floats,

@@ -17,7 +17,7 @@ from typing import Any
 
 from tacit.data import units
 from tacit.data.clients import Clients
-from tacit.data.engines.opening import DatabaseTable
+from tacit.data.engines.database_table import DatabaseTable
 from tacit.data.engines.places import is_address
 from tacit.data.errors import DataError
 from tacit.data.files.form import PLAIN, FileForm
