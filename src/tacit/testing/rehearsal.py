@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -41,15 +41,7 @@ from tacit.running.units import chosen_settings, default_unit, suited
 from tacit.testing.room import Room
 
 Action = Literal["drop", "delay", "duplicate", "reorder", "truncate", "flip", "replay"]
-ACTIONS: tuple[Action, ...] = (
-    "drop",
-    "delay",
-    "duplicate",
-    "reorder",
-    "truncate",
-    "flip",
-    "replay",
-)
+ACTIONS: tuple[Action, ...] = get_args(Action)
 Forge = Callable[[int, Kind, bytes], bytes]
 """A dishonest coordinator: a function of the party's index, the kind of message and its honest
 body; it returns the body that the coordinator signs and sends instead."""

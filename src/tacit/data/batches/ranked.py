@@ -138,17 +138,11 @@ class StoredScores(Ragged[np.float64]):
     def __init__(
         self, offsets: Integers, ranked: Callable[[], Ranked], load: Callable[[], Floats]
     ) -> None:
-        object.__setattr__(self, "offsets", offsets)
-        object.__setattr__(self, "_ranked", ranked)
-        object.__setattr__(self, "_load", load)
+        vars(self).update(offsets=offsets, _ranked=ranked, _load=load)
 
+    itemsize = np.dtype(np.float64).itemsize
     _ranked: Callable[[], Ranked]
     _load: Callable[[], Floats]
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of a score."""
-        return 8
 
     @cached_property
     def values(self) -> Floats:
@@ -185,17 +179,11 @@ class StoredRanks(Ragged[np.int64]):
     """
 
     def __init__(self, offsets: Integers, totals: RankTotals, scores: StoredScores) -> None:
-        object.__setattr__(self, "offsets", offsets)
-        object.__setattr__(self, "totals", totals)
-        object.__setattr__(self, "_scores", scores)
+        vars(self).update(offsets=offsets, totals=totals, _scores=scores)
 
+    itemsize = np.dtype(np.int64).itemsize
     totals: RankTotals
     _scores: StoredScores
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of a rank."""
-        return 8
 
     @cached_property
     def values(self) -> Integers:
@@ -225,15 +213,10 @@ class StoredLabels(Ragged[np.uint8]):
     """
 
     def __init__(self, offsets: Integers, ranked: Callable[[], Ranked]) -> None:
-        object.__setattr__(self, "offsets", offsets)
-        object.__setattr__(self, "_ranked", ranked)
+        vars(self).update(offsets=offsets, _ranked=ranked)
 
+    itemsize = np.dtype(np.uint8).itemsize
     _ranked: Callable[[], Ranked]
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of a byte of labels."""
-        return 1
 
     @property
     def values(self) -> NDArray[np.uint8]:

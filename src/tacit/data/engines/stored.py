@@ -32,26 +32,15 @@ class Stored(Protocol):
 
     Attributes
     ----------
-    names : one name a client, in the order of their answers.
+    names : one name a client, in the order of their answers; empty for ones only numbered.
     sizes, positives : records, and positives among them, of every client, shape (K,).
     ends : the least and the largest score there is, or can be.
     """
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """One name a client; empty for clients that are only numbered."""
-
-    @property
-    def sizes(self) -> Integers:
-        """The records of every client, shape (K,)."""
-
-    @property
-    def positives(self) -> Integers:
-        """The positives of every client, shape (K,)."""
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest score there is, or can be."""
+    names: tuple[str, ...]
+    sizes: Integers
+    positives: Integers
+    ends: tuple[float, float]
 
     def counts(self, edges: Floats) -> Integers | None:
         """Positives and negatives by cell and client, shape (2, B, K).
@@ -118,8 +107,7 @@ class StoredClients(Clients):
             "_rising": rising,
             "_checked": False,
         }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(values)
         check_unit_of(unit, self.outlier)
 
     @property
@@ -303,20 +291,11 @@ class CountedRecords:
             raise DataError("counts must be whole numbers of at least 0")
         self.edges, self.by_cell = edges, by_cell.astype(np.int64)
         self.names, self.ends = names, ends
+        self.sizes, self.positives = self.by_cell.sum(axis=(0, 1)), self.by_cell[0].sum(axis=0)
         empty = np.flatnonzero(self.sizes == 0)
         if empty.size:
             name = names[empty[0]] if names else f"client {empty[0]}"
             raise DataError(f"{name} has no records")
-
-    @property
-    def sizes(self) -> Integers:
-        """The records of every client, shape (K,)."""
-        return np.asarray(self.by_cell.sum(axis=(0, 1)))
-
-    @property
-    def positives(self) -> Integers:
-        """The positives of every client, shape (K,)."""
-        return np.asarray(self.by_cell[0].sum(axis=0))
 
     def counts(self, edges: Floats) -> Integers:
         """The counts in cells that are made of counted cells.
