@@ -19,7 +19,6 @@ from tacit.data.files.form import FileForm
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
 from tacit.results.drawing.displays import draw_comparison
-from tacit.results.parts.comparison import Comparison
 from tacit.results.text import as_lines
 
 COMPARE_EXAMPLES = """\b
@@ -121,7 +120,8 @@ def compare(
     )
     if not names:
         comparison = replace(comparison, run=replace(comparison.run, participants=()))
-    output.show(comparison.to_dict(), lambda: _lines(comparison))
+    rows, warnings = comparison.to_rows(), comparison.run.warnings
+    output.show(comparison.to_dict(), lambda: as_lines(rows, warnings))
     if picture is not None:
         picture.save(draw_comparison(comparison))
     if not comparison.has_signal:
@@ -146,7 +146,3 @@ def _read(
     if not np.array_equal(clients.labels, other.labels):
         raise tacit.DataError("the files changed while they were being read")
     return replace(clients, second=other.scores)
-
-
-def _lines(comparison: Comparison) -> str:
-    return as_lines(comparison.to_rows(), comparison.run.warnings)

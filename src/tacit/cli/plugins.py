@@ -88,14 +88,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """The commands in the order in which the help lists them."""
 
 
-def built_in(name: str) -> click.Command | None:
-    """The command of a name, imported now, or None."""
-    if name not in MODULES:
-        return None
-    command: click.Command = getattr(import_module(MODULES[name]), name)
-    return command
-
-
 GROUP = "tacit.commands"
 SUMMARY_LENGTH = 200
 """Most characters of a summary of another distribution's command."""
@@ -149,10 +141,11 @@ class Extensible(Tacit):
                 formatter.write_dl(sorted(summaries.items()))
 
     def _import_built_in(self, name: str) -> click.Command | None:
-        """A built-in command, which the group then has."""
-        command = built_in(name)
-        if command is not None:
-            self.add_command(command)
+        """A built-in command, imported now, which the group then has; or None."""
+        if name not in MODULES:
+            return None
+        command: click.Command = getattr(import_module(MODULES[name]), name)
+        self.add_command(command)
         return command
 
 

@@ -27,7 +27,7 @@ from tacit.data.errors import DataError
 from tacit.data.file_units import ScaleWarning, Units
 from tacit.data.files.form import DECIMALS, FileForm
 from tacit.data.persons import PersonWarning
-from tacit.data.tables.missing import MissingWarning
+from tacit.data.tables.missing import MissingWarning, dealt_out
 from tacit.data.tables.reading import RECORD_FILES
 from tacit.data.units import PROBABILITY, REAL, UNITS
 from tacit.privacy import composition
@@ -294,8 +294,10 @@ def split_clients(
     """Deal all records out to simulated clients; the split's random numbers are not the noise's.
 
     Where persons are known, their records are cut first, so that no more of a person's records
-    count at all simulated clients together than would at one.
+    count at all simulated clients together than would at one. Incomplete records that were left
+    out are dealt out evenly.
     """
+    left_out = dealt_out(clients.left_out, count)
     split_seed = (
         None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
     )
@@ -314,7 +316,7 @@ def split_clients(
         persons=persons,
         categories=clients.categories,
     )
-    return replace(dealt, unit=clients.unit)
+    return replace(dealt, unit=clients.unit, left_out=left_out)
 
 
 split_option = click.option(

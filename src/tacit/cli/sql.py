@@ -13,7 +13,7 @@ from tacit.cli.shell import show
 from tacit.data.engines.sql.dialects import DIALECTS
 from tacit.data.engines.sql.statements import counting_statement, relation_of
 from tacit.data.file_units import Units
-from tacit.protocol.registry import protocol_names
+from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.units import suited_to_scores
 
 SQL_EXAMPLES = """\b
@@ -84,8 +84,6 @@ def _head(name: str) -> str:
 
 def _with_budget(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """The settings, with some epsilon where the protocol has one and none was given."""
-    from tacit.protocol.registry import kind_of  # noqa: PLC0415 -- imports the protocol
-
     given = {key: value for key, value in settings.items() if value is not None}
     if settings.get("epsilon") is None and kind_of(name).takes_epsilon(given):
         return {**settings, "epsilon": 1.0}

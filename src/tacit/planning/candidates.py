@@ -70,11 +70,6 @@ class Candidate:
         return self.forecast.obstacle is None
 
     @property
-    def serves_report(self) -> bool:
-        """Whether epsilon serves all figures that the protocol gives."""
-        return bool(self.protocol.serves_report)
-
-    @property
     def title(self) -> str:
         """The protocol's name with the settings that distinguish it."""
         return self.protocol.title
@@ -133,7 +128,7 @@ def for_reports(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     best: dict[tuple[str, int], Candidate] = {}
     replaced = Adjacency.REPLACE
     for each in sorted(candidates, key=lambda each: (each.adjacency is replaced, rank(each))):
-        if each.feasible and each.serves_report:
+        if each.feasible and each.protocol.serves_report:
             best.setdefault((each.protocol.name, rank(each)[0]), each)
     return tuple(
         each for each in candidates if best.get((each.protocol.name, rank(each)[0]), each) is each

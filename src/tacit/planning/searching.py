@@ -6,7 +6,7 @@ Which families of protocols fit a trust model and a metric, and which settings a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,9 +92,9 @@ def best_settings(family: Family, scenario: Scenario, shapes: tuple[Shape, ...])
     Those of a tuned family are made for the scenario's epsilon, which may be another than the one
     for which the family was made.
     """
-    protocols: tuple[Any, ...] = family.protocols
+    protocols: Sequence[Any] = family.protocols
     if family.tuned:
-        protocols = tuple(replace(each, epsilon=scenario.epsilon) for each in protocols)
+        protocols = [replace(each, epsilon=scenario.epsilon) for each in protocols]
     if len(protocols) == 1:
         return protocols[0]
 

@@ -239,9 +239,7 @@ def evaluate(
     if "thresholds" not in given:
         chosen = chosen.deciding(at)
     if split is not None:
-        clients = sources.with_dealt(
-            record_options.split_clients(clients, split, by, seed, per_person), clients
-        )
+        clients = record_options.split_clients(clients, split, by, seed, per_person)
     result = tacit.evaluate(
         clients,
         chosen,

@@ -6,7 +6,6 @@ The options ``--missing`` and ``--count-missing``: records without a score or a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import click
@@ -18,7 +17,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.places import is_address, is_large, is_pattern, matched
 from tacit.data.file_units import ByFile, Units
 from tacit.data.files.form import PLAIN, FileForm
-from tacit.data.tables.missing import RULES, Rule, dealt_out
+from tacit.data.tables.missing import RULES, Rule
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.one_count import OneCount
 from tacit.results.text import escaped
@@ -219,11 +218,6 @@ def check_missing(
             "--missing drop needs files, not a database: leave records out in --query"
         )
     refuse(others, "--missing drop cannot be used with {}")
-
-
-def with_dealt(split: Clients, whole: Clients) -> Clients:
-    """Simulated clients with the incomplete records of all, dealt out evenly."""
-    return replace(split, left_out=dealt_out(whole.left_out, split.count))
 
 
 def say_left_out(clients: Clients, names: bool) -> None:

@@ -183,11 +183,6 @@ def concatenated(parts: Sequence[Any]) -> dict[str, Any]:
     """
     if not parts:
         raise DataError("no clients were given")
-    seconds = [part.second for part in parts if part.second is not None]
-    if seconds and len(seconds) < len(parts):
-        raise DataError(
-            f"{len(seconds)} of {len(parts)} batches have second values: all must, or none"
-        )
     ends = np.cumsum([part.records for part in parts])
     shifted = [part.offsets[1:] + end - part.records for part, end in zip(parts, ends, strict=True)]
     return {
@@ -196,19 +191,19 @@ def concatenated(parts: Sequence[Any]) -> dict[str, Any]:
         "offsets": np.concatenate([np.zeros(1, dtype=np.int64), *shifted]),
         "names": tuple(name for part in parts for name in part.names),
         "simulated": any(part.simulated for part in parts),
-        "second": np.concatenate(seconds) if seconds else None,
+        "second": _all_or_none(checking.SECOND, [part.second for part in parts]),
         "unit": _common_unit(parts),
-        "persons": _all_persons(parts),
+        "persons": _all_or_none("persons", [part.persons for part in parts]),
         "categories": Categories.concatenate([part.categories for part in parts]),
         "left_out": _all_left_out(parts),
     }
 
 
-def _all_persons(parts: Sequence[Any]) -> NDArray[np.bytes_] | None:
-    """The persons of all batches, which all have them, or none has."""
-    known = [part.persons for part in parts if part.persons is not None]
-    if known and len(known) < len(parts):
-        raise DataError(f"{len(known)} of {len(parts)} batches have persons: all must, or none")
+def _all_or_none(called: str, columns: Sequence[Any]) -> NDArray[Any] | None:
+    """A column of all batches, which all have it, or none has."""
+    known = [column for column in columns if column is not None]
+    if known and len(known) < len(columns):
+        raise DataError(f"{len(known)} of {len(columns)} batches have {called}: all must, or none")
     return np.concatenate(known) if known else None
 
 

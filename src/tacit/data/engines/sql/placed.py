@@ -155,11 +155,10 @@ def even_counts(relation: Relation, cells: EvenCells) -> Statement:
     cells : of which bins are made; some may be above all cells.
     """
     dialect = relation.dialect
-    client = "''" if relation.client is None else dialect.quoted(relation.client)
     low, factor = dialect.literal(cells.low), dialect.literal(cells.factor)
     return Statement(f"""SELECT client, class, cell, COUNT(*) AS records
 FROM (
-  SELECT {client} AS client, {relation.class_value} AS class,
+  SELECT {relation.client_id} AS client, {relation.class_value} AS class,
     TRY_CAST(FLOOR(({relation.score_value} - ({low})) * {factor}) AS INTEGER) AS cell
   FROM {relation.table}
 ) AS placed_records
@@ -250,8 +249,7 @@ def _part(pieces: ScorePieces, dialect: Dialect) -> str:
 def _placed(relation: Relation, edges: Floats, bins: Bins | None) -> str:
     """The valid records with their cells, in brackets."""
     dialect = relation.dialect
-    client = "''" if relation.client is None else dialect.quoted(relation.client)
-    read = f"""SELECT {client} AS client, {relation.class_value} AS class,
+    read = f"""SELECT {relation.client_id} AS client, {relation.class_value} AS class,
     {relation.score_value} AS score
   FROM {relation.table}"""
     if bins is None:

@@ -74,11 +74,14 @@ class Relation:
         return f"CASE WHEN {positive} THEN 1 WHEN {negative} THEN 0 ELSE {INVALID} END"
 
     @property
+    def client_id(self) -> str:
+        """The client's id as it is stored; an empty text where all records are one client's."""
+        return "''" if self.client is None else self.dialect.quoted(self.client)
+
+    @property
     def client_value(self) -> str:
         """The client's id as text; an empty text where all records are one client's."""
-        if self.client is None:
-            return "''"
-        return f"CAST({self.dialect.quoted(self.client)} AS {self.dialect.text})"
+        return "''" if self.client is None else f"CAST({self.client_id} AS {self.dialect.text})"
 
 
 def relation_of(
@@ -124,7 +127,6 @@ def counting_statement(
     inside = [dialect.is_finite("score")] if dialect.finite or not np.isfinite(low + high) else []
     inside += [f"score >= {dialect.literal(low)}"] if np.isfinite(low) else []
     inside += [f"score <= {dialect.literal(high)}"] if np.isfinite(high) else []
-    client = "''" if relation.client is None else dialect.quoted(relation.client)
     return f"""SELECT CAST(client AS {dialect.text}) AS client, class, cell, records{marked}
 FROM (
   SELECT client, class, cell, COUNT(*) AS records
@@ -135,7 +137,7 @@ FROM (
       ELSE {INVALID} END AS cell
     FROM (
       SELECT
-        {client} AS client,
+        {relation.client_id} AS client,
         {relation.class_value} AS class,
         {relation.score_value} AS score
       FROM {relation.table}
@@ -280,10 +282,9 @@ def ascending_statement(relation: Relation, numbered: bool = False) -> str:
     """
     if not relation.dialect.given_tables:
         return f"{records_statement(relation)} ORDER BY score"
-    if relation.client is None:
-        client, code, joined = "''", "class", ""
-    else:
-        client = relation.dialect.quoted(relation.client) if numbered else relation.client_value
+    client, code, joined = relation.client_value, "class", ""
+    if relation.client is not None:
+        client = relation.client_id if numbered else relation.client_value
         code, joined = "2 * whose + class", "LEFT JOIN tacit_clients USING (client)"
     return f"""SELECT score, CAST(CASE WHEN class >= 0 THEN {code} END AS INTEGER) AS code
 FROM (
@@ -300,14 +301,14 @@ def summary_statement(relation: Relation) -> str:
     or not finite; the least and the largest score.
     """
     finite = relation.dialect.is_finite("score")
-    client = "''" if relation.client is None else relation.dialect.quoted(relation.client)
     return f"""SELECT CAST(client AS {relation.dialect.text}) AS client, COUNT(*) AS records,
   SUM(CASE WHEN class = 1 THEN 1 ELSE 0 END) AS positives,
   SUM(CASE WHEN class = {INVALID} THEN 1 ELSE 0 END) AS wrong_labels,
   SUM(CASE WHEN {finite} THEN 0 ELSE 1 END) AS wrong_scores,
   MIN(score) AS low, MAX(score) AS high
 FROM (
-  SELECT {client} AS client, {relation.class_value} AS class, {relation.score_value} AS score
+  SELECT {relation.client_id} AS client, {relation.class_value} AS class,
+    {relation.score_value} AS score
   FROM {relation.table}
 ) AS scored_records
 GROUP BY scored_records.client"""
