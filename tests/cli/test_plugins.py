@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.cli import main, plugins
-from tacit.cli.plugins import FOLDERS, GROUP, INSTALLABLE
+from tacit.cli.plugins import GROUP, INSTALLABLE
 
 MODULE = """
 import click
@@ -129,7 +129,7 @@ def test_a_command_that_is_not_installed_says_how_to_install_it(
 
     monkeypatch.setattr(plugins, "entry_points", nothing_installed)
     for arguments in ((name,), (name, "list"), (name, "--help")):
-        assert f"pip install {FOLDERS[INSTALLABLE[name]]}" in refusal(*arguments)
+        assert f"pip install {INSTALLABLE[name][1]}" in refusal(*arguments)
     assert f"  {name}" not in run("--help").stdout
 
 
@@ -158,7 +158,7 @@ def test_commands_that_are_installable_belong_to_distributions_of_this_repositor
         dist.name: {p.name for p in dist.entry_points if p.group == GROUP}
         for dist in distributions()
     }
-    assert all(name in names[distribution] for name, distribution in INSTALLABLE.items())
+    assert all(name in names[distribution] for name, (distribution, _) in INSTALLABLE.items())
 
 
 @pytest.mark.parametrize("package", ["tacit_studies", "scipy.stats", "scipy.interpolate"])

@@ -257,10 +257,10 @@ class Event:
     def counts(self, scores: Floats, other_scores: Floats) -> tuple[int, int]:
         """How often it happened on the neighbour where it should be likely, and on the other."""
         if self.above:
-            return int(np.sum(scores >= self.threshold)), int(
-                np.sum(other_scores >= self.threshold)
-            )
-        return int(np.sum(other_scores <= self.threshold)), int(np.sum(scores <= self.threshold))
+            happened = scores >= self.threshold, other_scores >= self.threshold
+        else:
+            happened = other_scores <= self.threshold, scores <= self.threshold
+        return int(np.sum(happened[0])), int(np.sum(happened[1]))
 
 
 def distinguish(

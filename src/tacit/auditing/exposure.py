@@ -189,7 +189,9 @@ class Exposure(audits.GuessCounts):
             return 1.0
         if self.trials is None:
             return float(betainc(self.right, self.tries - self.right + 1, allowed))
-        return math.exp(-self.trials * _divergence(self.share, allowed))
+        # the relative entropy of two coins, in nats
+        divergence = float(rel_entr(self.share, allowed) + rel_entr(1 - self.share, 1 - allowed))
+        return math.exp(-self.trials * divergence)
 
     @property
     def holds(self) -> bool:
@@ -232,11 +234,6 @@ def judged_together(exposures: Sequence[Exposure], false_alarm: float) -> tuple[
     bounded = sum(exposure.ceiling is not None for exposure in exposures)
     each = false_alarm / max(bounded, 1)
     return tuple(replace(exposure, false_alarm=each) for exposure in exposures)
-
-
-def _divergence(share: float, allowed: float) -> float:
-    """The relative entropy of two coins, in nats."""
-    return float(rel_entr(share, allowed) + rel_entr(1 - share, 1 - allowed))
 
 
 def label_ceiling(cost: Cost) -> float | None:

@@ -114,18 +114,13 @@ class Target:
             for other in self.others
         )
 
-    @property
-    def width(self) -> int:
-        """The number of numbers in the replies."""
-        return int(observe(self.questions, self.clients, SimulatedNoise(0)).shape[-1])
-
     @cached_property
     def drawn(self) -> int:
         """The number of numbers that one draw makes, of which the attacker may use few."""
         noise = SimulatedNoise(0)
         parts = (question.parts(self.clients, noise) for question in self.questions)
         made = sum(values.shape[-1] for reply in parts for values in reply.values())
-        return max(made, self.width)
+        return max(made, int(observe(self.questions, self.clients, SimulatedNoise(0)).shape[-1]))
 
     def draws(self, effort: Effort) -> tuple[int, int]:
         """Draws of the pilot and of the attack."""

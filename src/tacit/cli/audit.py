@@ -6,7 +6,7 @@ Audits and self-tests as text.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -84,11 +84,6 @@ def exposure_text(exposures: Sequence[Exposure]) -> str:
     return "\n\n".join([heading, *groups])
 
 
-def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings as a phrase."""
-    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "default settings"
-
-
 def _summary(audit: Audit) -> str:
     wrong = [step for step in audit.steps if not step.within]
     telling = sum(not step.constant_cost for step in audit.steps)
@@ -111,7 +106,8 @@ def _summary(audit: Audit) -> str:
 
 def _case_text(case: CaseAudit) -> str:
     rows = [STEP_HEADING, *map(_step_row, case.steps)]
-    return f"{case.protocol}, {settings_text(case.settings)}\n{_table(rows)}"
+    settings = ", ".join(f"{name} {value}" for name, value in case.settings.items())
+    return f"{case.protocol}, {settings or 'default settings'}\n{_table(rows)}"
 
 
 def _step_row(step: StepAudit) -> Row:

@@ -91,10 +91,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 GROUP = "tacit.commands"
 SUMMARY_LENGTH = 200
 """Most characters of a summary of another distribution's command."""
-INSTALLABLE = {"reproduce": "tacit-studies"}
-"""Commands of this project's other distributions, with the distribution that has each."""
-FOLDERS = {"tacit-studies": "./studies"}
-"""Where they are in a clone: no index has them, and one may have a stranger's of the same name."""
+INSTALLABLE = {"reproduce": ("tacit-studies", "./studies")}
+"""Commands of this project's other distributions, with the distribution that has each, and where
+that is in a clone: no index has it, and one may have a stranger's of the same name."""
 
 
 class Extensible(Tacit):
@@ -226,12 +225,12 @@ def plugin_command(name: str) -> click.Command | None:
 
 
 def _not_installed(name: str) -> Unavailable | None:
-    distribution = INSTALLABLE.get(name)
-    if distribution is None:
+    if name not in INSTALLABLE:
         return None
+    distribution, folder = INSTALLABLE[name]
     reason = (
         f"the command {name} is not installed; it is in {distribution}. In a clone of tacit: "
-        f"pip install {FOLDERS[distribution]}"
+        f"pip install {folder}"
     )
     return Unavailable(name, reason, hidden=True)
 

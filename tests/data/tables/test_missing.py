@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.data.tables.missing import MissingWarning, counted_by_client, dealt_out
+from tacit.data.tables.missing import MissingWarning, dealt_out, left_out_of
 
 ROWS = "score,label,site\n0.5,1,a\n,1,a\n0.7,,b\nNA,nan,b\n0.2,0,b\n0.1, null ,a\n"
 
@@ -91,7 +92,10 @@ def test_an_unknown_rule_and_a_missing_client_are_refused(tmp_path: Path) -> Non
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(-1, 3)), max_size=30))
 def test_counts_agree_with_a_loop(dropped: list[tuple[int, int]]) -> None:
     kinds = np.array([kind for kind, _ in dropped], dtype=np.int8)
-    found = counted_by_client(kinds, [owner for _, owner in dropped], 4)
+    names = [str(owner) for _, owner in dropped]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingWarning)
+        found = left_out_of(kinds, names, ["0", "1", "2", "3"], "all.csv")
     assert found.tolist() == [
         [sum(each == (kind, owner) for each in dropped) for owner in range(4)] for kind in (1, 2)
     ]

@@ -346,20 +346,16 @@ def _check_figures(
 def _by_client(ledgers: tuple[str, ...]) -> dict[str, str]:
     """The ledger of every client; a client's second ledger would evade the limit of its first."""
     by_client: dict[str, str] = {}
-    for name, file in map(_client_and_file, ledgers):
+    for text in ledgers:
+        name, equals, file = text.rpartition("=")
+        if not (name and equals and file):
+            raise click.UsageError(f"--ledger must be CLIENT=FILE, got {text!r}")
         if name in by_client:
             raise click.UsageError(
                 f"--ledger names two files for {name!r}: a client has one ledger"
             )
         by_client[name] = file
     return by_client
-
-
-def _client_and_file(text: str) -> tuple[str, str]:
-    name, equals, file = text.rpartition("=")
-    if not (name and equals and file):
-        raise click.UsageError(f"--ledger must be CLIENT=FILE, got {text!r}")
-    return name, file
 
 
 def _content(result: Evaluation, calibrator: Calibrator | None) -> dict[str, Any]:

@@ -29,18 +29,9 @@ MOST_CELLS = 1 << 16
 BATCH_ROWS = 1 << 16
 CONNECT_SECONDS = 10
 
-KINDS = {
-    "smallint": NUMBER,
-    "integer": NUMBER,
-    "bigint": NUMBER,
-    "real": NUMBER,
-    "double precision": NUMBER,
-    "numeric": NUMBER,
-    "boolean": BOOLEAN,
-    "text": TEXT,
-    "character varying": TEXT,
-    "character": TEXT,
-}
+NUMBERS = ("smallint", "integer", "bigint", "real", "double precision", "numeric")
+TEXTS = ("text", "character varying", "character")
+KINDS = {"boolean": BOOLEAN, **dict.fromkeys(NUMBERS, NUMBER), **dict.fromkeys(TEXTS, TEXT)}
 
 
 class PostgresEngine:

@@ -57,12 +57,9 @@ class Moments:
         known = _of_client(self.counts), _of_client(self.sums)
         self._squares += squares + _moved(*known, _of_client(counts), _of_client(sums))
         self.counts, self.sums = self.counts + counts, self.sums + sums
-        self._set_ends(whose, ranks + 2 * start)
-
-    def _set_ends(self, whose: Integers, ranks: Integers) -> None:
-        """The first rank of those that had none, and the last one of all in the part."""
-        _set_first(self._least, self._least < 0, whose, ranks)
-        self._largest[whose] = ranks
+        # the first rank of those that had none, and the last one of all in the part
+        _set_first(self._least, self._least < 0, whose, ranks + 2 * start)
+        self._largest[whose] = ranks + 2 * start
 
     def totals(self) -> RankTotals:
         """The totals of each client's records of both classes."""

@@ -34,15 +34,16 @@ def unshown(records: int) -> Iterator[Callable[[int], None]]:
 
 
 class Engine(Protocol):
-    """What runs statements."""
+    """What runs statements.
 
-    @property
-    def source(self) -> str:
-        """What errors call the table: never with a password."""
+    Attributes
+    ----------
+    source : what errors call the table: never with a password.
+    most_cells : the most cells for which a statement is faster than a pass over the records.
+    """
 
-    @property
-    def most_cells(self) -> int:
-        """The most cells for which a statement is faster than a pass over the records."""
+    source: str
+    most_cells: int
 
     def kinds(self, relation: statements.Relation) -> dict[str, str]:
         """The kind of every column by its name: number, boolean, text, or the engine's own word."""

@@ -147,7 +147,6 @@ def columns_of_frame(
         table = pa.table(frame)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise DataError(f"{source} cannot be read as Arrow: {reason(error)}") from None
-    require_columns(table.column_names, columns, source)
     require_types(table.schema, columns, source)
     records = collect(table.select(columns.names).to_batches(), columns, source)
     ids = None if client is None else records.ids.to_numpy()
@@ -217,7 +216,8 @@ def require_columns(header: list[str], columns: Columns, source: str) -> None:
 
 
 def require_types(schema: pa.Schema, columns: Columns, source: str) -> None:
-    """Refuse columns whose type does not suit their use."""
+    """Refuse a source without a column, or with one that is there twice or of an unfit type."""
+    require_columns(schema.names, columns, source)
     requirements: list[tuple[str | None, Callable[[Any], bool], str]] = [
         (columns.score, is_written_number, "numbers"),
         (columns.label, is_label, "0/1, booleans or words"),

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tacit.data.errors import DataError
 from tacit.data.files.form import MISSING_WORDS
@@ -84,31 +84,10 @@ def absent(column: Any) -> NDArray[np.bool_]:
     return mask
 
 
-def counted_by_client(kinds: NDArray[np.int8], clients: ArrayLike, count: int) -> NDArray[np.int64]:
-    """The records of each client without a score and without a label only, shape (2, K).
-
-    Parameters
-    ----------
-    kinds : of the records that were left out, shape (D,).
-    clients : the index of each one's client, shape (D,); -1 for a client that takes no part.
-    count : K.
-
-    Examples
-    --------
-    >>> counted_by_client(np.array([1, 2, 2], dtype=np.int8), [0, 1, 1], 2).tolist()
-    [[1, 0], [0, 2]]
-    """
-    owners = np.asarray(clients, dtype=np.int64)
-    rows = [
-        np.bincount(owners[(kinds == kind) & (owners >= 0)], minlength=count) for kind in (1, 2)
-    ]
-    return np.stack(rows).astype(np.int64)
-
-
 def left_out_of(
     kinds: NDArray[np.int8], names: Sequence[Any], clients: Sequence[str], source: str
 ) -> NDArray[np.int64]:
-    """``counted_by_client`` from the names of clients, with a warning of those without a record.
+    """The records of each client without a score and without a label only, shape (2, K).
 
     Parameters
     ----------
@@ -124,6 +103,12 @@ def left_out_of(
     Warns
     -----
     MissingWarning : for clients none of whose records is complete.
+
+    Examples
+    --------
+    >>> kinds = np.array([1, 2, 2], dtype=np.int8)
+    >>> left_out_of(kinds, ["a", "b", "b"], ["a", "b"], "all.csv").tolist()
+    [[1, 0], [0, 2]]
     """
     texts = ["" if name is None else str(name) for name in names]
     if "" in texts:
@@ -138,7 +123,10 @@ def left_out_of(
             MissingWarning,
             stacklevel=5,
         )
-    return counted_by_client(kinds, owners, len(clients))
+    counts = np.zeros((2, len(clients)), dtype=np.int64)
+    known = owners >= 0
+    np.add.at(counts, (kinds[known] - NO_SCORE, owners[known]), 1)
+    return counts
 
 
 def dealt_out(left_out: NDArray[np.int64] | None, clients: int) -> NDArray[np.int64] | None:

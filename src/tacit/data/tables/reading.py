@@ -322,7 +322,6 @@ def _parquet_batches(
     file = pq.ParquetFile(
         stream, buffer_size=_PARQUET_BUFFER_BYTES, page_checksum_verification=True
     )
-    frames.require_columns(file.schema_arrow.names, columns, source)
     frames.require_types(file.schema_arrow, columns, source)
     for batch in file.iter_batches(_PARQUET_BATCH_ROWS, columns=columns.names):
         batch.validate(full=True)
@@ -333,7 +332,6 @@ def _feather_batches(
     stream: pa.NativeFile, columns: frames.Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
     file = pa.ipc.open_file(stream)
-    frames.require_columns(file.schema.names, columns, source)
     frames.require_types(file.schema, columns, source)
     for number in range(file.num_record_batches):
         batch = file.get_batch(number)
@@ -369,10 +367,11 @@ def _refuse_strange_words(sources: Sequence[str], parts: Sequence[frames.Records
 
 
 def _one_client(records: frames.Records, name: str, source: str) -> tuple[Clients, NDArray[Any]]:
-    client = Clients.from_arrays(records.scores, records.labels, second=records.second)
+    client = Clients.from_arrays(
+        records.scores, records.labels, second=records.second, persons=records.persons
+    )
     left_out = frames.left_out_records(records, (), source)
-    named = replace(client, names=(name,), persons=records.persons, left_out=left_out)
-    return named, records.groups
+    return replace(client, names=(name,), left_out=left_out), records.groups
 
 
 def _grouped(records: frames.Records, source: str) -> tuple[Clients, NDArray[Any]]:
@@ -382,17 +381,15 @@ def _grouped(records: frames.Records, source: str) -> tuple[Clients, NDArray[Any
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
     client_indices = rank[encoded.indices.to_numpy()]
-    numbered = Clients.from_arrays(records.scores, records.labels, client_indices, records.second)
-    by_client = np.argsort(client_indices, kind="stable")
-    groups, persons = records.groups, records.persons
-    names = tuple(map(str, encoded.dictionary.take(order).to_pylist()))
-    named = replace(
-        numbered,
-        names=names,
-        persons=None if persons is None else persons[by_client],
-        left_out=frames.left_out_records(records, names, source),
+    numbered = Clients.from_arrays(
+        records.scores, records.labels, client_indices, records.second, persons=records.persons
     )
-    return named, groups[by_client] if groups.size else groups
+    names = tuple(map(str, encoded.dictionary.take(order).to_pylist()))
+    left_out = frames.left_out_records(records, names, source)
+    groups = records.groups
+    if groups.size:
+        groups = groups[np.argsort(client_indices, kind="stable")]
+    return replace(numbered, names=names, left_out=left_out), groups
 
 
 def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:
