@@ -236,9 +236,7 @@ def _released_figures(protocol: Protocol, clients: Clients, times: int, seed: in
 def exact_rates(clients: Clients, edges: Floats) -> Floats:
     """False- and true-positive rates at ascending thresholds, shape (2, T)."""
     cells = np.searchsorted(edges, clients.scores, side="right") - 1
-    both = np.stack(
-        [np.bincount(cells[clients.labels == label], minlength=edges.size) for label in (0, 1)]
-    )
+    both = _counts(cells, clients.labels, edges.size)
     reached = curves.counts_from_thresholds(both)
     return np.asarray(reached / np.maximum(reached[:, :1], 1))
 
@@ -258,11 +256,13 @@ def _candidates(clients: Clients, edges: Floats, hidden: Integers) -> Floats:
     """The exact curves under every labelling of the hidden records."""
     cells = np.searchsorted(edges, clients.scores, side="right") - 1
     known = np.delete(np.arange(clients.records), hidden)
-    negatives, positives = (
-        np.bincount(cells[known][clients.labels[known] == label], minlength=edges.size)
-        for label in (0, 1)
-    )
+    negatives, positives = _counts(cells[known], clients.labels[known], edges.size)
     return candidate_curves(positives, negatives, cells[hidden])
+
+
+def _counts(cells: Integers, labels: Labels, size: int) -> Integers:
+    """Negatives and positives by cell, shape (2, T)."""
+    return np.stack([np.bincount(cells[labels == label], minlength=size) for label in (0, 1)])
 
 
 def _pair(

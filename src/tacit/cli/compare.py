@@ -102,8 +102,7 @@ def compare(
         raise click.UsageError(f"--versus names the same column as --score, {score!r}")
     record_options.check_person_options(person, per_person)
     picture = None if plot is None else PictureFile.for_drawing(plot)
-    if split is not None and client is not None:
-        raise click.UsageError("--client cannot be used with --split, which makes its own clients")
+    record_options.refuse_split_clients(split, client)
     with record_options.printed_doubts():
         clients = _read(files, score, versus, label, client, unit, person, form)
     if split is not None:

@@ -288,6 +288,17 @@ def check_person_options(person: str | None, per_person: int | None) -> None:
         raise click.UsageError("--per-person needs --person")
 
 
+def refuse_split_clients(split: int | None, client: str | None) -> None:
+    """Refuse to split the clients that a column names.
+
+    Raises
+    ------
+    click.UsageError : for ``--client`` beside ``--split``.
+    """
+    if split is not None and client is not None:
+        raise click.UsageError("--client cannot be used with --split, which makes its own clients")
+
+
 def split_clients(
     clients: Clients, count: int, by: Any, seed: int | None, per_person: int | None = None
 ) -> Clients:

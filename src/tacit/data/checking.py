@@ -160,10 +160,7 @@ def check_unit_of(
     """
     if unit is None:
         return
-    try:
-        low, high = RANGES[check_unit(unit)]
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    low, high = RANGES[check_unit(unit)]
     wrong = outlier(low, high)
     if wrong is not None:
         raise DataError(

@@ -78,10 +78,7 @@ def in_unit(clients: Clients, target: str) -> Clients:
     if clients.unit is None:
         raise DataError(f"scores without a named unit cannot be converted to {target}")
     unit = clients.unit
-    try:
-        converted(np.zeros(0), unit, target)
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    converted(np.zeros(0), unit, target)  # refuses units that cannot be converted
     return clients.rescored(conversion(unit, target), target, is_exact(unit, target))
 
 
@@ -152,10 +149,7 @@ def units_of(sources: Sequence[str], unit: Units) -> tuple[str | None, ...]:
     if unit is None:
         return (None,) * len(sources)
     for word in unit.values() if isinstance(unit, Mapping) else (unit,):
-        try:
-            check_unit(word)
-        except ValueError as error:
-            raise DataError(str(error)) from None
+        check_unit(word)
     return by_file(sources, unit, PROBABILITY, "a unit")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.data.batches.ragged import by_client
 from tacit.data.checking import as_ids
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
@@ -84,9 +85,7 @@ class Groups:
             ids = as_ids(client_ids)
             if ids.shape != group_of_record.shape:
                 raise DataError(f"{group_of_record.size} groups but {ids.size} client ids")
-            group_of_record = group_of_record[
-                np.argsort(np.unique(ids, return_inverse=True)[1], kind="stable")
-            ]
+            group_of_record = group_of_record[by_client(ids)[0]]
         try:
             distinct, index = np.unique(group_of_record, return_inverse=True)
         except TypeError:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
+from tacit.data.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,10 @@ def check_unit(unit: object) -> str:
 
     Raises
     ------
-    ValueError : for another word.
+    DataError : for another word.
     """
     if unit not in UNITS:
-        raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
+        raise DataError(f"unit must be one of {', '.join(UNITS)}, got {unit!r}")
     return str(unit)
 
 
@@ -121,7 +122,7 @@ def converted(scores: ArrayLike, unit: str, target: str) -> Floats:
 
     Raises
     ------
-    ValueError : for units that cannot be converted into each other.
+    DataError : for units that cannot be converted into each other.
 
     Examples
     --------
@@ -131,7 +132,7 @@ def converted(scores: ArrayLike, unit: str, target: str) -> Floats:
     array([ 0., 50.])
     """
     if not are_convertible(unit, target):
-        raise ValueError(f"scores in {unit} cannot be converted to {target}")
+        raise DataError(f"scores in {unit} cannot be converted to {target}")
     values = np.asarray(scores, dtype=np.float64)
     if unit == target:
         return values

@@ -101,7 +101,10 @@ def laws_for(*subjects: Protocol | type[Protocol]) -> dict[str, Test]:
     >>> sorted(laws_for(DPAUC(1.0)))[0]
     'test_a_batch_answers_as_its_clients_one_at_a_time'
     """
-    protocols = _merged(_protocols(subject) for subject in subjects)
+    protocols = _merged(
+        {subject.name: subject} if isinstance(subject, Protocol) else subject.law_cases()
+        for subject in subjects
+    )
     errors = _merged(_error_cases(subject) for subject in subjects)
     noticed = {name: case for name, case in errors.items() if case.noticed}
     many = {n: case for n, case in errors.items() if not case.protocol.law_traits.few_records}
@@ -132,10 +135,6 @@ def laws_for(*subjects: Protocol | type[Protocol]) -> dict[str, Test]:
         ),
     ]
     return {test.__name__: test for test in tests if test is not None}
-
-
-def _protocols(subject: Protocol | type[Protocol]) -> Mapping[str, Protocol]:
-    return {subject.name: subject} if isinstance(subject, Protocol) else subject.law_cases()
 
 
 def _error_cases(subject: Protocol | type[Protocol]) -> Mapping[str, audits.ErrorCase]:

@@ -267,8 +267,11 @@ def evaluate(
 def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     """Refuse options that mean nothing beside others."""
     split, files, counts = params["split"], params["files"], params["counts"]
-    group_names = params["group_name"] if params["groups"] is None else ()
-    _refuse_idle(split, params["by"], params["client"], group_names)
+    if params["groups"] is None and params["group_name"]:
+        raise click.UsageError("--group-name needs --groups")
+    if split is None and params["by"] is not None:
+        raise click.UsageError("--by needs --split")
+    record_options.refuse_split_clients(split, params["client"])
     sources.check_source(files, params["table"], params["query"], counts)
     alone = ("client", "person", "split", "scores", "private_group", "groups", "second", "rescale")
     more = {"--exact": params["exact"] or None}
@@ -315,17 +318,6 @@ def _label_column(protocol: Protocol | None, label: ByFile, second: str | None) 
     if protocol.needs_second_values and second is None:
         raise click.UsageError(f"--protocol {protocol.name} with these settings needs --second")
     return label if protocol.needs_labels else None
-
-
-def _refuse_idle(
-    split: int | None, by: str | None, client: str | None, idle_group_names: tuple[str, ...]
-) -> None:
-    if idle_group_names:
-        raise click.UsageError("--group-name needs --groups")
-    if split is None and by is not None:
-        raise click.UsageError("--by needs --split")
-    if split is not None and client is not None:
-        raise click.UsageError("--client cannot be used with --split, which makes its own clients")
 
 
 def _check_figures(

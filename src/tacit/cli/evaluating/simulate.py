@@ -14,9 +14,7 @@ from tacit.cli.shell import NO_SIGNAL, progress_of, terminable
 from tacit.data import units
 from tacit.local_reports.drawing import BLOCK_RECORDS, RecordFiles, evaluate_one_record_clients
 from tacit.local_reports.summing import Summing, in_one_process, in_processes
-from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names
-from tacit.results.evaluation import Evaluation
 from tacit.running.units import suited_to_scores
 
 SIMULATE_EXAMPLES = """\b
@@ -82,7 +80,16 @@ def simulate(
     paths = files_in_memory(files, "tacit simulate")
     column = label if chosen.needs_labels else None
     records = RecordFiles.of(paths, score, column, unit or chosen.unit, chosen.unit)
-    result = _with_progress(records, chosen, seed, _summing(records, workers), federation)
+    reports = records.records * chosen.device_reports(records.records).stages
+    with progress_of(reports, "reports") as advance:
+        result = evaluate_one_record_clients(
+            records,
+            chosen,
+            seed,
+            summing=_summing(records, workers),
+            federation=federation,
+            progress=lambda blocks: advance(blocks * BLOCK_RECORDS),
+        )
     output.show(result.to_dict(), lambda: str(result))
     if not result.has_signal:
         context.exit(NO_SIGNAL)
@@ -94,22 +101,3 @@ def _summing(records: RecordFiles, workers: int | None) -> Summing:
     if number == 1 or records.records <= BLOCK_RECORDS:
         return in_one_process
     return in_processes(number)
-
-
-def _with_progress(
-    records: RecordFiles,
-    protocol: Protocol,
-    seed: int | None,
-    summing: Summing,
-    federation: str | None,
-) -> Evaluation:
-    rows = records.records * protocol.device_reports(records.records).stages
-    with progress_of(rows, "reports") as advance:
-        return evaluate_one_record_clients(
-            records,
-            protocol,
-            seed,
-            summing=summing,
-            federation=federation,
-            progress=lambda blocks: advance(blocks * BLOCK_RECORDS),
-        )
