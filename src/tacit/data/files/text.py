@@ -1,7 +1,4 @@
-"""Files of text: how they begin, and their columns as text.
-
-Lines of a text file as an editor counts them.
-"""
+"""Files of text: how they begin, their columns as text, and lines as an editor counts them."""
 
 from __future__ import annotations
 
@@ -18,33 +15,7 @@ import pyarrow.csv as pa_csv
 
 from tacit.data.errors import DataError
 from tacit.data.files.form import SEPARATORS, FileForm
-from tacit.data.tables.columns import opened_text
-
-
-def line_of(source: str, extension: str, separator: str, row: int) -> int | None:
-    """The line on which a record begins; None where the file cannot be read as text.
-
-    Blank lines are no records, and a record may go on over several lines.
-
-    Parameters
-    ----------
-    source : the file.
-    extension : the end of its name, which says how it is packed.
-    separator : what stands between values.
-    row : the record's number from 1; the header is number 0.
-    """
-    with ExitStack() as closing:
-        packed = opened_text(source, extension, closing)
-        text = io.TextIOWrapper(packed, encoding="utf-8", errors="replace", newline="")
-        reader = csv.reader(text, delimiter=separator)
-        try:
-            fields = next(islice(filter(None, reader), row, None), None)
-        except (csv.Error, OSError):
-            return None
-        if fields is None:
-            return None
-        return reader.line_num - sum(field.count("\n") for field in fields)
-
+from tacit.data.tables.columns import Location, opened_text
 
 BLOCK_BYTES = 1 << 20
 """Bytes that are parsed at once; no record may be longer."""
@@ -104,8 +75,25 @@ class TextFile:
         return [name.strip() for name in self.header]
 
     def line_of(self, row: int) -> int | None:
-        """The line on which a record begins, by its number from 1."""
-        return line_of(self.source, self.extension, self.separator, row)
+        """The line on which a record begins; None where the file cannot be read as text.
+
+        Blank lines are no records, and a record may go on over several lines.
+
+        Parameters
+        ----------
+        row : the record's number from 1; the header is number 0.
+        """
+        with ExitStack() as closing:
+            packed = opened_text(self.source, self.extension, closing)
+            text = io.TextIOWrapper(packed, encoding="utf-8", errors="replace", newline="")
+            reader = csv.reader(text, delimiter=self.separator)
+            try:
+                fields = next(islice(filter(None, reader), row, None), None)
+            except (csv.Error, OSError):
+                return None
+            if fields is None:
+                return None
+            return reader.line_num - sum(field.count("\n") for field in fields)
 
 
 def _first_line(source: str, extension: str, closing: ExitStack) -> str:
@@ -172,8 +160,7 @@ def parsing_error(error: pa.ArrowInvalid, text: TextFile) -> Exception:
     if malformed is None:
         return error
     row, fields, actual = map(int, malformed.groups())
-    line = text.line_of(row - 1)
-    return DataError(
-        f"a record must have {fields} fields, got {actual} in {text.source}, row {row - 1}"
-        + (f" (line {line})" if line is not None else "")
-    )
+    location = Location(text.source, line_of=text.line_of)
+    # the header is the first row
+    where = location.row(row - 2)
+    return DataError(f"a record must have {fields} fields, got {actual} in {where}")
