@@ -22,7 +22,7 @@ from tacit.metrics.curves import (
     rates,
     trapezoid_area,
 )
-from tacit.metrics.ranking import auc, delong_variance
+from tacit.metrics.ranking import auc, auc_with_variance
 
 CELLS = st.lists(st.integers(0, 20), min_size=4, max_size=4)
 
@@ -120,7 +120,7 @@ def test_the_sampling_variance_of_fine_cells_is_delongs() -> None:
     positives = np.bincount(scores[labels == 1].astype(int), minlength=50)
     negatives = np.bincount(scores[labels == 0].astype(int), minlength=50)
     stated = float(cell_sampling_variance(positives, negatives))
-    assert stated == pytest.approx(delong_variance(scores, labels), rel=0.01)
+    assert stated == pytest.approx(auc_with_variance(scores, labels)[1], rel=0.01)
 
 
 def test_noise_leaves_no_sampling_variance_of_almost_nothing() -> None:
@@ -130,7 +130,7 @@ def test_noise_leaves_no_sampling_variance_of_almost_nothing() -> None:
     scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
     cells = np.minimum((256 * scores).astype(int), 255)
     exact = [np.bincount(cells[labels == each], minlength=256) for each in (1, 0)]
-    true = delong_variance(scores, labels)
+    true = auc_with_variance(scores, labels)[1]
     noisy = [[each + rng.normal(0, 2, 256) for each in exact] for _ in range(400)]
     direct = np.array([float(cell_sampling_variance(*each)) for each in noisy])
     assert np.mean(direct < true / 4) > 0.1

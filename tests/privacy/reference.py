@@ -100,17 +100,3 @@ def laplace_cdf(scale: float) -> Callable[[Floats], Floats]:
 
 def gaussian_cdf(sigma: float) -> Callable[[Floats], Floats]:
     return stats.norm(scale=sigma).cdf
-
-
-def staircase_cdf(width: float, gamma: float, epsilon: float) -> Callable[[Floats], Floats]:
-    """The integral of a density that drops by ``exp(-epsilon)`` at ``(k + gamma) width``."""
-    b = np.exp(-epsilon)
-
-    def cdf(x: Floats) -> Floats:
-        step, part = np.divmod(np.abs(x) / width, 1.0)
-        within = np.minimum(part, gamma) + b * np.maximum(part - gamma, 0.0)
-        full = gamma + b * (1 - gamma)
-        upper = 1 - b**step + b**step * within * (1 - b) / full
-        return np.asarray(0.5 + np.sign(x) * upper / 2)
-
-    return cdf

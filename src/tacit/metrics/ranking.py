@@ -1,4 +1,4 @@
-"""Mid-ranks, the rank-sum AUC, its sampling error, and integers that compare as numbers do."""
+"""Mid-ranks, the AUC and its sampling error."""
 
 from __future__ import annotations
 
@@ -66,25 +66,6 @@ def _tied_groups(new_value: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArr
     return first, np.flatnonzero(ends) - first + 2
 
 
-def auc_from_rank_sum(doubled_rank_sum: int, positives: int, negatives: int) -> float:
-    """The AUC from twice the rank sum of the positives (Sun et al. 2022a, Eq. 1).
-
-    Equal to ``(sum of ranks - P(P-1)/2) / (P N)``, in exact integer arithmetic up to one division.
-
-    Raises
-    ------
-    ValueError : when a class is absent; the AUC is then undefined.
-
-    Examples
-    --------
-    >>> auc_from_rank_sum(2 * (1 + 3), 2, 2)
-    0.75
-    """
-    _check_classes(positives, negatives)
-    pairs_won_twice = int(doubled_rank_sum) - int(positives) * (int(positives) - 1)
-    return pairs_won_twice / (2 * int(positives) * int(negatives))
-
-
 def _check_classes(positives: int, negatives: int) -> None:
     if positives <= 0 or negatives <= 0:
         raise ValueError(
@@ -109,7 +90,7 @@ def auc(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
 
 
 def auc_with_variance(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> tuple[float, float]:
-    """``auc``, and ``delong_variance`` where both classes have two records, else NaN.
+    """``auc``, and DeLong's variance of it where both classes have two records, else NaN.
 
     Raises
     ------
@@ -204,26 +185,6 @@ def top_hits(
     return np.asarray(positives[np.asarray(sizes) - 1])
 
 
-def delong_variance(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
-    """The sampling variance of the AUC by DeLong et al. 1988, through mid-ranks (Sun and Xu 2014).
-
-    Each positive's placement is the fraction of negatives below it, each negative's the fraction of
-    positives above it; the variance is the sum over the classes of the placements' variance divided
-    by the class size.
-
-    Raises
-    ------
-    ValueError : with fewer than two records of a class.
-    """
-    positive = int(np.count_nonzero(labels == 1))
-    if min(positive, scores.size - positive) < 2:
-        raise ValueError(
-            "DeLong's variance needs at least two records of each class, "
-            f"got {positive} positive and {scores.size - positive} negative"
-        )
-    return auc_with_variance(scores, labels)[1]
-
-
 def plug_in_variance(auc: float, positives: float, negatives: float) -> float:
     """The AUC's sampling variance when only the AUC and the class sizes are known.
 
@@ -244,19 +205,3 @@ def plug_in_variance(auc: float, positives: float, negatives: float) -> float:
         + (negatives - 1) * (second - area * area)
     )
     return max(variance, 0.0) / (positives * negatives)
-
-
-def ordered_codes(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Integers that compare exactly as these finite numbers do, also where they are equal.
-
-    Numbers in [0, 1] have codes from 0 to below ``2**62``, so that differences of codes, and of
-    codes doubled, stay within 64 bits.
-
-    Examples
-    --------
-    >>> codes = ordered_codes(np.array([-1.0, -0.0, 0.0, 0.5, 1.0]))
-    >>> np.diff(codes).tolist()[1], bool(np.all(np.diff(codes) >= 0)), int(codes[-1]) < 2**62
-    (0, True, True)
-    """
-    bits = np.abs(values).view(np.int64)
-    return np.where(values < 0, -bits, bits)

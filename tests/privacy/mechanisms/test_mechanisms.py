@@ -16,7 +16,6 @@ from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian, Normal
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Together
 from tacit.privacy.mechanisms.laplace import (
-    ContinuousStaircase,
     DiscreteLaplace,
     Laplace,
     PolyaShare,
@@ -271,8 +270,3 @@ def test_simulated_variances_are_those_stated(distribution: Distribution) -> Non
         return
     drawn = SimulatedNoise(3).draw(distribution, (200_000,)).astype(np.float64)
     assert drawn.var() == pytest.approx(float(distribution.variance), rel=0.05)
-
-
-def test_continuous_staircase_noise_is_never_released() -> None:
-    with pytest.raises(ValueError, match="only simulated"):
-        SystemNoise().draw(ContinuousStaircase(1.0, 1.0), (3,))

@@ -18,14 +18,12 @@ from scipy import stats
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Normal
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import (
-    ContinuousStaircase,
     DiscreteLaplace,
     Laplace,
     Staircase,
 )
 from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.sampling import exact
-from tacit.privacy.sampling.distributions import staircase_gamma
 from tacit.privacy.sampling.exact import Stairs, outer_threshold
 from tacit.privacy.sampling.grids import (
     GAUSSIAN_GRID_BITS,
@@ -145,16 +143,6 @@ class TestDistributions:
         simulated = sampler.draw(SimulatedNoise(13), 50_000, 1.0)
         agreeing = stats.ks_2samp(simulated, sampler.draw(SystemNoise(), 8000, 1.0))
         assert agreeing.pvalue > reference.UNSEEDED_LEVEL
-
-    @pytest.mark.parametrize("factor", [1.0, 1.3, 1 / 1.3])
-    @pytest.mark.parametrize("epsilon", EPSILONS)
-    def test_continuous_staircase(self, epsilon: float, factor: float) -> None:
-        """False alarm: 1e-4 over the seed."""
-        gamma = float(staircase_gamma(epsilon))
-        cdf = reference.staircase_cdf(3.0, gamma, epsilon)
-        draws = SimulatedNoise(14).draw(ContinuousStaircase(3.0 * factor, epsilon), (20_000,))
-        fits = reference.continuous_p_value(draws, cdf) > reference.SEEDED_LEVEL
-        assert fits == (factor == 1.0)
 
     @pytest.mark.parametrize("source", [SimulatedNoise(15), SystemNoise()])
     @pytest.mark.parametrize("probability", [0.0, 0.02, 0.2689, 0.5, 0.9, 1.0])
@@ -367,7 +355,6 @@ class TestShapes:
         for make in METHODS.values():
             assert noise.draw(make(1.0), (3, 2)).shape == (5, 3, 2)
         assert noise.draw(Staircase(4, 1.0), (3, 2)).shape == (5, 3, 2)
-        assert noise.draw(ContinuousStaircase(4.0, 1.0), (3, 2)).shape == (5, 3, 2)
         assert noise.draw(Bits(0.3), (7,)).shape == (5, 7)
 
     @pytest.mark.parametrize("source", [SimulatedNoise(1), SystemNoise(), NoNoise()])
@@ -396,13 +383,10 @@ class TestShapes:
         noise = SimulatedNoise(3, replicates=400)
         widths = np.broadcast_to([0, 1, 10**9], shape)
         for epsilon in (1.0, np.broadcast_to([0.0, 1.0, 2.0], shape)):
-            for draws in (
-                noise.draw(Staircase(widths, epsilon), (3,)),
-                noise.draw(ContinuousStaircase(widths, epsilon), (3,)),
-            ):
-                assert draws.shape == (400, 3)
-                assert not draws[:, 0].any()
-                assert np.abs(draws[:, 1]).max() < 100 < np.median(np.abs(draws[:, 2]))
+            draws = noise.draw(Staircase(widths, epsilon), (3,))
+            assert draws.shape == (400, 3)
+            assert not draws[:, 0].any()
+            assert np.abs(draws[:, 1]).max() < 100 < np.median(np.abs(draws[:, 2]))
 
     def test_replicates_are_independent(self) -> None:
         """Correlations of 20,000 pairs; false alarm: 1e-8 for each, and duplicates would show."""

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from tacit import DataError
-from tacit.metrics.ranking import ordered_codes
+from tacit.metrics.cells.score_code import signed_codes
 from tacit.protocols.paired.estimate import (
     MatchedSample,
     all_pairs_variance,
@@ -82,14 +82,14 @@ def test_an_unknown_kernel_is_refused() -> None:
 
 @given(values=hnp.arrays(np.float64, 6, elements=st.floats(allow_nan=False, allow_infinity=False)))
 def test_codes_compare_as_the_numbers_do(values: Any) -> None:
-    codes = ordered_codes(values)
+    codes = signed_codes(values)
     np.testing.assert_array_equal(codes[:, None] < codes, values[:, None] < values)
     np.testing.assert_array_equal(codes[:, None] == codes, values[:, None] == values)
 
 
 @given(values=hnp.arrays(np.float64, 4, elements=st.floats(0, 1)))
 def test_codes_of_unit_values_leave_room_to_double_them(values: Any) -> None:
-    assert int(ordered_codes(values).max()) < 2**62
+    assert int(signed_codes(values).max()) < 2**62
     assert np.abs(gini_codes(values) / GRIDS["gini"] - values).max() <= 0.5 / GRIDS["gini"]
 
 

@@ -19,7 +19,8 @@ HALF_CODE = 0x3FE0_0000_0000_0000
 def signed_codes(values: ArrayLike) -> Integers:
     """A 64-bit integer for every number, in the same order: the bits of its size, with its sign.
 
-    Zero and negative zero have the same code.
+    Zero and negative zero have the same code. Numbers in [0, 1] have codes from 0 to below
+    ``2**62``, so that differences of codes, and of codes doubled, stay within 64 bits.
 
     Parameters
     ----------

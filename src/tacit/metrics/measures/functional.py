@@ -85,11 +85,6 @@ def prevalence(counts: Floats) -> Functional:
     return ratio(counts, both(ones, 0.0), both(ones, 1.0))
 
 
-def cumulative_above(cells: Floats) -> Floats:
-    """The records of each cell and of all above it, shape (B + 1,), 0 at the end."""
-    return np.append(np.flip(np.cumsum(np.flip(cells))), 0.0)
-
-
 def fieller_bounds(
     values: Floats, variances: Floats, crossed: Floats, bases: Floats, reach: float
 ) -> tuple[Floats, Floats]:

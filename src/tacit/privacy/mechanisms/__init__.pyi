@@ -2,13 +2,12 @@
 
 from .gaussian import DiscreteGaussian, Gaussian, Normal
 from .interface import Distribution, Mechanism, Together
-from .laplace import ContinuousStaircase, DiscreteLaplace, Laplace, PolyaShare, Staircase
+from .laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from .response import Bits, Choices, RandomisedResponse, UniformIntegers
 
 __all__ = [
     "Bits",
     "Choices",
-    "ContinuousStaircase",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Distribution",

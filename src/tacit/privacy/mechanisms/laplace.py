@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Shape, single, whole_steps
+from tacit.privacy.mechanisms.interface import Mechanism, Shape, single, whole_steps
 from tacit.privacy.sampling import distributions, exact, simulated
 from tacit.privacy.sampling.grids import GRID_BITS, on_grid, power_of_two_grid
 
@@ -342,28 +342,3 @@ class Staircase(Mechanism):
     def scaled(self, factor: float) -> Staircase:
         """Noise for a smaller epsilon."""
         return Staircase(self.sensitivity, np.divide(self.epsilon, factor))
-
-
-@dataclass(frozen=True)
-class ContinuousStaircase(Distribution):
-    """Continuous staircase noise (Geng and Viswanath 2014, Alg. 1), for comparison only.
-
-    It is only simulated: its low bits would betray the statistic.
-
-    Parameters
-    ----------
-    sensitivity, epsilon : as for ``Staircase``.
-    """
-
-    sensitivity: ArrayLike
-    epsilon: ArrayLike
-
-    def exact(self, shape: Shape) -> Floats:
-        """Refused."""
-        raise ValueError("continuous staircase noise is only simulated; Staircase is for releases")
-
-    def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
-        """Noise from a geometric step, an offset within it, and a sign."""
-        widths = exact.checked_scale(self.sensitivity, "sensitivity")
-        epsilons = exact.checked_epsilon(self.epsilon, widths)
-        return simulated.continuous_staircase(rng, widths, epsilons, shape)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.privacy.sampling.distributions import staircase_gamma
-from tacit.privacy.sampling.exact import Stairs, outer_probability
+from tacit.privacy.sampling.exact import Stairs
 
 Bits = NDArray[np.bool_]
 Shape = tuple[int, ...]
@@ -93,19 +92,6 @@ def staircase(rng: np.random.Generator, stairs: Stairs, shape: Shape) -> Integer
         return step * some.width + offset.astype(np.int64)
 
     return stairs.signed(magnitude, lambda size: coins(rng, (size,)), shape)
-
-
-def continuous_staircase(
-    rng: np.random.Generator, width: Floats, epsilon: Floats, shape: Shape
-) -> Floats:
-    """Continuous staircase noise (Geng and Viswanath 2014, Alg. 1)."""
-    inner = staircase_gamma(epsilon)
-    step = geometric(rng, epsilon, shape)
-    outer = rng.random(shape) < outer_probability(np.float64(1), inner, epsilon)
-    offset = rng.random(shape)
-    offset = np.where(outer, inner + (1 - inner) * offset, inner * offset)
-    magnitude = (step + offset) * width
-    return np.where(coins(rng, shape), -magnitude, magnitude)
 
 
 def _rate(scale: Floats) -> Floats:

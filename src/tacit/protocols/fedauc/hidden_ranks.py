@@ -28,7 +28,8 @@ from tacit.crypto.secure_sum import masking
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.ranking import doubled_mid_ranks, ordered_codes
+from tacit.metrics.cells.score_code import signed_codes
+from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Query, Reply, step
@@ -123,7 +124,7 @@ def rank_codes(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     >>> bool(codes[1] == codes[2] < codes[3])
     True
     """
-    return ordered_codes(scores) >> DROPPED_BITS
+    return signed_codes(scores) >> DROPPED_BITS
 
 
 def compared_scores(codes: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 Both records of a pair come as two rows: the score or value, and below it the label or the second
 value. A joint computation by cryptography has to give these integers exactly, on shares modulo
-2**64; ``ordered_codes`` turns numbers into integers that compare as they do.
+2**64; ``signed_codes`` turns numbers into integers that compare as they do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
-from tacit.metrics.ranking import ordered_codes
+from tacit.metrics.cells.score_code import signed_codes
 from tacit.protocol import mpc
 from tacit.protocol.settings.choices import Between, Choice
 
@@ -177,7 +177,7 @@ def kernel_codes(kernel: str, rows: NDArray[np.float64], leading: NDArray[np.boo
         return gini_codes(rows[:1])
     if kernel == "auc":
         _check_scores(rows[0])
-        return np.stack([2 * ordered_codes(rows[0]) + leading, rows[1].astype(np.int64)])
+        return np.stack([2 * signed_codes(rows[0]) + leading, rows[1].astype(np.int64)])
     return comparable_codes(rows[: COLUMNS[kernel]])
 
 
@@ -201,7 +201,7 @@ def comparable_codes(values: NDArray[np.float64]) -> Integers:
             f"numbers to compare must be 0, or from {LEAST:.3g} to {MOST:.3g} in magnitude, "
             f"got {values.ravel()[wrong[0]]}"
         )
-    return ordered_codes(np.ldexp(values, -HALVINGS))
+    return signed_codes(np.ldexp(values, -HALVINGS))
 
 
 def _check_scores(scores: NDArray[np.float64]) -> None:
