@@ -25,7 +25,15 @@ from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, compose, u
 
 Way = Literal["basic", "zcdp", "pld"]
 
-CHANGES: dict[tuple[Adjacency, Adjacency], int] = {
+OF_PERSON = {
+    Adjacency.RECORD: Adjacency.PERSON,
+    Adjacency.LABEL: Adjacency.PERSON_LABEL,
+    Adjacency.REPLACE: Adjacency.PERSON_REPLACE,
+    Adjacency.SCORE: Adjacency.PERSON_SCORE,
+}
+"""What a person's counted records change together, by what one record changes."""
+
+OF_RECORD: dict[tuple[Adjacency, Adjacency], int] = {
     (Adjacency.RECORD, Adjacency.RECORD): 1,
     (Adjacency.RECORD, Adjacency.REPLACE): 2,
     (Adjacency.RECORD, Adjacency.LABEL): 2,
@@ -35,25 +43,15 @@ CHANGES: dict[tuple[Adjacency, Adjacency], int] = {
     (Adjacency.REPLACE, Adjacency.SCORE): 1,
     (Adjacency.LABEL, Adjacency.LABEL): 1,
     (Adjacency.SCORE, Adjacency.SCORE): 1,
-    (Adjacency.PERSON, Adjacency.PERSON): 1,
-    (Adjacency.PERSON, Adjacency.PERSON_LABEL): 2,
-    (Adjacency.PERSON, Adjacency.PERSON_REPLACE): 2,
-    (Adjacency.PERSON, Adjacency.PERSON_SCORE): 2,
-    (Adjacency.PERSON, Adjacency.RECORD): 2,
-    (Adjacency.PERSON, Adjacency.LABEL): 2,
-    (Adjacency.PERSON, Adjacency.REPLACE): 2,
-    (Adjacency.PERSON, Adjacency.SCORE): 2,
-    (Adjacency.PERSON_REPLACE, Adjacency.PERSON_LABEL): 1,
-    (Adjacency.PERSON_REPLACE, Adjacency.PERSON_REPLACE): 1,
-    (Adjacency.PERSON_REPLACE, Adjacency.PERSON_SCORE): 1,
-    (Adjacency.PERSON_REPLACE, Adjacency.LABEL): 1,
-    (Adjacency.PERSON_REPLACE, Adjacency.REPLACE): 1,
-    (Adjacency.PERSON_REPLACE, Adjacency.SCORE): 1,
-    (Adjacency.PERSON_LABEL, Adjacency.PERSON_LABEL): 1,
-    (Adjacency.PERSON_LABEL, Adjacency.LABEL): 1,
-    (Adjacency.PERSON_SCORE, Adjacency.PERSON_SCORE): 1,
-    (Adjacency.PERSON_SCORE, Adjacency.SCORE): 1,
 }
+"""``CHANGES`` among the kinds of changes of a record."""
+OF_PERSONS = {
+    (OF_PERSON[first], second): changes
+    for (first, of_record), changes in OF_RECORD.items()
+    for second in (OF_PERSON[of_record], of_record)
+}
+"""The same of a person, to a change of a person's records or of one of them."""
+CHANGES = OF_RECORD | OF_PERSONS | {(Adjacency.PERSON, Adjacency.RECORD): 2}
 """Number of changes of the first kind that make one of the second; missing pairs have none.
 
 A record's guarantee says nothing of a person: nothing bounded the number of the person's records.
@@ -240,14 +238,6 @@ def _ways(spent: list[Cost], summed: Cost, delta: float) -> list[Way]:
         ways.append("pld")
     return ways
 
-
-OF_PERSON = {
-    Adjacency.RECORD: Adjacency.PERSON,
-    Adjacency.LABEL: Adjacency.PERSON_LABEL,
-    Adjacency.REPLACE: Adjacency.PERSON_REPLACE,
-    Adjacency.SCORE: Adjacency.PERSON_SCORE,
-}
-"""What a person's counted records change together, by what one record changes."""
 
 MAX_RECORDS = 10_000
 """Largest number of a person's records that may be agreed to count."""
