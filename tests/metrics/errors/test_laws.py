@@ -23,6 +23,7 @@ from tacit.metrics.errors import (
 )
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Staircase
 from tacit.privacy.sampling.distributions import staircase_inner_width
+from tests.privacy.log_weights import log_weight
 
 OUTCOMES = np.arange(-200, 201)
 
@@ -33,7 +34,7 @@ def laplace_chances(scale: float) -> Floats:
 
 
 def staircase_chances(width: int, epsilon: float) -> Floats:
-    weights = np.exp(Staircase(width, epsilon).log_weight(OUTCOMES))
+    weights = np.exp(log_weight(Staircase(width, epsilon), OUTCOMES))
     return np.asarray(weights / weights.sum())
 
 

@@ -19,6 +19,7 @@ from tacit.privacy.mechanisms.interface import Together
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tests.privacy.log_weights import log_weight
 
 LABEL = Adjacency.LABEL
 MECHANISMS: dict[str, Any] = {
@@ -39,8 +40,8 @@ def loss_pairs(mechanism: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The losses of a shift by the sensitivity, in 240ths of epsilon, with their probabilities."""
     reach = int(45 / mechanism.epsilon + 3) * int(mechanism.sensitivity)
     values = np.arange(-reach, reach + 1)
-    log = mechanism.log_weight(values)
-    losses = log - mechanism.log_weight(values - int(mechanism.sensitivity))
+    log = log_weight(mechanism, values)
+    losses = log - log_weight(mechanism, values - int(mechanism.sensitivity))
     weights = np.exp(log - log.max())
     units = np.rint(240 * losses / mechanism.epsilon).astype(np.int64)
     return units, weights / weights.sum()

@@ -20,8 +20,28 @@ WIDE_SIGMA = 8.0
 precision."""
 
 
+class _NormalDraws(interface.Distribution):
+    """Normal noise of a standard deviation ``sigma``."""
+
+    kind = np.float64
+    sigma: Any
+
+    def exact(self, shape: interface.Shape) -> Floats:
+        """Noise on the grid."""
+        sigmas = checked_scale(self.sigma, "sigma")
+        return grids.on_grid(sigmas, shape, grids.GAUSSIAN_GRID_BITS, exact.discrete_gaussian)
+
+    def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Floats:
+        """NumPy's normal draws."""
+        return simulated.gaussian(rng, checked_scale(self.sigma, "sigma"), shape)
+
+    def scaled(self, factor: float) -> Normal:
+        """Noise of a larger standard deviation."""
+        return Normal(np.multiply(self.sigma, factor))
+
+
 @dataclass(frozen=True)
-class Normal(interface.Distribution):
+class Normal(_NormalDraws):
     """Normal noise of a given standard deviation, 0 where that is 0.
 
     The exact sampler draws on a grid ``g = min(1, 2**(floor(log2(sigma)) - 40))``. A continuous
@@ -35,23 +55,6 @@ class Normal(interface.Distribution):
     """
 
     sigma: ArrayLike
-
-    def exact(self, shape: interface.Shape) -> Floats:
-        """Noise on the grid."""
-        sigmas = checked_scale(self.sigma, "sigma")
-        return grids.on_grid(sigmas, shape, grids.GAUSSIAN_GRID_BITS, exact.discrete_gaussian)
-
-    def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Floats:
-        """NumPy's normal draws."""
-        return simulated.gaussian(rng, checked_scale(self.sigma, "sigma"), shape)
-
-    def silent(self, shape: interface.Shape) -> Floats:
-        """Zeros."""
-        return np.zeros(shape)
-
-    def scaled(self, factor: float) -> Normal:
-        """Noise of a larger standard deviation."""
-        return Normal(np.multiply(self.sigma, factor))
 
 
 class _Concentrated(interface.Mechanism):
@@ -72,13 +75,9 @@ class _Concentrated(interface.Mechanism):
             sigmas = np.asarray(self.sigma, dtype=np.float64)
             return np.where(distance == 0, 0.0, (distance / sigmas) ** 2)
 
-    def log_weight(self, values: ArrayLike) -> Floats:
-        """``-z**2 / (2 sigma**2)``."""
-        return -self.squared_loss(values) / 2
-
 
 @dataclass(frozen=True)
-class Gaussian(_Concentrated):
+class Gaussian(_Concentrated, _NormalDraws):
     """Normal noise of the smallest standard deviation for (epsilon, delta).
 
     ``Normal`` draws it. What the exact sampler's grid adds to delta is subtracted from ``delta``
@@ -144,22 +143,6 @@ class Gaussian(_Concentrated):
     def loss_error(self) -> float:
         """The grid's distance, once for each number."""
         return self.coordinates * grids.GAUSSIAN_DISTANCE
-
-    def exact(self, shape: interface.Shape) -> Floats:
-        """Noise on the grid."""
-        return Normal(self.sigma).exact(shape)
-
-    def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Floats:
-        """NumPy's normal draws."""
-        return Normal(self.sigma).simulated(rng, shape)
-
-    def silent(self, shape: interface.Shape) -> Floats:
-        """Zeros."""
-        return np.zeros(shape)
-
-    def scaled(self, factor: float) -> Normal:
-        """Noise of a larger standard deviation."""
-        return Normal(np.multiply(self.sigma, factor))
 
     @property
     def _unit(self) -> float:

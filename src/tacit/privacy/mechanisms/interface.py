@@ -29,6 +29,8 @@ class Distribution(ABC):
 
     shared: ClassVar[bool] = False
     """Whether all replicates have the same draw: it is a choice, and hides nothing."""
+    kind: ClassVar[type[np.generic]] = np.int64
+    """The type of what is drawn."""
 
     @abstractmethod
     def exact(self, shape: Shape) -> NDArray[Any]:
@@ -40,7 +42,7 @@ class Distribution(ABC):
 
     def silent(self, shape: Shape) -> NDArray[Any]:
         """The value of a draw without noise: zeros."""
-        return np.zeros(shape, dtype=np.int64)
+        return np.zeros(shape, dtype=self.kind)
 
     def scaled(self, factor: float) -> Distribution:
         """The same noise, larger by a factor, for audits and tests that must notice the mistake.
@@ -68,10 +70,6 @@ class Mechanism(Distribution, NoisyRelease):
     @abstractmethod
     def loss(self, shift: ArrayLike) -> Floats:
         """The largest ``|log(p(z) / p(z - shift))|`` over all outcomes z."""
-
-    @abstractmethod
-    def log_weight(self, values: ArrayLike) -> Floats:
-        """The logarithm of the probability of each value, up to a constant."""
 
 
 def single(*parameters: ArrayLike) -> bool:

@@ -6,12 +6,11 @@ Staircase noise (Geng and Viswanath 2014): the least variance of all epsilon-pri
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
@@ -22,8 +21,8 @@ from tacit.privacy.sampling.grids import GRID_BITS, on_grid, power_of_two_grid
 
 
 @dataclass(frozen=True)
-class _TwoSided(Mechanism):
-    """Noise whose probability falls with the distance from 0 as ``exp(-|z| / scale)``.
+class _Pure(Mechanism):
+    """Noise with a bounded loss.
 
     Parameters
     ----------
@@ -33,6 +32,16 @@ class _TwoSided(Mechanism):
 
     sensitivity: ArrayLike
     epsilon: ArrayLike
+
+    def cost(self, adjacency: Adjacency) -> Cost:
+        """The largest epsilon of a number: a record moves one number by its sensitivity."""
+        known = self if single(self.sensitivity, self.epsilon) else None
+        return Cost(float(np.max(self.epsilon)), adjacency=adjacency, mechanism=known)
+
+
+@dataclass(frozen=True)
+class _TwoSided(_Pure):
+    """Noise whose probability falls with the distance from 0 as ``exp(-|z| / scale)``."""
 
     @property
     def scale(self) -> Floats:
@@ -46,18 +55,15 @@ class _TwoSided(Mechanism):
         """The variance for a large sensitivity, divided by its square."""
         return np.asarray(2.0 / np.asarray(self.epsilon, dtype=np.float64) ** 2)
 
-    def cost(self, adjacency: Adjacency) -> Cost:
-        """The largest epsilon of a number: a record moves one number by its sensitivity."""
-        known = self if single(self.sensitivity, self.epsilon) else None
-        return Cost(float(np.max(self.epsilon)), adjacency=adjacency, mechanism=known)
-
     def loss(self, shift: ArrayLike) -> Floats:
         """``|shift| / scale``; unlimited where there is no noise."""
-        return _ratio(np.abs(np.asarray(shift, dtype=np.float64)), self.scale)
+        distance = np.abs(np.asarray(shift, dtype=np.float64))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(distance == 0, 0.0, distance / self.scale)
 
-    def log_weight(self, values: ArrayLike) -> Floats:
-        """``-|z| / scale``."""
-        return -_ratio(np.abs(np.asarray(values, dtype=np.float64)), self.scale)
+    def scaled(self, factor: float) -> Self:
+        """Noise of a larger scale."""
+        return replace(self, sensitivity=np.multiply(self.sensitivity, factor))
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Laplace(_TwoSided):
     32.0
     """
 
-    whole = False
+    whole, kind = False, np.float64
 
     @property
     def variance(self) -> Floats:
@@ -102,14 +108,6 @@ class Laplace(_TwoSided):
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
         """An exponential with a random sign."""
         return simulated.laplace(rng, exact.checked_scale(self.scale, "scale"), shape)
-
-    def silent(self, shape: Shape) -> Floats:
-        """Zeros."""
-        return np.zeros(shape)
-
-    def scaled(self, factor: float) -> Laplace:
-        """Noise of a larger scale."""
-        return Laplace(np.multiply(self.sensitivity, factor), self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -139,10 +137,6 @@ class DiscreteLaplace(_TwoSided):
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """The difference of two geometric draws."""
         return simulated.discrete_laplace(rng, exact.checked_scale(self.scale, "scale"), shape)
-
-    def scaled(self, factor: float) -> DiscreteLaplace:
-        """Noise of a larger scale."""
-        return DiscreteLaplace(np.multiply(self.sensitivity, factor), self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -190,14 +184,6 @@ class PolyaShare(_TwoSided):
             scale, float(self.share), max(whole_steps(move), 1)
         )
 
-    def log_weight(self, values: ArrayLike) -> Floats:
-        """``b^z (r)_z / z! 2F1(r, r+z; z+1; b^2)`` with the share r and ``b = exp(-1/scale)``."""
-        size = np.abs(np.asarray(values, dtype=np.float64))
-        r, rate = float(self.share), 1 / self.scale
-        ways = scipy.special.gammaln(size + r) - scipy.special.gammaln(size + 1)
-        series = scipy.special.hyp2f1(r, r + size, size + 1, np.exp(-2 * rate))
-        return np.asarray(ways + np.log(series) - size * rate)
-
     def exact(self, shape: Shape) -> Integers:
         """Exact Polya draws."""
         scales = np.broadcast_to(exact.checked_scale(self.scale, "scale"), shape)
@@ -215,16 +201,6 @@ class PolyaShare(_TwoSided):
         scales = exact.checked_scale(self.scale, "scale")
         return simulated.polya(rng, scales, exact.checked_share(self.share), shape)
 
-    def scaled(self, factor: float) -> PolyaShare:
-        """A share of noise of a larger scale."""
-        return PolyaShare(np.multiply(self.sensitivity, factor), self.epsilon, self.share)
-
-
-def _ratio(distance: Floats, scale: Floats) -> Floats:
-    """``distance / scale``, 0 at no distance whatever the scale."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(distance == 0, 0.0, distance / scale)
-
 
 def _discrete_loss(scale: float, steps: int) -> Any:
     """That of discrete Laplace noise under a shift by so many steps, whose scale is in steps."""
@@ -236,25 +212,17 @@ def _discrete_loss(scale: float, steps: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Staircase(Mechanism):
+class Staircase(_Pure):
     """Staircase noise on the integers, at the inner width of least variance.
 
     The probability of z drops ``exp(-epsilon)``-fold where ``|z|`` reaches the inner width, and
-    again after every ``sensitivity`` integers.
-
-    Parameters
-    ----------
-    sensitivity : how far a neighbour moves the statistic, an integer; no noise where it is 0.
-    epsilon : what that move costs.
+    again after every ``sensitivity`` integers, a whole number.
 
     Examples
     --------
     >>> round(float(Staircase(10, 2.0).variance), 2)
     42.21
     """
-
-    sensitivity: ArrayLike
-    epsilon: ArrayLike
 
     @property
     def variance(self) -> Floats:
@@ -266,11 +234,6 @@ class Staircase(Mechanism):
         """The variance for a large sensitivity, divided by its square."""
         return distributions.staircase_variance(self.epsilon)
 
-    def cost(self, adjacency: Adjacency) -> Cost:
-        """The largest epsilon of a number: a record moves one number by its sensitivity."""
-        known = self if single(self.sensitivity, self.epsilon) else None
-        return Cost(float(np.max(self.epsilon)), adjacency=adjacency, mechanism=known)
-
     def loss(self, shift: ArrayLike) -> Floats:
         """Epsilon for every begun sensitivity of the shift; unlimited where there is no noise.
 
@@ -281,13 +244,6 @@ class Staircase(Mechanism):
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = np.ceil(distance / width - 1e-9)
             return np.where(distance == 0, 0.0, steps * np.asarray(self.epsilon))
-
-    def log_weight(self, values: ArrayLike) -> Floats:
-        """``-epsilon`` times the number of drops of the probability before ``|z|``."""
-        width = np.asarray(self.sensitivity, dtype=np.int64)
-        inner = distributions.staircase_inner_width(width, self.epsilon)
-        drops = (np.abs(np.asarray(values, dtype=np.int64)) - inner) // width + 1
-        return np.asarray(-np.asarray(self.epsilon) * drops, dtype=np.float64)
 
     def loss_distribution(self) -> Any:
         """That of a shift by the sensitivity, with the losses epsilon, 0 and ``-epsilon``.

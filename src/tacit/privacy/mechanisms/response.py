@@ -31,6 +31,7 @@ class Bits(Distribution):
     """
 
     probability: float
+    kind = np.bool_
 
     @property
     def threshold(self) -> int:
@@ -54,10 +55,6 @@ class Bits(Distribution):
         if threshold == 2**32:
             return np.ones(shape, dtype=np.bool_)
         return rng.integers(0, 2**32, shape, dtype=np.uint32) < np.uint32(threshold)
-
-    def silent(self, shape: Shape) -> Booleans:
-        """All False."""
-        return np.zeros(shape, dtype=np.bool_)
 
     def scaled(self, factor: float) -> Bits:
         """Bits whose probability is larger by a factor."""
@@ -156,6 +153,7 @@ class RandomisedResponse(Mechanism):
     """
 
     epsilon: float
+    kind = np.bool_
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -178,10 +176,6 @@ class RandomisedResponse(Mechanism):
         """Epsilon for a changed bit, nothing for the same."""
         return np.where(np.asarray(shift) != 0, self.epsilon, 0.0)
 
-    def log_weight(self, values: ArrayLike) -> Floats:
-        """Of a flip (odd) and of none (even): a bit is added modulo 2."""
-        return np.where(np.asarray(values) % 2 != 0, -self.epsilon, 0.0)
-
     def exact(self, shape: Shape) -> Booleans:
         """Flips whose probability is rounded towards one half."""
         return Bits(self.flip_probability).exact(shape)
@@ -189,10 +183,6 @@ class RandomisedResponse(Mechanism):
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Booleans:
         """Flips from 32-bit integers."""
         return Bits(self.flip_probability).simulated(rng, shape)
-
-    def silent(self, shape: Shape) -> Booleans:
-        """No flips."""
-        return np.zeros(shape, dtype=np.bool_)
 
     def scaled(self, factor: float) -> Bits:
         """Flips that are more frequent by a factor."""

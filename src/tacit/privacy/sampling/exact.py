@@ -302,8 +302,9 @@ class Stairs:
 
     @property
     def outer_probability(self) -> Floats:
-        """The probability of the outer part of a step."""
-        return outer_probability(self.width, self.inner, self.epsilon)
+        """The probability of a step's outer part, which is ``exp(-epsilon)`` times as dense."""
+        outer = np.exp(-self.epsilon) * (self.width - self.inner)
+        return np.asarray(outer / (outer + self.inner), dtype=np.float64)
 
     def signed(
         self, magnitude: Callable[[Stairs], Integers], coins: Callable[[int], Bits], shape: Shape
@@ -325,12 +326,6 @@ class Stairs:
             self.inner[selected],
             self.epsilon[selected],
         )
-
-
-def outer_probability(width: ArrayLike, inner: ArrayLike, epsilon: ArrayLike) -> Floats:
-    """The probability of a step's outer part, which is ``exp(-epsilon)`` times as dense."""
-    outer = np.exp(np.negative(epsilon)) * np.subtract(width, inner)
-    return np.asarray(outer / (outer + inner), dtype=np.float64)
 
 
 def outer_threshold(stairs: Stairs) -> NDArray[np.uint64]:
