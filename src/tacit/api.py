@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -96,27 +96,13 @@ def _is_table(value: Any) -> bool:
 
 
 def _of_table(table: Any, columns: ColumnNames) -> Clients:
-    return Clients.from_frame(
-        table,
-        columns.score,
-        columns.label,
-        columns.client,
-        unit=columns.unit,
-        person=columns.person,
-    )
+    return Clients.from_frame(table, **asdict(columns))
 
 
 def _of_files(paths: Sequence[str | os.PathLike[str]], columns: ColumnNames) -> Clients:
     from tacit.data.tables.reading import read  # noqa: PLC0415 -- readers of files are slow to import
 
-    return read(
-        paths,
-        columns.score,
-        columns.label,
-        columns.client,
-        unit=columns.unit,
-        person=columns.person,
-    )
+    return read(paths, **asdict(columns))
 
 
 def _of_mapping(records: Mapping[Any, Any], columns: ColumnNames) -> Clients:
