@@ -43,7 +43,6 @@ except ImportError:
 
 from tacit.running import flower
 
-LEVEL = 0.95
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
@@ -54,7 +53,7 @@ def metrics_of(result: Evaluation) -> MetricRecord:
     interval about these records, ``-standard-error``, and ``tacit-epsilon``: what this run cost.
     """
     figure = f"tacit-{Figure.of(result.figure).key}"
-    low, high = result.estimate.interval(LEVEL)
+    low, high = result.estimate.interval()
     known = {
         figure: result.estimate.value,
         f"{figure}-low": low,

@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from typing import Any
 
+from tacit.extras import extra
 from tacit.results.evaluation import Evaluation
 from tacit.results.figure import Figure
 from tacit.results.saved.integrity import with_fingerprint
 
 FOLDER = "tacit"
 """The folder of artifacts, and the beginning of the names of metrics and tags."""
-LEVEL = 0.95
 
 
 def metrics_of(result: Evaluation) -> dict[str, float]:
@@ -35,8 +34,8 @@ def metrics_of(result: Evaluation) -> dict[str, float]:
     1.0
     """
     figure = Figure.of(result.figure).key
-    low, high = result.estimate.interval(LEVEL)
-    population = result.estimate.interval(LEVEL, "population")
+    low, high = result.estimate.interval()
+    population = result.estimate.interval(about="population")
     known = {
         figure: result.estimate.value,
         f"{figure}_low": low,
@@ -75,7 +74,7 @@ def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> 
     """
     if not isinstance(result, Evaluation):
         raise TypeError(f"log takes what evaluate returns, got {type(result).__name__}")
-    tracking = _tracking()
+    tracking = extra("mlflow", "tacit.mlflow needs MLflow", "'tacit[mlflow]'")
     released = _released(result)
     tracking.log_metrics(metrics_of(released), step=step)
     tracking.set_tags(_tags(released))
@@ -88,10 +87,8 @@ def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> 
 
 def _released(result: Evaluation) -> Evaluation:
     """The result without what no epsilon covers."""
-    incomplete = result.left_out
-    if incomplete is not None and incomplete.counts is not None:
-        incomplete = replace(incomplete, counts=None)
-    return replace(result, exact=None, left_out=incomplete)
+    left_out = None if result.left_out is None else replace(result.left_out, counts=None)
+    return replace(result, exact=None, left_out=left_out)
 
 
 def _tags(result: Evaluation) -> dict[str, str]:
@@ -105,14 +102,3 @@ def _tags(result: Evaluation) -> dict[str, str]:
         f"{FOLDER}.noise": result.noise,
         f"{FOLDER}.warnings": " | ".join(result.warnings),
     }
-
-
-def _tracking() -> Any:
-    """MLflow's module."""
-    try:
-        import mlflow  # noqa: PLC0415 -- an extra
-    except ImportError:
-        raise ImportError(
-            "tacit.mlflow needs MLflow; install it with: pip install 'tacit[mlflow]'"
-        ) from None
-    return mlflow

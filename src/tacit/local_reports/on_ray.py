@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.arrays import Integers
+from tacit.extras import extra
 from tacit.local_reports.summing import Progress, counts_row, counts_table, rows_total
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import BATCH_REPORTS, DeviceReports
@@ -85,8 +86,4 @@ def _total(dataset: Any) -> Integers:
 
 
 def _ray_data() -> Any:
-    try:
-        import ray.data  # noqa: PLC0415 -- an extra
-    except ImportError:
-        raise ImportError("sums on Ray need ray: pip install 'tacit[ray]'") from None
-    return ray.data
+    return extra("ray.data", "sums on Ray need ray", "'tacit[ray]'")

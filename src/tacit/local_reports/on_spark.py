@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.arrays import Integers
+from tacit.extras import extra
 from tacit.local_reports import summing
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import DeviceReports
@@ -101,7 +102,4 @@ def _rows(frame: Any) -> list[Integers]:
 
 
 def _require_spark() -> None:
-    try:
-        import pyspark  # noqa: F401, PLC0415 -- an extra
-    except ImportError:
-        raise ImportError("sums on Spark need pyspark: pip install 'tacit[spark]'") from None
+    extra("pyspark", "sums on Spark need pyspark", "'tacit[spark]'")

@@ -11,19 +11,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tacit.extras import extra
 from tacit.reporting.numbers import cost_text
 from tacit.results.estimate import Estimate
 from tacit.results.saved.reading import Result, estimate_of, half_of, number
 
 TASK = "tabular-classification"
 """The task of a card, unless it is given: one of the Hub's identifiers."""
-METRICS = {
-    "precision": "precision",
-    "recall": "recall",
-    "f1": "f1",
-    "accuracy": "accuracy",
-}
-"""The Hub's identifiers of the rates where scores state the probability 1/2."""
+METRICS = ("precision", "recall", "f1", "accuracy")
+"""The rates where scores state the probability 1/2; the Hub's identifiers are the same."""
 NEXT_LINE = "\x85"
 """A character that PyYAML writes as it is and reads as a space, unless all but ASCII is escaped."""
 
@@ -93,8 +89,8 @@ def _metrics(result: Result) -> list[dict[str, Any]]:
         made.append(_metric("average_precision", "Average precision", estimate, {}))
     half, middle = content.get("at_half", {}), half_of(content)
     made += [
-        _metric(kind, f"{name} at {middle:g}", estimate_of(half[name]), {"threshold": middle})
-        for name, kind in METRICS.items()
+        _metric(name, f"{name} at {middle:g}", estimate_of(half[name]), {"threshold": middle})
+        for name in METRICS
         if name in half and middle is not None
     ]
     brier = number(content.get("calibration", {}).get("brier"))
@@ -131,12 +127,7 @@ def as_yaml(value: Mapping[str, Any]) -> str:
     ------
     ImportError : with the install command, when PyYAML is not installed.
     """
-    try:
-        import yaml  # noqa: PLC0415 -- an extra
-    except ImportError:
-        raise ImportError(
-            "metadata of model cards needs PyYAML; install it with: pip install 'tacit[model-card]'"
-        ) from None
+    yaml = extra("yaml", "metadata of model cards needs PyYAML", "'tacit[model-card]'")
     dump = partial(yaml.safe_dump, value, sort_keys=False, width=math.inf)
     text = str(dump(allow_unicode=True))
     return str(dump()) if NEXT_LINE in text else text

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.data import units
+from tacit.extras import extra
 from tacit.privacy.cost import Cost
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
@@ -378,15 +379,10 @@ class Evaluation:
         ------
         ImportError : when pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError(
-                "to_frame needs pandas; install it with: pip install pandas"
-            ) from None
+        pandas = extra("pandas", "to_frame needs pandas", "pandas")
         figures = self.estimate.to_dict()
         low, high = self.estimate.interval(0.95)
-        return pd.DataFrame(
+        return pandas.DataFrame(
             [
                 {
                     "protocol": self.protocol["name"],

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -22,6 +21,7 @@ from tacit.data.engines.places import public_address
 from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.engines.sql.statements import BOOLEAN, NUMBER, TEXT, Relation
 from tacit.data.errors import DataError
+from tacit.extras import extra
 
 MOST_CELLS = 1 << 16
 """PostgreSQL follows one path of a decision tree a record, and sends rows slowly."""
@@ -53,7 +53,8 @@ class PostgresEngine:
 
     def __init__(self, address: str, table: str, passfile: Path | None = None) -> None:
         self.source = f"{public_address(address)}, {table}"
-        self._driver, self._user = _driver(), _user_of(address)
+        self._driver = extra("psycopg", "PostgreSQL needs a driver", "'tacit[postgres]'")
+        self._user = _user_of(address)
         with self._named_errors():
             more = {} if passfile is None else {"passfile": str(passfile)}
             # a database in SQL_ASCII would send texts, with them its types' names, as bytes
@@ -121,11 +122,3 @@ def _without_user(reason: str, user: str) -> str:
     if not user:
         return reason
     return re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", "...", reason)
-
-
-def _driver() -> ModuleType:
-    try:
-        import psycopg  # noqa: PLC0415 -- an extra
-    except ImportError:
-        raise ImportError("PostgreSQL needs a driver: pip install 'tacit[postgres]'") from None
-    return psycopg

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tacit.extras import extra
 from tacit.privacy.cost import Cost
 
 CARD, INK, SOFT, EDGE = "#ffffff", "#1b1f24", "#4c5561", "#d5dae1"
@@ -23,15 +24,11 @@ def new_axes(width: float = 6.0, height: float = 6.6) -> Any:
     ------
     ImportError : with the install command, when matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise ImportError(
-            "pictures need matplotlib; install it with: pip install 'tacit[plot]'"
-        ) from None
+    figure = extra("matplotlib.figure", "pictures need matplotlib", "'tacit[plot]'")
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
-    return Figure(figsize=(width, height), layout=layout, facecolor=CARD).subplots()
+    return figure.Figure(figsize=(width, height), layout=layout, facecolor=CARD).subplots()
 
 
 def styled(axes: Any) -> None:
