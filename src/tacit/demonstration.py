@@ -12,13 +12,14 @@ from scipy.special import expit
 
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.extras import extra
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.results.curves.curve import Reliability
 from tacit.results.drawing import picture
+from tacit.results.drawing.style import ACCENT
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.catalogue import label
@@ -37,8 +38,6 @@ THRESHOLD = 0.2
 """Where the hospitals would act."""
 
 DRAWN_BUCKETS = 12
-ACCENT = "#17568f"
-"""The colour of reports."""
 
 HISTOGRAM = "score-histogram, secure sum"
 HOSPITAL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
@@ -181,12 +180,7 @@ def require_matplotlib() -> None:
     ------
     ImportError : when matplotlib is not installed.
     """
-    try:
-        import matplotlib  # noqa: F401, PLC0415 -- an extra
-    except ImportError:
-        raise ImportError(
-            "the demonstration needs matplotlib; install it with: pip install 'tacit[demo]'"
-        ) from None
+    extra("matplotlib", "the demonstration needs matplotlib", "'tacit[demo]'")
 
 
 def _scene_text(scene: Scene) -> str:
@@ -246,20 +240,9 @@ def _draw_curve(scene: Scene, axes: Any) -> None:
 def _draw_calibration(scene: Scene, axes: Any) -> None:
     histogram = scene.results[0][1].histogram
     axes.set_title("Their calibration, from the same sum")
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.set(xlabel="predicted probability", ylabel="observed share of positives")
     if histogram is not None:
-        _draw_buckets(replace(histogram, buckets=DRAWN_BUCKETS).reliability(), axes)
-    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle="--")
-
-
-def _draw_buckets(reliability: Reliability, axes: Any) -> None:
-    known = np.isfinite(reliability.observed.value) & np.isfinite(reliability.predicted)
-    low, high = (edge[known] for edge in reliability.observed.limits())
-    across, up = reliability.predicted[known], reliability.observed.value[known]
-    axes.fill_between(across, low, high, alpha=0.25, linewidth=0, label="95 % band (population)")
-    axes.plot(across, up, marker="o", markersize=3, label="estimate")
-    axes.legend(loc="upper left")
+        buckets = replace(histogram, buckets=DRAWN_BUCKETS)
+        picture.draw_reliability(buckets.reliability(), axes)
 
 
 def _draw_estimates(scenes: Sequence[Scene], axes: Any) -> None:

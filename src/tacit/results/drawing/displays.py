@@ -7,22 +7,17 @@ Pictures of comparisons and of groups, with matplotlib (an extra).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from tacit.arrays import Floats
 from tacit.results.curves.curve import Curve, Reliability
-from tacit.results.drawing.picture import Bar, draw_bars, draw_evaluation
+from tacit.results.drawing.picture import Bar, draw_bars, draw_evaluation, draw_reliability
 from tacit.results.drawing.style import cost_words, new_axes
 from tacit.results.estimate import RECORDS_INTERVAL, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.parts.comparison import Comparison
 from tacit.results.parts.grouped import GroupedEvaluation
-
-POPULATION_BAND = "95 % band (population)"
 
 
 @dataclass(eq=False)
@@ -159,17 +154,8 @@ class CalibrationDisplay:
         ------
         ImportError : when matplotlib is not installed.
         """
-        axes = new_axes() if ax is None else ax
-        known = np.isfinite(self.prob_true) & np.isfinite(self.prob_pred)
-        low, high = (edge[known] for edge in self.reliability.observed.limits())
-        across, up = self.prob_pred[known], self.prob_true[known]
-        axes.fill_between(across, low, high, alpha=0.25, linewidth=0, label=POPULATION_BAND)
-        axes.plot(across, up, marker="o", markersize=3, label="estimate")
-        axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle="--")
-        axes.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
-        axes.set(xlabel="predicted probability", ylabel="observed share of positives")
-        axes.legend(loc="upper left")
-        self.ax_ = axes
+        self.ax_ = new_axes() if ax is None else ax
+        draw_reliability(self.reliability, self.ax_)
         return self
 
 
@@ -198,9 +184,9 @@ def draw_comparison(comparison: Comparison) -> Any:
     title = f"{comparison.names[0]} less {comparison.names[1]}"
     caption = "not enough signal"
     if comparison.has_signal:
+        title += f": {difference.value:+.4f}"
         caption = f"{RECORDS_INTERVAL}: {bounds_line(difference.interval(0.95), '+')}"
-    only = Bar("", difference)
-    draw_bars([only], _valued(title, difference.value), caption, "difference", lower, zero=True)
+    draw_bars([Bar("", difference)], title, caption, "difference", lower, zero=True)
     for legend in figure.legends[1:]:
         legend.remove()
     return figure
@@ -221,7 +207,3 @@ def draw_groups(grouped: GroupedEvaluation) -> Any:
     origin = f"{', '.join(sorted(names))}, {cost_words(grouped.spent)} over all groups together"
     title = f"{grouped.figure} of {len(bars)} groups"
     return draw_bars(bars, title, origin, grouped.figure).figure
-
-
-def _valued(name: str, value: float) -> str:
-    return f"{name}: {value:+.4f}" if math.isfinite(value) else name

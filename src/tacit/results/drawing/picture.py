@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.results.curves.curve import Band, Curve
+from tacit.results.curves.curve import Band, Curve, Reliability
 from tacit.results.drawing.style import (
     ACCENT,
     BAND,
@@ -113,6 +113,7 @@ def _draw(bar: Bar, height: int, axes: Any, named: bool) -> None:
 
 
 RECORDS_BAND = "95 % band (these records)"
+POPULATION_BAND = "95 % band (population)"
 OPERATING = 0.5
 """The threshold of the point that a picture marks, where scores are from 0 to 1."""
 NEAR = 0.05
@@ -152,13 +153,28 @@ def draw_roc(curve: Curve, axes: Any) -> None:
     low, high = (edge[order].clip(0.0, 1.0) for edge in noise.limits(0.95))
     styled(axes)
     axes.plot([0, 1], [0, 1], color=SOFT, linewidth=0.8, linestyle=(0, (4, 4)))
-    corners = [_from_corner_to_corner(values) for values in (across, low, high, up)]
+    # at the ends no record, and every record, is called positive
+    corners = [np.concatenate(([0.0], values, [1.0])) for values in (across, low, high, up)]
     axes.fill_between(*corners[:3], color=BAND, linewidth=0, label=RECORDS_BAND)
     axes.plot(corners[0], corners[3], color=ACCENT, linewidth=1.8, label="estimate")
     _mark(curve, axes)
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     axes.set(xlabel="false-positive rate", ylabel="true-positive rate")
     legend(axes)
+
+
+def draw_reliability(reliability: Reliability, axes: Any) -> None:
+    """The observed share of positives in the buckets that have records, with its band."""
+    share, stated = reliability.observed, reliability.predicted
+    known = np.isfinite(share.value) & np.isfinite(stated)
+    low, high = (edge[known] for edge in share.limits())
+    across, up = stated[known], share.value[known]
+    axes.fill_between(across, low, high, alpha=0.25, linewidth=0, label=POPULATION_BAND)
+    axes.plot(across, up, marker="o", markersize=3, label="estimate")
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle="--")
+    axes.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
+    axes.set(xlabel="predicted probability", ylabel="observed share of positives")
+    axes.legend(loc="upper left")
 
 
 def operating_point(curve: Curve) -> int | None:
@@ -181,8 +197,3 @@ def _mark(curve: Curve, axes: Any) -> None:
         return
     label = f"at threshold {curve.thresholds[index]:.2g}: {up:.2f} found, {across:.2f} false alarms"
     axes.plot([across], [up], "o", color=MARK, markersize=7, label=label, clip_on=False)
-
-
-def _from_corner_to_corner(values: Any) -> Any:
-    """Values of a curve between its ends: no record, and every record, is called positive."""
-    return np.concatenate(([0.0], values, [1.0]))
