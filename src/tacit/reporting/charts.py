@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from tacit.results.estimate import Estimate
 from tacit.results.saved.reading import Bounds
@@ -62,8 +63,8 @@ class Graph:
     name : starts the ids of its parts; unique on the page.
     title, description : read out instead of the picture.
     across, up : the names of the axes.
-    across_ticks, up_ticks : ascending places with their texts; the first and the last are the ends.
     series : the lines, the first on top.
+    across_ticks, up_ticks : ascending places with their texts; the first and the last are the ends.
     readable : whether the page's script shows the row of its table that is next to the pointer.
     """
 
@@ -72,9 +73,9 @@ class Graph:
     description: str
     across: str
     up: str
-    across_ticks: Sequence[Tick]
-    up_ticks: Sequence[Tick]
     series: Sequence[Series]
+    across_ticks: Sequence[Tick] = UNIT_TICKS
+    up_ticks: Sequence[Tick] = UNIT_TICKS
     readable: bool = False
 
     def x(self, value: float) -> str:
@@ -119,11 +120,7 @@ class IntervalBar:
     title: str
     rows: Sequence[tuple[str, Estimate]]
     exact: float = math.nan
-
-    @property
-    def width(self) -> int:
-        """The picture's width."""
-        return BAR_WIDTH
+    width: ClassVar[int] = BAR_WIDTH
 
     @property
     def height(self) -> int:

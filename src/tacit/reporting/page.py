@@ -44,9 +44,7 @@ MOST_TITLED = 4
 
 UNKNOWN = ThreatModel(
     "This report has no description of the protocol; see the protocol's documentation.",
-    "See the protocol's documentation.",
-    "See the protocol's documentation.",
-    "See the protocol's documentation.",
+    *["See the protocol's documentation."] * 3,
 )
 
 

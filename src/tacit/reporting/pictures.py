@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.reporting.charts import UNIT_TICKS, Graph, Points, Series, round_ticks
+from tacit.reporting.charts import Graph, Points, Series, round_ticks
 from tacit.reporting.numbers import decimal, threshold_text
 from tacit.results.saved.reading import Result, number
 
@@ -135,8 +135,6 @@ def _roc(result: Result, prefix: str) -> Picture:
         "picture has all numbers.",
         "False-positive rate",
         "True-positive rate (recall)",
-        UNIT_TICKS,
-        UNIT_TICKS,
         [Series("line", "", *outline), DIAGONAL],
         readable=True,
     )
@@ -162,8 +160,6 @@ def _precision(content: Mapping[str, Any], prefix: str) -> Picture:
         "positives among all records. The table below the picture has all numbers.",
         "Recall",
         "Precision",
-        UNIT_TICKS,
-        UNIT_TICKS,
         [Series("line", "", points, lower, upper), *level],
         readable=True,
     )
@@ -191,8 +187,6 @@ def _reliability(content: Mapping[str, Any], prefix: str) -> Picture:
         "there. On the diagonal, scores are probabilities. The table below has all numbers.",
         "Mean score",
         "Share of positives",
-        UNIT_TICKS,
-        UNIT_TICKS,
         [Series("dots", "", points, lower, upper), DIAGONAL],
         readable=True,
     )
@@ -212,8 +206,6 @@ def _calibration(content: Mapping[str, Any], prefix: str) -> Picture:
         "On the dashed diagonal they are equal.",
         "Stated probability",
         "Share of positives",
-        UNIT_TICKS,
-        UNIT_TICKS,
         [
             _banded("line", "scores", curve, "predicted", "observed"),
             Series("reference", "perfect calibration", DIAGONAL.points),
@@ -236,13 +228,13 @@ def _decisions(content: Mapping[str, Any], prefix: str) -> Picture:
         "on one treats; of treating everybody; and of treating nobody, which is 0.",
         "Threshold probability",
         "Net benefit",
-        round_ticks(0.0, min(widest + 0.05, 1.0)),
-        round_ticks(*ends),
         [
             _banded("line", "scores", curve, "thresholds", "net_benefit"),
             _banded("second", "treat all", curve, "thresholds", "treat_all"),
             Series("reference", "treat none", [(0.0, 0.0), (1.0, 0.0)]),
         ],
+        round_ticks(0.0, min(widest + 0.05, 1.0)),
+        round_ticks(*ends),
     )
     return _essential(graph, "Where the line is highest, treating by the scores does best.", curve)
 
@@ -258,12 +250,12 @@ def _distribution(content: Mapping[str, Any], prefix: str) -> Picture:
         "The part of the positives and of the negatives in each group of scores, with bands.",
         "Score",
         "Part of the class",
-        ticks if ticks[-1][0] == size else [*ticks, (float(size), "")],
-        round_ticks(0.0, top),
         [
             _steps("line", "positives", curve, "positives"),
             _steps("second", "negatives", curve, "negatives"),
         ],
+        ticks if ticks[-1][0] == size else [*ticks, (float(size), "")],
+        round_ticks(0.0, top),
     )
     return _essential(graph, "Groups of neighbouring scores.", curve)
 
