@@ -81,7 +81,9 @@ def clients_of(records: Any, columns: ColumnNames) -> Clients:
     listed = [records] if isinstance(records, str | os.PathLike) else records
     if isinstance(listed, Sequence) and listed:
         if all(isinstance(each, str | os.PathLike) for each in listed):
-            return _of_files(listed, columns)
+            from tacit.data.tables.reading import read  # noqa: PLC0415 -- slow to import
+
+            return read(listed, **asdict(columns))
         if all(map(_is_table, listed)):
             return _clients_of_tables(
                 {str(number): each for number, each in enumerate(listed)}, columns
@@ -97,12 +99,6 @@ def _is_table(value: Any) -> bool:
 
 def _of_table(table: Any, columns: ColumnNames) -> Clients:
     return Clients.from_frame(table, **asdict(columns))
-
-
-def _of_files(paths: Sequence[str | os.PathLike[str]], columns: ColumnNames) -> Clients:
-    from tacit.data.tables.reading import read  # noqa: PLC0415 -- readers of files are slow to import
-
-    return read(paths, **asdict(columns))
 
 
 def _of_mapping(records: Mapping[Any, Any], columns: ColumnNames) -> Clients:
@@ -239,7 +235,9 @@ def evaluate(
     beside = {"epsilon": budget, "trust": trust, **settings}
     chosen = {name: value for name, value in beside.items() if value is not None}
     named = None if protocol is None else _named(protocol, chosen)
-    _refuse_unnamed(protocol, settings)
+    if protocol is None and settings:
+        listed = ", ".join(map(repr, settings))
+        raise TypeError(f"unknown arguments {listed}: settings need the name of a protocol")
     clients = clients_of(records, ColumnNames(score, label, client, unit, person))
     choice: Choice | None = None
     if named is None:
@@ -274,12 +272,4 @@ def _named(protocol: Any, settings: Mapping[str, Any]) -> Protocol:
             f"{listed} cannot be given beside a protocol, which has its settings already: give "
             f"{protocol.name!r} as a name, or leave {listed} out"
         )
-    known: Protocol = protocol
-    return known
-
-
-def _refuse_unnamed(protocol: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse settings of no protocol, among them misspelled arguments."""
-    if protocol is None and settings:
-        listed = ", ".join(map(repr, settings))
-        raise TypeError(f"unknown arguments {listed}: settings need the name of a protocol")
+    return protocol

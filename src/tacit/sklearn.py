@@ -64,8 +64,7 @@ def private_roc_auc_score(
     DataError, TypeError, ValueError : as ``tacit.evaluate``.
     """
     clients = Clients.from_arrays(y_score, y_true, client, unit=unit)
-    chosen: Any = protocol
-    return float(evaluate(clients, chosen, seed, epsilon=epsilon, **settings).estimate)
+    return float(evaluate(clients, protocol, seed, epsilon=epsilon, **settings).estimate)
 
 
 class PrivateScorer:
@@ -127,8 +126,7 @@ class PrivateScorer:
         scores, unit = _scores_of(estimator, X)
         owners = None if self.client is None else self.client(X)
         clients = Clients.from_arrays(scores, y, owners, unit=unit)
-        chosen: Any = self.protocol
-        result = evaluate(clients, chosen, epsilon=self.epsilon, **self.settings)
+        result = evaluate(clients, self.protocol, epsilon=self.epsilon, **self.settings)
         self.results.append(result)
         return float(result.estimate)
 
