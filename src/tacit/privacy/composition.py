@@ -214,12 +214,9 @@ def _converted(rho: float, delta: float) -> float:
 
 
 def _of_two_changes(cost: Cost, adjacency: Adjacency) -> Cost:
-    if cost.delta == 0:
-        delta = 0.0
-    elif cost.epsilon > MAX_EXPONENT:
+    if cost.delta and cost.epsilon > MAX_EXPONENT:
         return UNPROTECTED
-    else:
-        delta = (1 + math.exp(cost.epsilon)) * cost.delta
+    delta = (1 + math.exp(cost.epsilon)) * cost.delta if cost.delta else 0.0
     if delta >= 1:
         return UNPROTECTED
     return Cost(2 * cost.epsilon, delta, adjacency, None if cost.rho is None else 4 * cost.rho)

@@ -108,10 +108,8 @@ def shuffled_epsilon(
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         apart = (1 + math.exp(middle)) * distance
-        if _delta(local_epsilon, middle, clones, chances) + apart <= delta:
-            high = middle
-        else:
-            low = middle
+        within = _delta(local_epsilon, middle, clones, chances) + apart <= delta
+        low, high = (low, middle) if within else (middle, high)
     return high
 
 

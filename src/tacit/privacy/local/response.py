@@ -235,10 +235,8 @@ def answer_epsilon(epsilon: float, delta: float, answers: int) -> float:
         low, high = high, 2 * high
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        if composed_delta(middle, answers, epsilon) <= delta:
-            low = middle
-        else:
-            high = middle
+        within = composed_delta(middle, answers, epsilon) <= delta
+        low, high = (middle, high) if within else (low, middle)
     return low
 
 

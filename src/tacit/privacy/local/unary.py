@@ -9,14 +9,16 @@ rows of words are added, each of which fits into a processor's first cache.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.privacy.cost import check_epsilon
-from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, flip_probability
+from tacit.privacy.mechanisms.response import (
+    Bits,
+    RandomisedResponse,
+    flip_probability,
+    response_variance,
+)
 from tacit.privacy.sampling.noise import NoiseSource
 
 Booleans = NDArray[np.bool_]
@@ -97,9 +99,7 @@ def unary_variance(epsilon: float) -> float:
     >>> round(unary_variance(1.0), 4)
     3.6827
     """
-    check_epsilon(epsilon)
-    gap = math.expm1(-epsilon)
-    return 4 * math.exp(-epsilon) / gap / gap
+    return 4 * response_variance(epsilon)
 
 
 Words = NDArray[np.uint64]
@@ -115,29 +115,8 @@ BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis
 """The bits of every byte, shape (256, 8)."""
 
 
-def bit_counts(packed: NDArray[np.uint8]) -> Integers:
-    """How often each bit is set, shape (8 bytes,), in the order of ``np.unpackbits``.
-
-    Parameters
-    ----------
-    packed : one report a row, shape (n, bytes); bytes is a power of two, and at most 2**14.
-
-    Raises
-    ------
-    ValueError : for another number of bytes.
-
-    Examples
-    --------
-    >>> bit_counts(np.array([[0b10000001], [0b10000000]], dtype=np.uint8)).tolist()
-    [2, 0, 0, 0, 0, 0, 0, 1]
-    """
-    counter = BitCounter(packed.shape[1])
-    counter.add(packed)
-    return counter.counts()
-
-
 class BitCounter:
-    """``bit_counts`` of reports that come in several blocks.
+    """How often each bit is set in reports of a byte or more, in the order of ``np.unpackbits``.
 
     Parameters
     ----------
@@ -187,7 +166,7 @@ class BitCounter:
             self._bytes += flat.size
 
     def counts(self) -> Integers:
-        """How often each bit is set in all of them, shape (8 size,), as ``bit_counts``."""
+        """How often each bit is set in all of them, shape (8 size,)."""
         counts = self._counters.counts(self.size)
         for part in self._parts:
             counts += _unpacked(part, self.size)
@@ -228,24 +207,12 @@ class _Counters:
 
     def counts(self, size: int) -> Integers:
         """How often each bit of reports of so many bytes was set, shape (8 size,)."""
-        self._add_waiting()
         counts = np.zeros(8 * size, dtype=np.int64)
-        for weight, row in enumerate(self._sums):
-            counts += _unpacked(row.view(np.uint8), size) << weight
+        for weight, rows in enumerate(zip(self._sums, self._waiting, strict=True)):
+            for row in rows:
+                if row is not None:
+                    counts += _unpacked(row.view(np.uint8), size) << weight
         return counts
-
-    def _add_waiting(self) -> None:
-        """Add the rows that wait to the sums: it takes less time than unpacking them."""
-        carry: Words | None = None
-        for weight, waiting in enumerate(self._waiting):
-            rows = [row for row in (waiting, carry) if row is not None]
-            self._waiting[weight], carry = None, None
-            if rows:
-                second = rows[1] if len(rows) > 1 else np.zeros_like(rows[0])
-                carry = self._full_adder(self._sums[weight], rows[0], second)
-        if carry is not None:
-            self._sums.append(carry)
-            self._waiting.append(None)
 
 
 def _unpacked(flat: NDArray[np.uint8], size: int) -> Integers:

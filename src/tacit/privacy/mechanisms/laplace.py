@@ -101,9 +101,8 @@ class Laplace(_TwoSided):
 
     def exact(self, shape: Shape) -> Floats:
         """Noise on the grid."""
-        return on_grid(
-            exact.checked_scale(self.scale, "scale"), shape, GRID_BITS, exact.discrete_laplace
-        )
+        scales = exact.checked_scale(self.scale, "scale")
+        return on_grid(scales, shape, GRID_BITS, exact.discrete_laplace)
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
         """An exponential with a random sign."""
@@ -257,10 +256,8 @@ class Staircase(_Pure):
         """
         from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
 
-        width, epsilon = (
-            int(distributions.whole_sensitivity(self.sensitivity)),
-            float(np.asarray(self.epsilon)),
-        )
+        width = int(distributions.whole_sensitivity(self.sensitivity))
+        epsilon = float(np.asarray(self.epsilon))
         if width == 0:
             return privacy_loss_distribution.identity()
         inner, b = int(distributions.staircase_inner_width(width, epsilon)), math.exp(-epsilon)
@@ -291,9 +288,8 @@ class Staircase(_Pure):
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """Noise from a geometric step, an offset within it, and a sign."""
-        return simulated.staircase(
-            rng, exact.Stairs.broadcast(self.sensitivity, self.epsilon, shape), shape
-        )
+        stairs = exact.Stairs.broadcast(self.sensitivity, self.epsilon, shape)
+        return simulated.staircase(rng, stairs, shape)
 
     def scaled(self, factor: float) -> Staircase:
         """Noise for a smaller epsilon."""
