@@ -104,7 +104,8 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
     deep = Buckets.of(cells, reliable_starts(cells, buckets))
     total = float(cells.totals.sum())
     fraction = min(max(float(cells.positives.sum()) / total, 0.0), 1.0)
-    brier = float(np.sum(_squares(cells))) / total
+    missed = cells.positives * (1 - cells.predicted) ** 2
+    brier = float(np.sum(missed + cells.negatives * cells.predicted**2)) / total
     reliability = _reliability(deep) / total
     return CalibrationFigures(
         ece=_expected(wide),
@@ -354,12 +355,6 @@ def _largest(buckets: Buckets) -> float:
     """The largest gap of a reliable bucket; NaN where there is none."""
     gaps = _gaps(buckets)[buckets.reliable]
     return float(gaps.max()) if gaps.size else math.nan
-
-
-def _squares(cells: ScoreCells) -> Floats:
-    """The squared differences of score and label, summed in each cell."""
-    missed: Floats = cells.positives * (1 - cells.predicted) ** 2
-    return missed + cells.negatives * cells.predicted**2
 
 
 def _difference_variance(buckets: Buckets) -> Floats:

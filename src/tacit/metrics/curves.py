@@ -181,8 +181,7 @@ def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
     crowding_bound = CROWDED_CELL * pairs.mean(axis=-1, keepdims=True)
     crowded_pairs = np.sum(np.where(pairs > crowding_bound, pairs, 0.0) ** 2, axis=-1) / 12
-    total = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
-    return np.where(total > 0, crowded_pairs / np.where(total > 0, total, 1.0) ** 2, 0.0)
+    return _over_squared_pairs(crowded_pairs, positives, negatives)
 
 
 def lone_crowd_variance(positives: Counts, negatives: Counts) -> Floats:
@@ -193,9 +192,7 @@ def lone_crowd_variance(positives: Counts, negatives: Counts) -> Floats:
     """
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
     crowded = np.where(lone_crowds(positives, negatives), pairs, 0.0)
-    total = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
-    squares = np.sum(crowded**2, axis=-1) / 12
-    return np.where(total > 0, squares / np.where(total > 0, total, 1.0) ** 2, 0.0)
+    return _over_squared_pairs(np.sum(crowded**2, axis=-1) / 12, positives, negatives)
 
 
 def lone_crowds(positives: Counts, negatives: Counts) -> NDArray[np.bool_]:
@@ -232,8 +229,7 @@ def placement_variance(positives: Counts, negatives: Counts) -> Floats:
     positive_counts, negative_counts = np.maximum(positives, 0), np.maximum(negatives, 0)
     totals = positive_counts + negative_counts
     variance = np.sum(positive_counts * negative_counts * (totals + 1.0), axis=-1) / 12
-    pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
-    return np.where(pairs > 0, variance / np.where(pairs > 0, pairs, 1.0) ** 2, 0.0)
+    return _over_squared_pairs(variance, positives, negatives)
 
 
 def cell_sampling_variance(positives: Counts, negatives: Counts) -> Floats:
@@ -291,3 +287,9 @@ def _over_pairs(won: Floats, positives: Counts, negatives: Counts) -> Floats:
     negative_total = negatives.sum(axis=-1, dtype=np.float64)
     known = (positive_total > 0) & (negative_total > 0)
     return np.where(known, won / np.where(known, positive_total * negative_total, 1.0), np.nan)
+
+
+def _over_squared_pairs(sums: Floats, positives: Counts, negatives: Counts) -> Floats:
+    """Sums over the squared number of pairs, 0 where there is none."""
+    pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
+    return np.where(pairs > 0, sums / np.where(pairs > 0, pairs, 1.0) ** 2, 0.0)

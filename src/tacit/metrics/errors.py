@@ -48,15 +48,17 @@ differ by ``1 / (12 scale^2)`` of them."""
 class Draws(ABC):
     """Independent draws of one kind of noise around 0, each with a weight in the error."""
 
+    weights: Floats
+
     @property
     @abstractmethod
     def variance(self) -> Floats:
         """Of the weighted sum, shape (...)."""
 
     @property
-    @abstractmethod
     def lead(self) -> tuple[int, ...]:
         """The shape without the axis of draws."""
+        return self.weights.shape[:-1]
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -101,11 +103,6 @@ class WholeLaplaceDraws(Draws):
         a = np.exp(-1 / self.scale)
         of_a_draw = 2 * a * (1 + 4 * a + a**2) / np.expm1(-1 / self.scale) ** 4
         return np.asarray(self.times * np.sum(self.weights**4, axis=-1) * of_a_draw)
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        """The shape without the axis of draws."""
-        return self.weights.shape[:-1]
 
     def to_dict(self) -> dict[str, Any]:
         """What a result's file says of draws of one result."""
@@ -157,11 +154,6 @@ class StaircaseDraws(Draws):
         beyond = step * start + step**2 * slope + step**2 * (1 + fall) / (1 - fall) * width**3
         whole = 2 * inner - 1 + 2 * width * step
         return np.asarray(np.sum(self.weights**2 * (within + 2 * beyond) / whole, axis=-1))
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        """The shape without the axis of draws."""
-        return self.weights.shape[:-1]
 
     @property
     def _shape(self) -> tuple[Integers, Integers, Floats]:

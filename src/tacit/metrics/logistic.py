@@ -165,7 +165,11 @@ def _solved(
         point = point + step
         if np.abs(step).max() < PRECISION:
             influence = np.linalg.solve(curvature, weighed)[-1]
-            return _with_errors(float(point[-1]), influence, fitted, positives, negatives, variance)
+            by_positive, by_negative = influence * (1 - fitted), -influence * fitted
+            noise = variance(by_positive) + variance(by_negative)
+            sampling = float(positives @ by_positive**2 + negatives @ by_negative**2)
+            errors = float(np.sqrt(noise)), float(np.sqrt(max(sampling, 0.0)))
+            return Fitted(float(point[-1]), *errors)
     return None
 
 
@@ -173,20 +177,6 @@ def _is_determined(curvature: Floats, weights: Floats, variance: Variance) -> bo
     """Whether the last diagonal entry stands clear of its noise, which both classes add to."""
     clear = curvature[-1, -1] > SUFFICIENT * np.sqrt(2 * variance(weights))
     return bool(clear and np.linalg.det(curvature) > 0)
-
-
-def _with_errors(
-    value: float,
-    influence: Floats,
-    fitted: Floats,
-    positives: Floats,
-    negatives: Floats,
-    variance: Variance,
-) -> Fitted:
-    by_positive, by_negative = influence * (1 - fitted), -influence * fitted
-    noise = variance(by_positive) + variance(by_negative)
-    sampling = float(positives @ by_positive**2 + negatives @ by_negative**2)
-    return Fitted(value, float(np.sqrt(noise)), float(np.sqrt(max(sampling, 0.0))))
 
 
 MOST_STEPS = 50

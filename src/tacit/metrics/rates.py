@@ -14,7 +14,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures.functional import Functional, both, ratio
+from tacit.metrics.measures.functional import Functional, above_middle, both, ratio
 
 Rate = Callable[[Floats, Floats], Functional]
 
@@ -187,7 +187,7 @@ def average_precision(counts: Floats) -> Functional:
     [1.0]
     """
     positives, negatives = counts
-    won, lost = (_from_middle(class_counts) for class_counts in (positives, negatives))
+    won, lost = (above_middle(class_counts) for class_counts in (positives, negatives))
     called, total = won + lost, positives.sum()
     if total <= 0:
         return Functional(np.full(1, np.nan), np.full((1, *counts.shape), np.nan))
@@ -197,11 +197,6 @@ def average_precision(counts: Floats) -> Functional:
     gain, loss = (_to_middle(positives * reached / known**2) for reached in (lost, won))
     gradient = np.stack([precision_by_cell - value + gain, -loss]) / total
     return Functional(np.array([value]), gradient[np.newaxis])
-
-
-def _from_middle(cells: Floats) -> Floats:
-    """The records above the middle of every cell."""
-    return np.flip(np.cumsum(np.flip(cells))) - cells / 2
 
 
 def _to_middle(cells: Floats) -> Floats:

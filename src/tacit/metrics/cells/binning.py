@@ -242,8 +242,7 @@ def equi_depth_binnings(totals: Floats, numbers: Iterable[int]) -> list[Starts]:
     cells = np.asarray(totals, dtype=np.float64)
     if cells.ndim != 1 or cells.size == 0:
         raise ValueError(f"totals must have shape (B,) with B at least 1, got {cells.shape}")
-    if not np.isfinite(cells).all():
-        raise ValueError(f"totals must be finite, got {cells[~np.isfinite(cells)][0]}")
+    _check_finite("totals", cells)
     cumulative = np.concatenate(([0.0], np.cumsum(cells)))
     rising = np.clip(
         scipy.optimize.isotonic_regression(cumulative).x, 0.0, max(cumulative[-1], 0.0)
@@ -337,8 +336,7 @@ def checked_numbers(scores: ArrayLike) -> Floats:
     numbers = np.asarray(scores, dtype=np.float64)
     if not (numbers.ndim == 1 or (numbers.ndim == 2 and numbers.shape[1] == 1)):
         raise ValueError(f"scores must have shape (n,) or (n, 1), got {numbers.shape}")
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"scores must be finite, got {numbers[~np.isfinite(numbers)][0]}")
+    _check_finite("scores", numbers)
     return numbers
 
 
@@ -349,8 +347,7 @@ def checked_unit(numbers: Floats, name: str) -> Floats:
     ------
     ValueError : for one that is not finite or outside 0 and 1; the message names it.
     """
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be finite, got {numbers[~np.isfinite(numbers)][0]}")
+    _check_finite(name, numbers)
     outside = (numbers < 0) | (numbers > 1)
     if outside.any():
         raise ValueError(f"{name} must lie within 0 and 1, got {numbers[outside][0]}")
@@ -377,9 +374,13 @@ def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    _check_finite(name, array)
+    return array
+
+
+def _check_finite(name: str, array: Floats) -> None:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)].flat[0]}")
-    return array
 
 
 def _cuts(cumulative: Floats, rising: Floats, buckets: int) -> Starts:

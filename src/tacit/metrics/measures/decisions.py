@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
+from tacit.metrics.measures.functional import Functional, above_middle, both, prevalence, ratio
 from tacit.metrics.measures.operating_points import quantiles, reaching_places
 
 
@@ -72,7 +72,7 @@ def partial_auc(counts: Floats, largest: float) -> Functional:
     >>> partial_auc(counts, 0.5).value.tolist(), partial_auc(counts, 1.0).value.tolist()
     ([0.25], [0.75])
     """
-    up, across = (_above_middle(cells) for cells in counts)
+    up, across = (above_middle(cells) / cells.sum() for cells in counts)
     cut = reaching_places(quantiles(counts[1], np.array([largest])), counts.shape[-1])[0]
     reached = float(cut @ counts[0] / counts[0].sum())
     share = counts[1] / counts[1].sum()
@@ -93,11 +93,6 @@ def standardised(area: Functional, largest: float) -> Functional:
     least, most = largest**2 / 2, largest
     value = (1 + (area.value - least) / (most - least)) / 2
     return Functional(value, area.gradient / (most - least) / 2)
-
-
-def _above_middle(cells: Floats) -> Floats:
-    """The part of the records above the middle of every cell."""
-    return (np.flip(np.cumsum(np.flip(cells))) - cells / 2) / cells.sum()
 
 
 def _within_cut(counts: Floats, cut: Floats) -> Floats:
@@ -157,11 +152,7 @@ def log_loss(counts: Floats, log_odds: Floats) -> Functional:
 
 def normalised_entropy(counts: Floats, log_odds: Floats) -> Functional:
     """The log loss over that of stating the prevalence for all (He et al. 2014, equation 1)."""
-    return _over_entropy(counts, log_loss(counts, log_odds))
-
-
-def _over_entropy(counts: Floats, loss: Functional) -> Functional:
-    share = prevalence(counts)
+    loss, share = log_loss(counts, log_odds), prevalence(counts)
     entropy = scipy.special.entr(share.value) + scipy.special.entr(1 - share.value)
     known = np.where(entropy > 0, entropy, np.nan)
     value = loss.value / known

@@ -73,16 +73,15 @@ def ratio(counts: Floats, part: Floats, whole: Floats, above: Floats | None = No
     return Functional(value, gradient, whole, above)
 
 
-def scaled(figure: Functional, slope: Floats, value: Floats) -> Functional:
-    """A function of one figure, by the chain rule: its values and its slopes there, shape (T,)."""
-    gradient = slope[:, np.newaxis, np.newaxis] * figure.gradient
-    return Functional(value, gradient, figure.base, figure.above)
-
-
 def prevalence(counts: Floats) -> Functional:
     """The share of positives among all records, ``P / M``."""
     ones = np.ones((1, counts.shape[-1]))
     return ratio(counts, both(ones, 0.0), both(ones, 1.0))
+
+
+def above_middle(cells: Floats) -> Floats:
+    """The records above the middle of every cell."""
+    return np.flip(np.cumsum(np.flip(cells))) - cells / 2
 
 
 def fieller_bounds(
