@@ -8,7 +8,7 @@ import pytest
 import tacit
 from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.histogram import Histogram
-from tacit.results.measures.separation import DRAWS, _tops, class_separation
+from tacit.results.measures.separation import DRAWS, _walks, class_separation
 from tacit.results.measures.view import CellView
 
 RUNS, CELLS, DEVIATION = 60, 2**10, 0.3
@@ -58,7 +58,7 @@ def test_largest_values_are_those_of_walks_in_steps() -> None:
     of them, or 5.8, which is 9 standard errors.
     """
     quantiles, between = 5, 100
-    found = _tops(np.zeros(quantiles), 1.0, between, np.random.default_rng(0)).tops
+    found = _walks(np.zeros(quantiles), 1.0, between, np.random.default_rng(0))[1]
     steps = np.random.default_rng(1).standard_normal((4_000, (quantiles - 1) * between))
     naive = np.maximum(steps.cumsum(axis=-1).max(axis=-1), 0.0)
     assert abs(found.mean() - naive.mean()) < 5 * naive.std() / np.sqrt(DRAWS)

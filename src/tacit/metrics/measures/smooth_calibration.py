@@ -80,8 +80,7 @@ def spline(log_odds: Floats, knots: Floats) -> Floats:
     return np.stack(rows)
 
 
-@dataclass(frozen=True)
-class Distances:
+class Distances(NamedTuple):
     """How far a smooth curve lies from the stated probabilities, over the records.
 
     Parameters

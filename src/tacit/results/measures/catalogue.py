@@ -84,10 +84,6 @@ def _partial_auc(view: CellView) -> Functional:
     return partial_auc(view.counts, PARTIAL)
 
 
-def _standardised(view: CellView) -> Functional:
-    return standardised(_partial_auc(view), PARTIAL)
-
-
 def _of_line(
     figure: Callable[[Floats, Floats], Functional | None], view: CellView
 ) -> Functional | None:
@@ -97,9 +93,7 @@ def _of_line(
 
 def gain_at(shares: Floats, view: CellView) -> Functional:
     """The part of all positives among these parts of the records, from the highest score down."""
-    return operating_points.rate_at_rate(
-        view.counts, ALL, POSITIVES, shares, share_errors(view, ALL, shares)
-    )
+    return _rate_at_rate(view, ALL, POSITIVES, shares)
 
 
 def lift_at(shares: Floats, view: CellView) -> Functional:
@@ -108,16 +102,6 @@ def lift_at(shares: Floats, view: CellView) -> Functional:
     by_share = shares[:, np.newaxis, np.newaxis]
     rough = None if gain.rough is None else gain.rough / shares
     return replace(gain, value=gain.value / shares, gradient=gain.gradient / by_share, rough=rough)
-
-
-def share_errors(view: CellView, weights: Floats, shares: Floats) -> Floats:
-    """The standard deviation of the parts of some records above their quantiles, by noise."""
-    places = operating_points.quantiles(weights @ view.counts, shares)
-    return view.privacy_error(
-        operating_points.share_above(
-            view.counts, weights, operating_points.reaching_places(places, view.size)
-        )
-    )
 
 
 def _decile_ratios(_: Floats, view: CellView) -> Functional:
@@ -202,20 +186,24 @@ def _scores_within(view: CellView, weights: Floats, share: float, error: float) 
     return Interval(float(low), float(high))
 
 
-def _thresholds_of(weights: Floats, view: CellView, shares: tuple[float, ...]) -> list[Estimate]:
-    return [threshold_of_share(view, weights, share) for share in shares]
-
-
 def _sensitivity_at(specificities: Floats, view: CellView) -> Functional:
-    shares = 1 - specificities
-    errors = share_errors(view, NEGATIVES, shares)
-    return operating_points.rate_at_rate(view.counts, NEGATIVES, POSITIVES, shares, errors)
+    return _rate_at_rate(view, NEGATIVES, POSITIVES, 1 - specificities)
 
 
 def _specificity_at(sensitivities: Floats, view: CellView) -> Functional:
-    errors = share_errors(view, POSITIVES, sensitivities)
-    false = operating_points.rate_at_rate(view.counts, POSITIVES, NEGATIVES, sensitivities, errors)
+    false = _rate_at_rate(view, POSITIVES, NEGATIVES, sensitivities)
     return replace(false, value=1 - false.value, gradient=-false.gradient)
+
+
+def _rate_at_rate(view: CellView, fixed: Floats, read: Floats, shares: Floats) -> Functional:
+    """The part of some records above the threshold that a given part of others reaches.
+
+    Noise moves the threshold by the error of the part of the others above it.
+    """
+    places = operating_points.quantiles(fixed @ view.counts, shares)
+    above = operating_points.reaching_places(places, view.size)
+    errors = view.privacy_error(operating_points.share_above(view.counts, fixed, above))
+    return operating_points.rate_at_rate(view.counts, fixed, read, shares, errors)
 
 
 @dataclass(frozen=True)
@@ -279,7 +267,7 @@ def _threshold_for(name: str, weights: Floats, given: tuple[float, ...], high: b
     shares = tuple(1.0 - each if high else each for each in given)
     return Entry(
         tuple(f"threshold_for_{name}_{each:g}" for each in given),
-        lambda view, _: _thresholds_of(weights, view, shares),
+        lambda view, _: [threshold_of_share(view, weights, share) for share in shares],
         stated=False,
     )
 
@@ -338,7 +326,7 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     _figure(
         "standardised_partial_auc",
-        _standardised,
+        lambda view: standardised(_partial_auc(view), PARTIAL),
         SHARE,
         "standardised partial AUC (specificity 0.9 to 1)",
         stated=False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -96,24 +95,11 @@ def _excess(
     powers = np.vander(steps, degree + 1)
     base = powers @ np.linalg.lstsq(powers, values, rcond=None)[0]
     source = np.random.default_rng(0)
-    whole = _tops(base, _step(view.counts), between, source)
+    whole, tops = _walks(base, _step(view.counts), between, source)
     noise = source.standard_normal((DRAWS, values.size)) @ root.T
     # noise of both signs: what is linear in it cancels in the mean
-    maxima = np.stack([(whole.at + sign * noise).max(axis=-1) for sign in (1, -1)])
-    return float(np.mean(maxima - whole.tops)), float(np.std(maxima - whole.tops))
-
-
-class _Walks(NamedTuple):
-    """The records' own differences.
-
-    Parameters
-    ----------
-    at : at the quantiles, shape (R, T).
-    tops : the largest over all records, shape (R,).
-    """
-
-    at: Floats
-    tops: Floats
+    maxima = np.stack([(whole + sign * noise).max(axis=-1) for sign in (1, -1)])
+    return float(np.mean(maxima - tops)), float(np.std(maxima - tops))
 
 
 def _step(counts: Floats) -> float:
@@ -123,7 +109,9 @@ def _step(counts: Floats) -> float:
     return math.sqrt(part * (1 - part)) * float(np.sum(1 / sizes))
 
 
-def _tops(base: Floats, step: float, between: float, source: np.random.Generator) -> _Walks:
+def _walks(
+    base: Floats, step: float, between: float, source: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Walks of so many records between neighbouring quantiles, and their largest values.
 
     Between two of its values a and b, a Brownian motion of variance v exceeds m with the
@@ -139,4 +127,4 @@ def _tops(base: Floats, step: float, between: float, source: np.random.Generator
     uniform = source.random(ends[0].shape)
     reach = np.sqrt((ends[0] - ends[1]) ** 2 - 2 * spread**2 * np.log1p(-uniform))
     tops = ((ends[0] + ends[1] + reach) / 2).max(axis=-1) - DISCRETE * step
-    return _Walks(at, np.maximum(tops, at.max(axis=-1)))
+    return at, np.maximum(tops, at.max(axis=-1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 
 import numpy as np
 import scipy
@@ -122,7 +121,7 @@ def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dic
     within ``FARTHEST`` errors of them.
     """
     fit = fitted.fit.coefficients
-    distances = _by_name(_distances(view, fitted, even=True))
+    distances = _distances(view, fitted, even=True)._asdict()
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] <= 0:
         return {name: Accepted(*[float(value[0])] * 3) for name, value in distances.items()}
@@ -130,11 +129,11 @@ def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dic
     # the symmetric root: unique, whatever signs and order eigenvectors come in
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     around = REACH * normals / np.linalg.norm(normals, axis=-1, keepdims=True)
-    farthest = _by_name(_distances(view, fitted, fit + around @ root, even=True))
+    farthest = _distances(view, fitted, fit + around @ root, even=True)._asdict()
     path = _path(distances, farthest, fit)
-    truths = _by_name(_distances(view, fitted, path, even=True))
+    truths = _distances(view, fitted, path, even=True)._asdict()
     several = (path[:, np.newaxis] + normals @ root).reshape(-1, fit.size)
-    drawn = _by_name(_distances(view, fitted, several, even=True))
+    drawn = _distances(view, fitted, several, even=True)._asdict()
     made = {}
     for name, value in distances.items():
         again = drawn[name].reshape(-1, DRAWS)
@@ -153,11 +152,6 @@ def _path(distances: dict[str, Floats], farthest: dict[str, Floats], fit: Floats
     perfect = np.zeros_like(fit)
     perfect[1] = 1.0
     return np.asarray(perfect + steps[:, np.newaxis] * (fit - perfect))
-
-
-def _by_name(distances: Distances) -> dict[str, Floats]:
-    """The distances by the names of their fields."""
-    return {field.name: getattr(distances, field.name) for field in fields(Distances)}
 
 
 def _covariances(view: CellView, fitted: SmoothCalibration) -> tuple[Floats, Floats]:
