@@ -9,6 +9,8 @@ from typing import Any
 
 SCHEMA = "tacit-result/2"
 """The version of a result's JSON; ``result.schema.json`` beside this file says what it holds."""
+COMPARISON_SCHEMA, GROUPS_SCHEMA = "tacit-comparison/1", "tacit-groups/1"
+"""The versions of the JSON of a comparison, and of evaluations by group."""
 
 EXACT_INTEGERS = 2.0**53
 """Whole numbers below this are the same as integers and as floats."""

@@ -22,13 +22,17 @@ from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
 from tacit.results.estimate import About, Estimate, Interval
 from tacit.results.figure import AUC_FIGURE, Figure
-from tacit.results.saved.integrity import SCHEMA, fingerprint
+from tacit.results.saved.integrity import (
+    COMPARISON_SCHEMA,
+    GROUPS_SCHEMA,
+    SCHEMA,
+    fingerprint,
+)
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
 
-GROUPS_SCHEMA = "tacit-groups/1"
 SCHEMA_FILES: Mapping[str, str] = {
     SCHEMA: "result.schema.json",
     GROUPS_SCHEMA: "groups.schema.json",
@@ -78,18 +82,14 @@ def _validator(version: str) -> Draft202012Validator:
     return Draft202012Validator(result_schema(version))
 
 
-def check_groups(content: Any) -> None:
-    """Refuse content that is no result of several groups; their own results are checked apart.
+def check_result(content: Any, version: str = SCHEMA) -> None:
+    """Refuse content that does not fit a schema.
 
-    Raises
-    ------
-    ValueError : naming the path, the requirement with its bound, and the value.
-    """
-    _check(content, GROUPS_SCHEMA)
-
-
-def check_result(content: Any) -> None:
-    """Refuse content that does not fit the schema of a result.
+    Parameters
+    ----------
+    content : what somebody says is a result.
+    version : one of ``SCHEMA_FILES``; that of a single result by default. The results of single
+        groups in one of several groups are checked apart.
 
     Raises
     ------
@@ -102,10 +102,6 @@ def check_result(content: Any) -> None:
     ...
     ValueError: the result must be of type object, got []
     """
-    _check(content, SCHEMA)
-
-
-def _check(content: Any, version: str) -> None:
     from jsonschema.exceptions import best_match  # a tenth of a second to import
 
     error = best_match(_validator(version).iter_errors(content))
@@ -139,10 +135,10 @@ CURVES = (
     *("decision_curve", "calibration_curve", "score_distribution", "gain_curve"),
 )
 
-COMPARISON = "tacit-comparison/1"
+ALONE = "only a page or a table takes it, no model card"
 OTHERS = {
-    COMPARISON: "is a comparison of two models: only a page or a table takes it, no model card",
-    GROUPS_SCHEMA: "has several groups: only a page or a table takes it, no model card",
+    COMPARISON_SCHEMA: f"is a comparison of two models: {ALONE}",
+    GROUPS_SCHEMA: f"has several groups: {ALONE}",
 }
 """Files of other commands, by their schema, and why they are no single result."""
 

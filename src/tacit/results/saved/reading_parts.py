@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.results.estimate import Estimate
-from tacit.results.saved.integrity import SCHEMA, with_fingerprint
-from tacit.results.saved.reading import (
-    COMPARISON,
+from tacit.results.saved.integrity import (
+    COMPARISON_SCHEMA,
     GROUPS_SCHEMA,
+    SCHEMA,
+    with_fingerprint,
+)
+from tacit.results.saved.reading import (
     Result,
     check_fingerprint,
-    check_groups,
     check_result,
     estimate_of,
     labelled,
@@ -110,7 +112,7 @@ def document_of(content: Any, label: str) -> Document:
     ValueError : naming the file and the reason.
     """
     schema = content.get("schema") if isinstance(content, dict) else None
-    if schema == COMPARISON:
+    if schema == COMPARISON_SCHEMA:
         return _compared(content, label)
     if schema == GROUPS_SCHEMA:
         return _grouped(content, label)
@@ -141,7 +143,9 @@ def _compared(content: Mapping[str, Any], label: str) -> ComparedModels:
             alone = {"auc": entries[name]} | _exact_of(entries[name])
             check_result(with_fingerprint(run | alone))
     except ValueError as error:
-        raise ValueError(f"{label} does not follow the schema {COMPARISON}: {error}") from None
+        raise ValueError(
+            f"{label} does not follow the schema {COMPARISON_SCHEMA}: {error}"
+        ) from None
     difference = Result.of(with_fingerprint(run), label)
     first, second = (_model(entries[name], name) for name in ("first", "second"))
     return ComparedModels(label, difference, (first, second))
@@ -162,7 +166,7 @@ def _grouped(content: Mapping[str, Any], label: str) -> GroupedResult:
     """The groups, each with its checked result."""
     check_fingerprint(content, label)
     try:
-        check_groups(content)
+        check_result(content, GROUPS_SCHEMA)
     except ValueError as error:
         raise ValueError(f"{label} does not follow the schema {GROUPS_SCHEMA}: {error}") from None
     groups = tuple(_group(entry, label) for entry in content["groups"])
