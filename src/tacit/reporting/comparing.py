@@ -121,20 +121,15 @@ def _federation_reason(first: dict[str, Any], second: dict[str, Any]) -> str:
 
 
 def _difference(first: reading.Result, second: reading.Result) -> Difference:
-    first_estimate, second_estimate = first.estimate, second.estimate
+    one, other = first.estimate, second.estimate
     shared = _reused(first) or _reused(second)
-    noise = (
-        first_estimate.privacy_error + second_estimate.privacy_error
-        if shared
-        else math.hypot(first_estimate.privacy_error, second_estimate.privacy_error)
-    )
-    error = math.hypot(
-        noise, first_estimate.approximation_error + second_estimate.approximation_error
-    )
-    wider = math.hypot(error, first_estimate.sampling_error, second_estimate.sampling_error)
-    draws = [first_estimate.laplace_error, second_estimate.laplace_error]
+    privacy = one.privacy_error, other.privacy_error
+    noise = sum(privacy) if shared else math.hypot(*privacy)
+    error = math.hypot(noise, one.approximation_error + other.approximation_error)
+    wider = math.hypot(error, one.sampling_error, other.sampling_error)
+    draws = [one.laplace_error, other.laplace_error]
     draws = [sum(draws)] if shared else draws
-    value = second_estimate.centre - first_estimate.centre
+    value = other.centre - one.centre
     most = 1.0 if first.figure.is_auc else math.inf
     return Difference(
         first.label,

@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from tacit.privacy.cost import cost_line
-from tacit.results.estimate import Estimate
+from tacit.results.estimate import Estimate, bounds_line
 from tacit.results.saved.reading import Bounds
 
 LEAST_IN_DIGITS, MOST_IN_DIGITS = 1e-6, 1e7
@@ -54,10 +54,7 @@ def signed(value: float, digits: int = 4) -> str:
 
 def between(bounds: Bounds, digits: int = 4) -> str:
     """An interval in words."""
-    low, high = bounds
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return "not known"
-    return f"{decimal(low, digits)} to {decimal(high, digits)}"
+    return bounds_line(bounds, digits=digits) if all(map(math.isfinite, bounds)) else "not known"
 
 
 def shown_interval(estimate: Estimate, digits: int) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tacit.reporting.breakdowns import PARTS, at_threshold
-from tacit.reporting.numbers import decimal
+from tacit.reporting.numbers import between, decimal
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estimate, decimals
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading_parts
@@ -164,9 +164,7 @@ def as_markdown(results: Sequence[reading_parts.Document]) -> str:
 
 
 def _interval(bounds: Bounds, digits: int) -> str:
-    if not all(map(math.isfinite, bounds)):
-        return ""
-    return f"{decimal(bounds[0], digits)} to {decimal(bounds[1], digits)}"
+    return between(bounds, digits) if all(map(math.isfinite, bounds)) else ""
 
 
 def _plain(text: str) -> str:

@@ -13,6 +13,7 @@ from tacit.reporting.comparing import Difference
 from tacit.reporting.numbers import between, cost_text, decimal, shown_interval, signed
 from tacit.reporting.pictures import has_essentials
 from tacit.results.estimate import Estimate, Interval, decimals
+from tacit.results.parts.comparison import higher_of
 from tacit.results.saved import reading, reading_parts
 
 CERTAIN = 0.9999
@@ -344,19 +345,13 @@ def named_estimates(
 def verdict(compared: reading_parts.ComparedModels) -> str:
     """Which model is better, as far as the intervals tell."""
     estimate = compared.difference.estimate
-    here = _better(compared, estimate.interval())
+    names = compared.models[0].name, compared.models[1].name
+    here = higher_of(names, estimate.interval())
     if not here:
         return "The interval of the difference holds 0: neither model is shown to be better."
-    if _better(compared, estimate.interval(about="population")):
+    if higher_of(names, estimate.interval(about="population")):
         return f"{here} has the higher AUC, on these records and in the population."
     return f"{here} has the higher AUC on these records; in the population, neither is shown to."
-
-
-def _better(compared: reading_parts.ComparedModels, bounds: reading.Bounds) -> str:
-    low, high = bounds
-    if not low <= high or low <= 0 <= high:
-        return ""
-    return compared.models[0 if low > 0 else 1].name
 
 
 def sentences_of_groups(grouped: reading_parts.GroupedResult, folded: bool) -> list[str]:

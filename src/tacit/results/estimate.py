@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, SupportsFloat
@@ -273,16 +274,12 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """The ``auc`` entry of a result; figures that do not exist are null."""
+        errors = ("standard_error", "privacy_error", "sampling_error", "approximation_error")
         return {
-            "value": finite(self.value),
-            "standard_error": finite(self.standard_error),
-            "privacy_error": finite(self.privacy_error),
-            "sampling_error": finite(self.sampling_error),
-            "approximation_error": finite(self.approximation_error),
-            "bias": finite(self.bias),
-            "limits": [finite(limit) for limit in self.limits],
+            **{name: finite(getattr(self, name)) for name in ("value", *errors, "bias")},
+            "limits": numbers(self.limits),
             **self.shape,
-            "interval": [finite(bound) for bound in self.interval(0.95)],
+            "interval": numbers(self.interval(0.95)),
         }
 
 
@@ -339,8 +336,14 @@ def bounds_line(bounds: tuple[float, float], sign: str = "", digits: int | None 
     return f"{bounds[0]:{form}} to {bounds[1]:{form}}"
 
 
-def estimate_line(estimate: Estimate, sign: str = "") -> str:
-    """An estimate with its interval about these records, as text puts them on one line.
+def estimate_line(estimate: Estimate, sign: str = "", about: About = "data") -> str:
+    """An estimate with an interval, as text puts them on one line.
+
+    Parameters
+    ----------
+    estimate : the figure.
+    sign : ``"+"`` where signs are shown, as of differences.
+    about : the interval's, these records by default.
 
     Examples
     --------
@@ -349,26 +352,26 @@ def estimate_line(estimate: Estimate, sign: str = "") -> str:
     """
     if not estimate.given:
         return estimate.missing
-    bounds = estimate.interval(LEVEL)
+    bounds = estimate.interval(LEVEL, about)
     shown = f"{estimate.value:{sign}.{decimals(bounds)}f}"
-    if not estimate.has_interval:
+    if not all(map(math.isfinite, bounds)):
         return f"{shown}, without an interval"
-    return f"{shown}, {estimate.interval_name} {bounds_line(bounds, sign)}"
+    name = estimate.interval_name if about == "data" else POPULATION_INTERVAL
+    return f"{shown}, {name} {bounds_line(bounds, sign)}"
 
 
 def measure_of(estimate: Estimate) -> dict[str, Any]:
     """An estimate as a ``measure`` of the JSON."""
-    population = estimate.interval(LEVEL, about="population")
     made = {
         "value": finite(estimate.value),
         "privacy_error": finite(estimate.privacy_error),
         "cell_error": finite(estimate.approximation_error),
         "sampling_error": finite(estimate.sampling_error),
         "bias": finite(estimate.bias),
-        "limits": [finite(limit) for limit in estimate.limits],
+        "limits": numbers(estimate.limits),
         **estimate.shape,
-        "interval": [finite(bound) for bound in estimate.interval(LEVEL)],
-        "population_interval": [finite(bound) for bound in population],
+        "interval": numbers(estimate.interval(LEVEL)),
+        "population_interval": numbers(estimate.interval(LEVEL, about="population")),
     }
     if estimate.threshold is not None:
         made["threshold"] = finite(estimate.threshold)
@@ -380,3 +383,11 @@ def measure_of(estimate: Estimate) -> dict[str, Any]:
 def finite(value: float) -> float | None:
     """The number for JSON, None where it is not finite."""
     return float(value) if math.isfinite(value) else None
+
+
+Numbers = list[float | None]
+
+
+def numbers(values: Iterable[float]) -> Numbers:
+    """A list for JSON; numbers that are not finite become None."""
+    return [finite(value) for value in values]

@@ -32,6 +32,7 @@ from tacit.results.estimate import (
     Estimate,
     bounds_line,
     finite,
+    numbers,
 )
 from tacit.results.figure import Figure
 from tacit.results.traffic import Traffic
@@ -48,8 +49,8 @@ def software_entry() -> dict[str, str]:
 
 def figure_entry(figure: str, estimate: Estimate) -> dict[str, Any]:
     """The estimate with its errors, called ``auc`` where it is one."""
-    population = estimate.interval(0.95, about="population")
-    entry = estimate.to_dict() | {"population_interval": [finite(x) for x in population]}
+    population = numbers(estimate.interval(0.95, about="population"))
+    entry = estimate.to_dict() | {"population_interval": population}
     if Figure.of(figure).is_auc:
         return {"auc": entry}
     return {"figure": figure, "estimate": entry}
@@ -96,15 +97,15 @@ def histogram_entry(histogram: Histogram) -> dict[str, Any]:
     if histogram.counts.shape[-1] > MAX_CELLS:
         return {}
     noise, scale = histogram.noise, histogram.axis.scale
+    by_level = {"variances": noise.variances, "assumed": noise.assumed, "factors": noise.factors}
     return {
         "histogram": {
             "counts": histogram.counts.tolist(),
             "supported": histogram.supported,
             "buckets": histogram.buckets,
             "noise": {
-                "variances": _listed(noise.variances),
-                "assumed": _listed(noise.assumed),
-                "factors": _listed(noise.factors),
+                # infinity, which an unobserved level has, is null
+                **{name: None if x is None else numbers(x) for name, x in by_level.items()},
                 "extra": float(noise.extra),
                 "centred": bool(noise.centred),
             },
@@ -142,13 +143,6 @@ def histogram_of(entry: Mapping[str, Any]) -> Histogram:
     return Histogram(
         counts, tree, entry["supported"], entry["buckets"], ScoreAxis(scale, axis["unit"])
     )
-
-
-def _listed(values: Floats | None) -> list[float | None] | None:
-    """Numbers for JSON; infinity, which an unobserved level has, is null."""
-    if values is None:
-        return None
-    return [float(value) if math.isfinite(value) else None for value in values]
 
 
 def _array(values: list[float | None]) -> Floats:

@@ -45,7 +45,11 @@ class LeftOut:
             scores, labels = self.counts.sum(axis=1).tolist()
             made: dict[str, Any] = {"private": False, "records": scores + labels}
             made |= {"scores": scores, "labels": labels}
-            return made | self._client_entries(names)
+            if len(names) == self.counts.shape[1]:
+                by_client = zip(names, *self.counts.tolist(), strict=True)
+                listed = [{"name": name, "scores": a, "labels": b} for name, a, b in by_client]
+                made["by_client"] = listed
+            return made
         if self.estimate is None or self.spent is None:
             return {"private": True, "counted": False}
         return {
@@ -63,14 +67,6 @@ class LeftOut:
         if not ends or not all(map(math.isfinite, ends)):
             return None, None
         return max(math.floor(ends[0]), 0), max(math.ceil(ends[1]), 0)
-
-    def _client_entries(self, names: Sequence[str]) -> dict[str, Any]:
-        """Both counts of every client, where clients are named."""
-        if self.counts is None or len(names) != self.counts.shape[1]:
-            return {}
-        by_client = zip(names, *self.counts.tolist(), strict=True)
-        entries = [{"name": name, "scores": a, "labels": b} for name, a, b in by_client]
-        return {"by_client": entries}
 
     def to_rows(self, names: Sequence[str] = ()) -> list[tuple[str, str]]:
         """Labelled lines for a person."""

@@ -15,7 +15,8 @@ from tacit import Clients
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.results.curves.curve import Band, PrecisionRecall, Reliability, numbers
+from tacit.results.curves.curve import Band, PrecisionRecall, Reliability
+from tacit.results.estimate import numbers
 from tacit.running.simulation import simulate
 
 Floats = NDArray[np.float64]

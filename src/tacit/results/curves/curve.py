@@ -22,9 +22,7 @@ from tacit.metrics.cells.binning import merge
 from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
 from tacit.metrics.rates import rate_name
 from tacit.results.curves.score_axis import ScoreAxis
-from tacit.results.estimate import Estimate
-
-Numbers = list[float | None]
+from tacit.results.estimate import Estimate, Numbers, numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +66,17 @@ class Band:
 
     def to_dict(self, name: str) -> dict[str, Numbers]:
         """The rates, their errors and 95 % band as lists, absent numbers null."""
-        low, high = self.limits()
         return {
             name: numbers(self.value),
             f"{name}_privacy_error": numbers(self.privacy_error),
             f"{name}_sampling_error": numbers(self.sampling_error),
-            f"{name}_low": numbers(low),
-            f"{name}_high": numbers(high),
+            **self.limits_entry(name),
         }
+
+    def limits_entry(self, name: str) -> dict[str, Numbers]:
+        """The 95 % band alone as lists, absent numbers null."""
+        low, high = self.limits()
+        return {f"{name}_low": numbers(low), f"{name}_high": numbers(high)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,18 +116,9 @@ class Reliability:
 
     def to_dict(self) -> dict[str, Numbers]:
         """The diagram as lists of numbers."""
-        return {
-            "low": numbers(self.low),
-            "high": numbers(self.high),
-            "predicted": numbers(self.predicted),
-            "records": numbers(self.records),
-            **self.observed.to_dict("observed"),
-        }
-
-
-def numbers(values: Floats) -> Numbers:
-    """A list for JSON; numbers that are not finite become None."""
-    return [float(value) if np.isfinite(value) else None for value in values]
+        columns = ("low", "high", "predicted", "records")
+        made = {name: numbers(getattr(self, name)) for name in columns}
+        return made | self.observed.to_dict("observed")
 
 
 UNIT = (0.0, 1.0)
@@ -158,9 +150,7 @@ class Curve:
     @property
     def band(self) -> Band:
         """The true-positive rates with their errors."""
-        sampling = self.true_positive_sampling
-        known = np.zeros_like(self.true_positive_rate) if sampling is None else sampling
-        return Band(self.true_positive_rate, self.true_positive_error, known)
+        return _band(self.true_positive_rate, self.true_positive_error, self.true_positive_sampling)
 
     def to_dict(self) -> dict[str, list[float | None]]:
         """The curve as lists of numbers."""
@@ -275,12 +265,7 @@ def rates_entry(thresholds: Floats, rates: Mapping[str, Band]) -> dict[str, Numb
     """
     entry = {"thresholds": numbers(thresholds)}
     for name in WRITTEN_RATES:
-        low, high = rates[name].limits()
-        entry |= {
-            name: numbers(rates[name].value),
-            f"{name}_low": numbers(low),
-            f"{name}_high": numbers(high),
-        }
+        entry |= {name: numbers(rates[name].value), **rates[name].limits_entry(name)}
     return entry
 
 
@@ -311,16 +296,16 @@ def rates_of_curve(curve: Curve, positives: float, negatives: float) -> dict[str
     return {
         "precision": _without_error(precision),
         "recall": curve.band.within(),
-        "specificity": _specificity(curve),
+        "specificity": _band(
+            1 - curve.false_positive_rate, curve.false_positive_error, curve.false_positive_sampling
+        ).within(),
         "accuracy": _without_error(right / (positive_count + negative_count)),
         "f1": _without_error(2 * positive_count * up / (called + positive_count)),
     }
 
 
-def _specificity(curve: Curve) -> Band:
-    sampling = curve.false_positive_sampling
-    known = np.zeros_like(curve.false_positive_rate) if sampling is None else sampling
-    return Band(1 - curve.false_positive_rate, curve.false_positive_error, known).within()
+def _band(rate: Floats, privacy: Floats, sampling: Floats | None) -> Band:
+    return Band(rate, privacy, np.zeros_like(rate) if sampling is None else sampling)
 
 
 def _without_error(value: Floats) -> Band:
@@ -334,9 +319,7 @@ DRAWN = 500
 
 def roc_entry(curve: Curve) -> dict[str, list[float | None]]:
     """The curve with the bands of its true-positive rates."""
-    low, high = curve.band.limits()
-    bands = {"true_positive_rate_low": numbers(low), "true_positive_rate_high": numbers(high)}
-    return curve.to_dict() | bands
+    return curve.to_dict() | curve.band.limits_entry("true_positive_rate")
 
 
 def drawn(curve: Curve) -> Curve:

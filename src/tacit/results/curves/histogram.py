@@ -39,6 +39,7 @@ from tacit.results.estimate import (
     decimals,
     estimate_line,
     finite,
+    numbers,
 )
 
 POSITIVE = (0.0, math.inf)
@@ -89,17 +90,7 @@ class Histogram:
 
         Scores are those of ``in_unit_interval``: for log-odds the probabilities that they state.
         """
-        starts, edges = self._distinct_cells(self.starts)
-        merged, totals = binning.merge(self.counts, starts), self.counts.sum(axis=0)
-        alone = np.eye(starts.size)[:, np.newaxis, :] * np.array([[1.0], [0.0]])
-        sizes = np.diff(starts, append=self.counts.shape[-1])
-        return binning.ScoreCells(
-            edges,
-            merged[0],
-            merged[1],
-            self.variance(np.repeat(alone, sizes, axis=-1)),
-            self._centres(starts, edges, totals),
-        )
+        return self._score_cells(self.starts)
 
     @cached_property
     def finest(self) -> binning.ScoreCells:
@@ -108,12 +99,8 @@ class Histogram:
         Merging exact counts hides where in a bucket its records score. Noisy cells have to be
         merged, until a bucket stands out from its noise.
         """
-        if not self.noise.exact:
-            return self.cells
-        starts, edges = self._distinct_cells(np.arange(self.counts.shape[-1]))
-        merged = binning.merge(self.counts, starts)
-        centres = self._centres(starts, edges, self.counts.sum(axis=0))
-        return binning.ScoreCells(edges, merged[0], merged[1], centres=centres)
+        every = np.arange(self.counts.shape[-1])
+        return self._score_cells(every) if self.noise.exact else self.cells
 
     def variance(self, weights: Floats) -> Floats:
         """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
@@ -127,12 +114,14 @@ class Histogram:
         ------
         ValueError : for a threshold that no score of this unit can be.
         """
-        above = self.axis.reaching(np.array([threshold]), self.counts.shape[-1])
-        made = {name: rate(self.counts, above) for name, rate in RATES.items()}
-        limits = dict.fromkeys(RATES, curve.UNIT) | dict.fromkeys(LIKELIHOOD_RATIOS, POSITIVE)
-        return curve.RatesAt(
-            (name, self._estimate(rate, above, limits[name])) for name, rate in made.items()
-        )
+        every = np.arange(self.counts.shape[-1])
+        above = self.axis.reaching(np.array([threshold]), every.size)
+        made = curve.RatesAt()
+        for name, make in RATES.items():
+            rate = make(self.counts, above)
+            limits = POSITIVE if name in LIKELIHOOD_RATIOS else curve.UNIT
+            made[name] = self._estimate(rate, every, self._cut_error(rate, above[0]), limits)
+        return made
 
     def average_precision(self) -> Estimate:
         """The average precision over the buckets, or over all cells where counts are exact.
@@ -144,13 +133,8 @@ class Histogram:
         fine, coarse = (
             average_precision(binning.merge(self.counts, some)) for some in (starts, starts[::2])
         )
-        band = self._band(fine, starts)
-        return Estimate(
-            float(band.value[0]),
-            float(band.privacy_error[0]),
-            float(band.sampling_error[0]),
-            abs(float(fine.value[0] - coarse.value[0])) / 3,
-        ).within(curve.UNIT)
+        hidden = abs(float(fine.value[0] - coarse.value[0])) / 3
+        return self._estimate(fine, starts, hidden, curve.UNIT)
 
     def auc(self, buckets: int, density: bool = True) -> float:
         """The area of so many equi-depth buckets.
@@ -175,10 +159,8 @@ class Histogram:
         positives, negatives = self.counts
         if min(positives.sum(), negatives.sum()) <= 0:
             return (math.nan, math.nan)
-        middle, pairs = (
-            float(curves.cell_area(positives, negatives)),
-            positives.sum() * negatives.sum(),
-        )
+        middle = float(curves.cell_area(positives, negatives))
+        pairs = positives.sum() * negatives.sum()
         reach = max(float(np.sum(positives * negatives) / 2 / pairs), 0.0)
         return (middle - reach, middle + reach)
 
@@ -300,13 +282,12 @@ class Histogram:
 
     def to_dict(self) -> dict[str, Any]:
         """The curves and figures as plain numbers and lists."""
-        low, high = self.certain_range()
         return {
             "cells": int(self.counts.shape[-1]),
             "buckets": int(self.starts.size),
             "supported_buckets": self.supported,
             "average_precision": self.average_precision().to_dict(),
-            "certain_range": [finite(low), finite(high)],
+            "certain_range": numbers(self.certain_range()),
             "at_half": self._half_entry(),
             "precision_recall": self.precision_recall().to_dict(),
             "rates": curve.rates_entry(self.edges[self.starts], self.rates()),
@@ -332,22 +313,27 @@ class Histogram:
             "width_error": finite(width_error(self.finest)),
         }
 
-    def _distinct_cells(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
-        """The runs of cells whose scores differ as numbers from 0 to 1, and all their edges.
+    def _score_cells(self, runs: NDArray[np.int64]) -> binning.ScoreCells:
+        """The counts of runs of cells that start here, with the variance of their noise.
 
-        Far out, several cells may have one double for an edge.
+        Runs stay apart where their scores differ as numbers from 0 to 1: far out, several cells may
+        have one double for an edge. A run's centre is the mean of its records' scores.
         """
-        edges = in_unit_interval(self.edges[starts], self.axis.unit)
-        apart = (np.diff(edges, prepend=-1.0) > 0) & (edges < 1)
-        return starts[apart], np.append(edges[apart], 1.0)
-
-    def _centres(self, starts: NDArray[np.int64], edges: Floats, totals: Floats) -> Floats:
-        """The mean score of each bucket's records as a number from 0 to 1, inside its edges."""
+        lowest = in_unit_interval(self.edges[runs], self.axis.unit)
+        apart = (np.diff(lowest, prepend=-1.0) > 0) & (lowest < 1)
+        starts, edges = runs[apart], np.append(lowest[apart], 1.0)
+        totals, noise = self.counts.sum(axis=0), None
+        if not self.noise.exact:
+            alone = np.eye(starts.size)[:, np.newaxis, :] * np.array([[1.0], [0.0]])
+            sizes = np.diff(starts, append=totals.size)
+            noise = self.variance(np.repeat(alone, sizes, axis=-1))
         middles = in_unit_interval(self.axis.middles(totals.size), self.axis.unit)
+        single = starts.size == totals.size
+        means = middles if single else binning.bucket_means(totals, middles, starts)
         below = np.append(np.nextafter(edges[1:-1], 0.0), 1.0)
-        alone = starts.size == totals.size
-        means = middles if alone else binning.bucket_means(totals, middles, starts)
-        return np.clip(means, edges[:-1], below)
+        centres = np.clip(means, edges[:-1], below)
+        positives, negatives = binning.merge(self.counts, starts)
+        return binning.ScoreCells(edges, positives, negatives, noise, centres)
 
     def _stated(self, starts: NDArray[np.int64]) -> Floats:
         """The mean probability that the scores of each bucket state; NaN where they state none."""
@@ -389,14 +375,19 @@ class Histogram:
         sizes = np.diff(starts, append=self.counts.shape[-1])
         return np.asarray(np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1))))
 
-    def _estimate(self, rate: Functional, above: Floats, limits: tuple[float, float]) -> Estimate:
-        band = self._band(rate, np.arange(self.counts.shape[-1]))
-        return Estimate(
-            float(band.value[0]),
-            float(band.privacy_error[0]),
-            float(band.sampling_error[0]),
-            self._cut_error(rate, above[0]),
-        ).within(limits)
+    def _estimate(
+        self,
+        rate: Functional,
+        starts: NDArray[np.int64],
+        hidden: float,
+        limits: tuple[float, float],
+    ) -> Estimate:
+        """The first of a figure's values, with what cells hide of it."""
+        band = self._band(rate, starts)
+        value, privacy, sampling = (
+            float(each[0]) for each in (band.value, band.privacy_error, band.sampling_error)
+        )
+        return Estimate(value, privacy, sampling, hidden).within(limits)
 
     def _cut_error(self, rate: Functional, above: Floats) -> float:
         """The error of a threshold inside a cell, by the share of its records that lies above.

@@ -19,17 +19,18 @@ from tacit.data import units
 from tacit.metrics.measures import operating_points
 from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
 from tacit.metrics.measures.smooth_calibration import smooth_calibration
-from tacit.results.curves.curve import Numbers, numbers
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
     REACH,
     RECORDS_INTERVAL,
     Estimate,
+    Numbers,
     bounds_line,
     decimals,
     estimate_line,
     measure_of,
+    numbers,
 )
 from tacit.results.measures import figures
 from tacit.results.measures.catalogue import (

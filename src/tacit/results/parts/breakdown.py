@@ -7,14 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tacit.results.estimate import (
-    Estimate,
-    bounds_line,
-    decimals,
-    estimate_line,
-    finite,
-    measure_of,
-)
+from tacit.results.estimate import Estimate, estimate_line, finite, measure_of
 
 ENTRIES = {"class": "classes", "group": "groups"}
 """The entry of the JSON that holds the parts."""
@@ -134,7 +127,9 @@ class Breakdown:
                 rows.append((called, part.reason))
         for each in self.differences:
             called = each.called or f"difference of {each.figure}"
-            rows.append((f"{called}: {each.first} - {each.second}", _line(each.estimate)))
+            # chance is judged in the interval about the population
+            line = estimate_line(each.estimate, "+", about="population")
+            rows.append((f"{called}: {each.first} - {each.second}", line))
         return rows
 
 
@@ -155,14 +150,3 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
         first.approximation_error + second.approximation_error,
         limits=(-1.0, 1.0),
     )
-
-
-def _line(estimate: Estimate) -> str:
-    """A difference with the interval about the population, in which chance is judged."""
-    if not math.isfinite(estimate.value):
-        return "not enough signal"
-    bounds = estimate.interval(0.95, about="population")
-    if not all(map(math.isfinite, bounds)):
-        return f"{estimate.value:+.4f}, without an interval"
-    value = f"{estimate.value:+.{decimals(bounds)}f}"
-    return f"{value}, 95 % interval (population) {bounds_line(bounds, '+')}"

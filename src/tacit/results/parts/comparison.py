@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tacit.privacy.cost import Cost
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
+    About,
     Estimate,
+    Interval,
     bounds_line,
     estimate_line,
-    finite,
+    numbers,
 )
 from tacit.results.evaluation import Evaluation
-from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.saved.integrity import COMPARISON_SCHEMA, with_fingerprint
 from tacit.results.text import html_table
-
-SCHEMA = "tacit-comparison/1"
-"""The version of a comparison's JSON."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Comparison:
         """Whether there is an estimate of the difference."""
         return self.run.has_signal
 
-    def better(self, level: float = 0.95, about: Literal["data", "population"] = "data") -> str:
+    def better(self, level: float = 0.95, about: About = "data") -> str:
         """The model with the higher AUC, or nothing where the interval holds zero.
 
         Parameters
@@ -73,10 +72,7 @@ class Comparison:
         >>> comparison.better()
         'first'
         """
-        low, high = self.difference.interval(level, about)
-        if not low <= high or low <= 0 <= high:
-            return ""
-        return self.names[0] if low > 0 else self.names[1]
+        return higher_of(self.names, self.difference.interval(level, about))
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as the command's JSON: plain numbers, and a fingerprint of all others."""
@@ -84,10 +80,10 @@ class Comparison:
         estimate = run.pop("estimate")
         for name in ("schema", "figure", "exact", "fingerprint"):
             run.pop(name, None)
-        made: dict[str, Any] = {"schema": SCHEMA, "difference": estimate}
+        made: dict[str, Any] = {"schema": COMPARISON_SCHEMA, "difference": estimate}
         aucs = zip(("first", "second"), self.names, (self.first, self.second), strict=True)
         for index, (key, name, auc) in enumerate(aucs):
-            population = [finite(bound) for bound in auc.interval(0.95, "population")]
+            population = numbers(auc.interval(0.95, "population"))
             made[key] = {"name": name, **auc.to_dict(), "population_interval": population}
             if self.exact is not None:
                 made[key]["exact"] = self.exact[index]
@@ -120,3 +116,11 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return html_table(self.to_rows(), self.run.warnings)
+
+
+def higher_of(names: tuple[str, str], difference: Interval) -> str:
+    """The name with the higher figure, or nothing where the interval of the difference holds 0."""
+    low, high = difference
+    if not low <= high or low <= 0 <= high:
+        return ""
+    return names[0] if low > 0 else names[1]

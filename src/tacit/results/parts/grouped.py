@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
 from tacit.results.estimate import (
     RECORDS_INTERVAL,
+    About,
     Estimate,
     bounds_line,
     decimals,
@@ -19,11 +20,8 @@ from tacit.results.estimate import (
 from tacit.results.evaluation import Evaluation
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.missing import LeftOut
-from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.saved.integrity import GROUPS_SCHEMA, with_fingerprint
 from tacit.results.text import html_table
-
-SCHEMA = "tacit-groups/1"
-"""The version of the JSON of evaluations by group."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +140,7 @@ class GroupedEvaluation:
         )
         return (*self.notes, *sentences)
 
-    def spread(
-        self, level: float = 0.95, about: Literal["data", "population"] = "data"
-    ) -> Spread | None:
+    def spread(self, level: float = 0.95, about: About = "data") -> Spread | None:
         """How far the groups lie apart, over those that say anything; None for fewer than two.
 
         The interval is simultaneous: each of G groups has one at ``1 - (1 - level) / G``
@@ -182,9 +178,7 @@ class GroupedEvaluation:
             tuple(group.name for group, _ in informative),
         )
 
-    def _bounds(
-        self, group: Group, level: float, about: Literal["data", "population"]
-    ) -> tuple[float, float] | None:
+    def _bounds(self, group: Group, level: float, about: About) -> tuple[float, float] | None:
         """A group's interval, within what an AUC can be; None where that says nothing."""
         low, high = group.estimate.interval(level, about)
         if not math.isfinite(high - low):
@@ -199,7 +193,7 @@ class GroupedEvaluation:
         missing = {} if self.left_out is None else {"missing": self.left_out.to_dict()}
         return with_fingerprint(
             {
-                "schema": SCHEMA,
+                "schema": GROUPS_SCHEMA,
                 "figure": self.figure,
                 "spent": self.spent.to_dict(),
                 "groups": [

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tacit.metrics.sites import LEAST_SITES, SiteModel, site_model
+from tacit.metrics.sites import LEAST_SITES, site_model
 from tacit.results.equality import is_same
-from tacit.results.estimate import Estimate, bounds_line, decimals, finite, measure_of
+from tacit.results.estimate import Estimate, bounds_line, decimals, finite, measure_of, numbers
 
 Scale = Literal["log-odds", "as it is"]
 """On which scale sites are taken to differ normally."""
@@ -101,20 +101,14 @@ class SiteFigure:
                 _both_back(ends, scale),
                 float(model.outlier_probabilities[place]),
             )
-        return cls._of_model(figure, scale, model, tuple(sites))
-
-    @classmethod
-    def _of_model(
-        cls, figure: str, scale: Scale, model: SiteModel, sites: tuple[Site, ...]
-    ) -> SiteFigure:
-        spread = (model.between_variance, *model.between_interval)
+        low, high = model.between_interval
         return cls(
             figure,
             scale,
-            sites,
+            tuple(sites),
             _back(model.mean, scale),
             _both_back(model.mean_interval, scale),
-            (math.sqrt(spread[0]), math.sqrt(spread[1]), math.sqrt(spread[2])),
+            (math.sqrt(model.between_variance), math.sqrt(low), math.sqrt(high)),
             _both_back(model.prediction_interval, scale),
         )
 
@@ -126,10 +120,10 @@ class SiteFigure:
         return {
             "scale": self.scale,
             "mean": finite(self.mean),
-            "mean_interval": [finite(bound) for bound in self.mean_interval],
+            "mean_interval": numbers(self.mean_interval),
             "deviation": finite(deviation),
-            "deviation_interval": [finite(low), finite(high)],
-            "prediction_interval": [finite(bound) for bound in self.prediction_interval],
+            "deviation_interval": numbers((low, high)),
+            "prediction_interval": numbers(self.prediction_interval),
         }
 
     def to_rows(self, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -233,7 +227,7 @@ def _measure(site: Site) -> dict[str, Any]:
     """A site's measure in the JSON, with what all sites together say of it."""
     return measure_of(site.estimate) | {
         "shrunk": finite(site.shrunk),
-        "shrunk_interval": [finite(bound) for bound in site.interval],
+        "shrunk_interval": numbers(site.interval),
         "false_alarm": finite(site.false_alarm),
         "outlier": site.is_outlier,
     }

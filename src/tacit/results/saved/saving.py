@@ -10,11 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tacit.data import units
-from tacit.metrics import errors
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.curve import Curve
-from tacit.results.estimate import Estimate
 from tacit.results.evaluation_entries import histogram_of, software_entry
 from tacit.results.measures.catalogue import THRESHOLDS, names
 from tacit.results.missing import LeftOut
@@ -50,12 +48,11 @@ def evaluation_of(make: Callable[..., Made], content: Any, label: str) -> Made:
 
 def _evaluation(make: Callable[..., Made], result: Result) -> Made:
     known = result.content
-    entry = known.get("auc") or known["estimate"]
     written = known.get("histogram")
     histogram = None if written is None else histogram_of(written)
     return make(
         protocol=dict(known["protocol"]),
-        estimate=estimate_of(entry),
+        estimate=result.estimate,
         roc=_curve(known["roc"]) if "roc" in known else None,
         spent=_cost(known["spent"]),
         traffic=_traffic(known),
@@ -163,14 +160,8 @@ def _left_out(entry: Mapping[str, Any]) -> LeftOut:
         return LeftOut(np.array([[each[name] for each in listed] for name in ("scores", "labels")]))
     if "spent" not in entry:
         return LeftOut()
-    made = Estimate(
-        number(entry["records"]),
-        number(entry["privacy_error"]),
-        0.0,
-        laplace_error=number(entry.get("laplace_error", 0.0)),
-        law=errors.law_of(entry["draws"]) if "draws" in entry else None,
-    )
-    return LeftOut(estimate=made, spent=_cost(entry["spent"]))
+    beside = {"value": entry["records"], "sampling_error": 0.0, "approximation_error": 0.0}
+    return LeftOut(estimate=estimate_of(beside | dict(entry)), spent=_cost(entry["spent"]))
 
 
 def _curve(entry: Mapping[str, Any]) -> Curve:

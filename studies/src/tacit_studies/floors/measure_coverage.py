@@ -21,8 +21,7 @@ import scipy
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results.curves.curve import Numbers
-from tacit.results.estimate import Estimate
+from tacit.results.estimate import Estimate, Numbers
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import CURVE_CELLS, calibration_curve
 from tacit.results.measures.figures import too_few_records
