@@ -48,11 +48,6 @@ class MissingDeclarations(Declarations):
         trusts = [{"trust": trust.value} for trust in (Trust.SECURE_SUM, Trust.EACH)]
         return audits.cases_of(cls.name, *trusts, tight=False)
 
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
-        """An attack changes complete records, which the count does not hold."""
-        return audits.AuditCase(cls.name, settings, tight=False)
-
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: a count of records without labels shows no label."""
         return ()

@@ -55,21 +55,15 @@ class GroupedDeclarations(ForestDeclarations):
 
     group_names: tuple[str, ...]
 
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Every trust model, on small trees of one group: a record is in one tree anyhow.
-
-        A replaced record also changes its group.
-        """
-        two = {"height": 1, "group_names": ("x", "y")}
-        return audits.cases_of(
-            cls.name,
-            {"height": 2},
-            {"height": 2, "adjacency": "replace"},
-            {"height": 2, "trust": Trust.EACH.value},
-            two,
-            {**two, "adjacency": "replace"},
-        )
+    audit_settings = (
+        {"height": 2},
+        {"height": 2, "adjacency": "replace"},
+        {"height": 2, "trust": Trust.EACH.value},
+        {"height": 1, "group_names": ("x", "y")},
+        {"height": 1, "group_names": ("x", "y"), "adjacency": "replace"},
+    )
+    """Every trust model, on small trees of one group: a record is in one tree anyhow. A replaced
+    record also changes its group."""
 
     def audit_federation(self, records: int, apart: bool) -> Clients:
         """Records of all groups in turn."""
@@ -92,15 +86,6 @@ class GroupedDeclarations(ForestDeclarations):
                 ),
             )
         )
-
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
-        """Chosen settings may make large trees, in which the worst event is too rare."""
-        return audits.AuditCase(cls.name, settings, tight=False)
-
-    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
-        """None of its own: labels are guessed from no curve."""
-        return ()
 
 
 UNIT = (0.0, 1.0)

@@ -12,6 +12,7 @@ The two rounds of FedAUC by secure sums: the division of epsilon, and the AUC of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -31,7 +32,7 @@ from tacit.protocol.sum_bounds import planned_clients, sum_bound
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
-from tacit.protocols.shared.influence_sum import noise_fraction, units_for, whole_units
+from tacit.protocols.shared.influence_sum import units_for, whole_units
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 RANKS = ("fedauc", "ranks for sums")
@@ -120,7 +121,7 @@ def _bounds(fields: Fields, query: Query) -> dict[str, int]:
     Every rank is within the sensitivity of the pivot: a record adds no more than a label moves.
     """
     records, planned = steps.public_records(query), planned_clients(query)
-    share = noise_fraction(1, planned, 0.0)
+    share = Fraction(1, planned)
     bounds = {
         name: sum_bound(query, records * each.sensitivity, each.share(share))
         for name, each in fields.items()

@@ -121,10 +121,6 @@ class HistogramDeclarations(CountingProtocol):
             audits.AuditCase(cls.name, {"trust": ExactSum.word, "height": 2}),
         )
 
-    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
-        """None of its own: the attacks on curves concern it."""
-        return ()
-
     def hostile_query(self, query: Query) -> Query:
         """Published functions under which a low negative moves the sum most.
 

@@ -151,7 +151,3 @@ class MulticlassDeclarations(ForestDeclarations):
             for name in (OWN_BELOW, OTHER_BELOW, SIZES)
         }
         return replace(query, broadcast={**query.broadcast, **fields})
-
-    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
-        """None of its own: labels are guessed from no curve."""
-        return ()

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import (
     Each,
     ExactSum,
@@ -80,6 +81,10 @@ class CountingProtocol(ScaledScores, Protocol):
     def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
         """Whether noise is added to the sums or reports."""
         return Trust.of(str(settings.get("trust", SecureSum.word))) is not Trust.EXACT_SUM
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """None of its own: the attacks on curves concern those that give one."""
+        return ()
 
     @property
     def guarantee(self) -> Cost:
