@@ -76,3 +76,43 @@ def test_what_does_not_fit_is_refused(given: tuple[str, ...], said: str) -> None
 def test_a_mapping_names_files_that_are_read() -> None:
     with pytest.raises(tacit.DataError, match=r"a column of scores was named for east\.csv"):
         tacit.read("south.csv", {"east.csv": "risk"})
+
+
+COMPARED = ("--epsilon", "30", "--seed", "3", "--exact", "--json")
+
+
+def test_a_comparison_reads_a_file_s_own_columns() -> None:
+    """The south's first model is the column that elsewhere is the second's."""
+    lines = [line.split(",") for line in Path("together.csv").read_text().splitlines()[1:]]
+    for name, head, rows in (
+        ("a", "old,new,label", lines[:100]),
+        ("b", "risk,rival,died", lines[100:]),
+        ("c", "new,old,label", lines[100:]),
+    ):
+        texts = [f"{float(score) / 2},{score},{label}" for score, label in rows]
+        if name == "c":
+            texts = [f"{score},{float(score) / 2},{label}" for score, label in rows]
+        Path(f"{name}.csv").write_text("\n".join([head, *texts]) + "\n")
+    own = ("--score", "b.csv=rival", "--versus", "b.csv=risk", "--label", "b.csv=died")
+    usual = ("--score", "new", "--versus", "old")
+    found = run("compare", "a.csv", "b.csv", *usual, *own, *COMPARED)
+    alike = run("compare", "a.csv", "c.csv", *usual, *COMPARED)
+    assert found.exit_code == alike.exit_code == 0, found.output
+    assert json.loads(found.output)["difference"] == json.loads(alike.output)["difference"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--score", "north.csv=risk", "--versus", "old"), "--score names no column of south.csv"),
+        (
+            ("--score", "risk", "--score", "south.csv=score", "--versus", "south.csv=score")
+            + ("--versus", "other"),
+            "--versus names the same column as --score, 'score'",
+        ),
+    ],
+)
+def test_a_comparison_needs_two_columns_of_every_file(given: tuple[str, ...], said: str) -> None:
+    found = run("compare", "north.csv", "south.csv", *given, "--epsilon", "1")
+    assert found.exit_code == 2
+    assert said in found.output

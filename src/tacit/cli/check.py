@@ -10,7 +10,7 @@ import click
 
 from tacit.cli.evaluating.sources import files_in_memory
 from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.record_options import column_options, form_options, unit_option
+from tacit.cli.record_options import form_options, score_and_label, unit_option
 from tacit.cli.shell import complain
 from tacit.data.file_units import ByFile, Units
 from tacit.data.files.checking import check_files
@@ -36,7 +36,7 @@ Exit status:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@column_options
+@score_and_label
 @click.option("--second", help="The column of second values.")
 @click.option("--client", help="The column of client ids; without it each file is a client.")
 @click.option("--person", metavar="COL", help="The column that says whose record it is.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL
 from tacit.data.clients import Clients
-from tacit.data.file_units import Units
+from tacit.data.file_units import ByFile, Units
 from tacit.data.files.form import FileForm
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
@@ -43,9 +44,11 @@ Exit status:
     epilog=COMPARE_EXAMPLES,
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--score", required=True, help="The column of the first model's scores.")
-@click.option("--versus", required=True, help="The column of the second model's scores.")
-@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@record_options.column_options(
+    ("score", "the first model's scores", None),
+    ("versus", "the second model's scores", None),
+    record_options.LABEL,
+)
 @record_options.unit_option
 @record_options.form_options
 @click.option("--client", help="The column of client ids; without it each file is a client.")
@@ -74,9 +77,9 @@ def compare(
     context: click.Context,
     /,
     files: tuple[str, ...],
-    score: str,
-    versus: str,
-    label: str,
+    score: ByFile,
+    versus: ByFile,
+    label: ByFile,
     unit: Units,
     form: FileForm,
     client: str | None,
@@ -98,8 +101,7 @@ def compare(
     the operating system, unless --split or --seed ask for a simulation.
     """
     chosen = chosen_protocol(protocol, settings, COMPARISONS)
-    if score == versus:
-        raise click.UsageError(f"--versus names the same column as --score, {score!r}")
+    _refuse_same_columns(score, versus)
     record_options.check_person_options(person, per_person)
     picture = None if plot is None else PictureFile.for_drawing(plot)
     record_options.refuse_split_clients(split, client)
@@ -112,7 +114,7 @@ def compare(
         None,
         chosen,
         seed,
-        names=(score, versus),
+        names=(_one_name(score), _one_name(versus)),
         exact=split is not None if exact is None else exact,
         federation=federation,
         per_person=per_person,
@@ -127,19 +129,42 @@ def compare(
         context.exit(NO_SIGNAL)
 
 
+def _refuse_same_columns(score: ByFile, versus: ByFile) -> None:
+    """Refuse one column for both models.
+
+    Raises
+    ------
+    click.UsageError : naming the column.
+    """
+    of_files = [each for each in (score, versus) if isinstance(each, Mapping)]
+    for file in of_files[0] if of_files else ("",):
+        first, second = (
+            each[file] if isinstance(each, Mapping) else each for each in (score, versus)
+        )
+        if first == second:
+            raise click.UsageError(f"--versus names the same column as --score, {first!r}")
+
+
+def _one_name(column: ByFile) -> str:
+    """What a model is called: its column, or that of the first file."""
+    return next(iter(column.values())) if isinstance(column, Mapping) else column
+
+
 def _read(
     files: tuple[str, ...],
-    score: str,
-    versus: str,
-    label: str,
+    score: ByFile,
+    versus: ByFile,
+    label: ByFile,
     client: str | None,
     unit: Units,
     person: str | None,
     form: FileForm,
 ) -> Clients:
-    """Both models' scores; where files have different units, both columns are converted."""
-    clients = tacit.read(files, score, label, client, versus, unit, person, form=form)
-    if unit is None or isinstance(unit, str):
+    """Both models' scores; where files differ in units or columns, both are read as scores."""
+    alike = isinstance(versus, str) and (unit is None or isinstance(unit, str))
+    second = versus if isinstance(versus, str) and alike else None
+    clients = tacit.read(files, score, label, client, second, unit, person, form=form)
+    if alike:
         return clients
     other = tacit.read(files, versus, label, client, unit=unit, form=form)
     if not np.array_equal(clients.labels, other.labels):

@@ -18,7 +18,7 @@ from typing import Any
 import click
 import numpy as np
 
-from tacit.cli.options import together
+from tacit.cli.options import Decorator, together
 from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
@@ -85,7 +85,7 @@ def read_files(files: Sequence[str]) -> list[str]:
 
 
 def one_by_file(
-    option: str, texts: Sequence[str], files: Sequence[str], usual: str
+    option: str, texts: Sequence[str], files: Sequence[str], usual: str | None
 ) -> str | dict[str, str]:
     """An option's one value for all files, or that of each.
 
@@ -93,11 +93,11 @@ def one_by_file(
     ----------
     option : as it is typed.
     texts, files : as ``parted`` takes them.
-    usual : for files for which none was given.
+    usual : for files for which none was given; None where one must be.
 
     Raises
     ------
-    click.UsageError : for two values for all files, or for one of them.
+    click.UsageError : for two values for all files, or for one of them; for a file without one.
     """
     for_all, named = parted(option, texts, files)
     for several in (for_all, *named.values()):
@@ -107,34 +107,54 @@ def one_by_file(
                 "all files, or FILE=VALUE for a file with another one"
             )
     shared = for_all[0] if for_all else usual
-    if not named:
+    if not named and shared is not None:
         return shared
-    return {file: named.get(file, [shared])[0] for file in read_files(files)}
+    values = {file: named.get(file, [shared])[0] for file in read_files(files)}
+    found = {file: value for file, value in values.items() if value is not None}
+    for file in values.keys() - found.keys():
+        raise click.UsageError(f"{option} names no column of {file}")
+    return found
 
 
-def column_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--score`` and ``--label``, whose columns a file may have by other names."""
+def column_options(*columns: tuple[str, str, str | None]) -> Decorator:
+    """Add options for columns that a file may have by other names.
 
-    @wraps(command)
-    def with_columns(
-        *args: Any, score: tuple[str, ...], label: tuple[str, ...], **extra: Any
-    ) -> Any:
-        context = click.get_current_context()
-        columns = {
-            name: one_by_file(f"--{name}", texts, extra["files"], name)
-            for name, texts in (("score", score), ("label", label))
-        }
-        context.params |= columns
-        return command(*args, **columns, **extra)
+    Parameters
+    ----------
+    columns : of each option its name, what the column holds, and the column by default; None for
+        an option that must be given.
+    """
 
-    for name, held in (("label", "labels"), ("score", "scores")):
-        with_columns = click.option(
-            f"--{name}",
-            multiple=True,
-            metavar="[FILE=]COL",
-            help=f"The column of {held}, {name} by default. With FILE= that file's.",
-        )(with_columns)
-    return with_columns
+    def added(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_columns(*args: Any, **given: Any) -> Any:
+            found = {
+                name: one_by_file(f"--{name}", given[name], given["files"], usual)
+                for name, _, usual in columns
+            }
+            click.get_current_context().params |= found
+            return command(*args, **{**given, **found})
+
+        return together(*(_column_option(*column) for column in columns))(with_columns)
+
+    return added
+
+
+def _column_option(name: str, held: str, usual: str | None) -> Decorator:
+    by_default = "" if usual is None else f", {usual} by default"
+    return click.option(
+        f"--{name}",
+        multiple=True,
+        required=usual is None,
+        metavar="[FILE=]COL",
+        help=f"The column of {held}{by_default}. With FILE= that file's.",
+    )
+
+
+LABEL = ("label", "labels", "label")
+"""The option ``--label``."""
+
+score_and_label = column_options(("score", "scores", "score"), LABEL)
 
 
 _FORM_OPTIONS = together(

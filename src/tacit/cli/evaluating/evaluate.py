@@ -67,7 +67,7 @@ WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choos
     "rounded number of records, --epsilon and --trust, and the result says why.",
 )
 @forms.trust_option
-@record_options.column_options
+@record_options.score_and_label
 @click.option("--second", help="Kendall's tau: the column of second values.")
 @click.option(
     "--rescale",
