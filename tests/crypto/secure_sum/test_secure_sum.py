@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,16 @@ def vectors(clients: int, length: int, largest: int = 1000) -> NDArray[np.int64]
     return np.asarray(drawn)
 
 
+def every_pattern(clients: int) -> Iterable[tuple[int, ...]]:
+    """How many rounds each client answers; of four clients each pattern in one order."""
+    rounds = range(ROUNDS + 1)
+    if clients < 4:
+        return product(rounds, repeat=clients)
+    return combinations_with_replacement(rounds, clients)
+
+
 @pytest.mark.parametrize(
-    ("clients", "colluders", "sums"), [(2, 0, 1), (3, 0, 1 + 3 * 5), (3, 1, 1), (4, 1, 1 + 4 * 5)]
+    ("clients", "colluders", "sums"), [(2, 0, 1), (3, 0, 1 + 3 * 5), (3, 1, 1), (4, 1, 1 + 5)]
 )
 def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> None:
     """Each client answers 0 to 5 rounds: where tau answer all, the sum is exact, else there is none
@@ -44,7 +52,7 @@ def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> N
     around = Neighbourhood.complete(clients, colluders)
     tau = certificate_size(clients, colluders)
     observed = 0
-    for staying in product(range(ROUNDS + 1), repeat=clients):
+    for staying in every_pattern(clients):
         federation = Federation(clients, around=around, identities=IDENTITIES[:clients])
         stayed = [index for index in range(clients) if staying[index] >= 3]
         if sum(rounds == ROUNDS for rounds in staying) < tau:
@@ -59,9 +67,8 @@ def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> N
     assert observed == sums
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_any_thirty_of_a_hundred_clients_may_leave_in_any_round(seed: int) -> None:
-    clients, rng = 100, np.random.default_rng(seed)
+def test_any_thirty_of_a_hundred_clients_may_leave_in_any_round() -> None:
+    clients, rng = 100, np.random.default_rng(0)
     sent = vectors(clients, 4096)
     staying = np.full(clients, ROUNDS)
     staying[rng.permutation(clients)[:30]] = rng.integers(0, ROUNDS, 30)
