@@ -621,21 +621,24 @@ def debits_of(desk: PartyDesk) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
+@pytest.mark.parametrize("most", [40, pytest.param(300, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
-def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol: str) -> None:
-    """100 kills a protocol, anywhere from an answer's first calls to its last. One that is killed
+def test_a_killed_party_never_replies_without_its_debit(
+    tmp_path: Path, protocol: str, most: int
+) -> None:
+    """So many kills, anywhere from an answer's first calls to its last. One that is killed
     between the debit and the state of an answer that leaves once declines."""
     identity = federation(tmp_path, protocol, parties=2, limit="epsilon = inf")
     rng, kills, replies, finished = np.random.default_rng(5), 0, 0, 0
     desks = desks_of(tmp_path)
-    while kills < 100 or not finished:
+    while kills < most or not finished:
         coordinator = coordinated(tmp_path, identity)
         messages, has_declined = coordinator.open(), False
         while messages and not has_declined:
             coordinator.receive(1, desks[1].answer(messages[1]))
             reply = None
             while reply is None:
-                after = int(np.exp(rng.uniform(*np.log([50, 60_000])))) if kills < 100 else 0
+                after = int(np.exp(rng.uniform(*np.log([50, 60_000])))) if kills < most else 0
                 reply = answered_or_killed(desks[0], messages[0], after)
                 kills += reply is None
                 paid = debits_of(desks[0])
