@@ -33,7 +33,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "dpauc": report([result("dpauc")]),
         "noisy-scores": report([result("noisy-scores")]),
         "several": report(
-            [result(name, federation=FEDERATION) for name in ("histogram", "dpauc", "fedauc")]
+            [
+                result(name, federation=FEDERATION, exact=name == "histogram")
+                for name in ("histogram", "dpauc", "fedauc")
+            ]
         ),
         "nasty": report([nasty()]),
     }
@@ -71,9 +74,10 @@ def test_it_opens_without_a_word_on_the_console_and_loads_nothing(
     assert [entry for entry in loaded if not entry.startswith("data:")] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["noisy-scores", "several"])
 @pytest.mark.parametrize("screen", ["light", "dark", "phone"])
 def test_axe_finds_nothing(driver: Any, pages: dict[str, Path], name: str, screen: str) -> None:
+    """The page of several results has every element that those of single results have."""
     show(driver, pages[name], 390 if screen == "phone" else 1200, dark=screen == "dark")
     assert accessibility_result(driver) == []
 
