@@ -38,7 +38,7 @@ REFERENCES: dict[str, Callable[[Any, Any], float]] = {
 }
 THRESHOLD_RATES = {**RATES, "false_positive_rate": false_positive_rate}
 
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=25, deadline=None)
 COUNTS = st.lists(st.integers(1, 40), min_size=8, max_size=8)
 THRESHOLDS = st.floats(0.0, 1.0)
 
