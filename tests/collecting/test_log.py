@@ -84,10 +84,10 @@ def test_every_flipped_bit_is_refused(tmp_path: Path) -> None:
     """In lengths too, and in the last record: nothing that was acknowledged is cut off."""
     path = tmp_path / "log-1.bin"
     log = Log(path)
-    log.append([bytes([number % 256, number // 256]) for number in range(300)])
+    log.append([bytes([number % 256, number // 256]) for number in range(250, 290)])
     log.close()
     content, passed = path.read_bytes(), list[int]()
-    assert len(content) == 300 * (HEADER.size + 2)
+    assert len(content) == 40 * (HEADER.size + 2)
     with path.open("r+b", buffering=0) as file:
         for bit in range(8 * len(content)):
             byte = bit // 8
