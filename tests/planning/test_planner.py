@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -126,13 +125,12 @@ def test_targets_are_met_with_the_epsilon_that_they_are_said_to_take(trust: str)
 
     Nor far below, as settings may be chosen anew that suit that epsilon better.
     """
-    given: dict[str, Any] = {"auc_guess": 0.8, "target": 0.02}
-    prediction = plan(20_000, 6_000, 20_000, 1.0, trust, **given)
+    prediction = plan(20_000, 6_000, 20_000, 1.0, trust, auc_guess=0.8, target=0.02)
     for own in prediction.candidates:
         if own.smallest_epsilon is None:
             assert own.adjacency is None
             continue
-        again = plan(20_000, 6_000, 20_000, own.smallest_epsilon, trust, **given)
+        again = plan(20_000, 6_000, 20_000, own.smallest_epsilon, trust, auc_guess=0.8)
         same = next(other for other in again.candidates if other.title == own.title)
         assert 0.7 < same.forecast.error / 0.02 < 1.1, own.title
 
