@@ -10,7 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tacit.cli import main
 
@@ -19,6 +19,14 @@ SECONDS = 600.0
 OURS = "tacit "
 OF_THE_SHELL = frozenset("|&;<>")
 INTO_FILE = re.compile(r"(?P<line>[^|&;<>]+) > (?P<file>[\w./-]+)")
+
+
+def run(*arguments: object) -> Result:
+    """Our command in this process, with what it printed; an error that it does not catch is raised."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
 
 
 def typed(line: str, folder: Path, own_process: bool = False) -> str:

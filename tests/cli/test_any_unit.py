@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
 import tacit
-from tacit.cli import main
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_kinds
 from tacit.protocol.settings.declaring import known_settings
+from tests.terminal import run
 
 SCALES: dict[str, str] = {
     name: known_settings(kind)["scale"].default
@@ -53,13 +52,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     infinite = np.where(np.arange(odds.size) == 6, np.inf, odds)
     pq.write_table(pa.table({"score": infinite, "label": labels}), made / "infinite.parquet")
     return made
-
-
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 @cache

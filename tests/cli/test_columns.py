@@ -6,17 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 import tacit
-from tacit.cli import main
+from tests.terminal import run
 
 RUN = ("--protocol", "exact", "--json")
 OWN = ("--score", "north.csv=risk", "--label", "north.csv=died", "--positive", "north.csv=yes")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.fixture(autouse=True)

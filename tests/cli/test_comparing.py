@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from tacit.cli import main
+from tests.terminal import run
 
 FILES = ("north.csv", "south.csv")
 
@@ -40,10 +40,6 @@ def folder(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def tacit(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
-
-
 def with_defaults(defaults: dict[str, object], words: tuple[object, ...]) -> list[object]:
     """The words, after those options that they do not give themselves."""
     left = {name: value for name, value in defaults.items() if name not in words}
@@ -51,12 +47,12 @@ def with_defaults(defaults: dict[str, object], words: tuple[object, ...]) -> lis
 
 
 def compare(*words: object) -> Result:
-    return tacit("compare", *FILES, *with_defaults({"--score": "new", "--versus": "old"}, words))
+    return run("compare", *FILES, *with_defaults({"--score": "new", "--versus": "old"}, words))
 
 
 def by_group(*words: object) -> Result:
     chosen = {"--score": "new", "--protocol": "fedauc", "--epsilon": 1, "--groups": "ward"}
-    return tacit("evaluate", *FILES, *with_defaults(chosen, words))
+    return run("evaluate", *FILES, *with_defaults(chosen, words))
 
 
 def test_two_models_are_compared(folder: Path) -> None:
@@ -159,9 +155,9 @@ def test_the_json_of_groups(folder: Path) -> None:
 
 def test_groups_are_rescaled_like_all_records(folder: Path) -> None:
     chosen = ("--score", "new", "--protocol", "dpauc", "--epsilon", 4, "--groups", "ward")
-    result = tacit("evaluate", *FILES, *chosen, "--rescale", -1, 1, "--seed", 1)
+    result = run("evaluate", *FILES, *chosen, "--rescale", -1, 1, "--seed", 1)
     assert result.exit_code == 0
-    wrong = tacit("evaluate", *FILES, *chosen, "--rescale", 0.4, 0.6, "--seed", 1)
+    wrong = run("evaluate", *FILES, *chosen, "--rescale", 0.4, 0.6, "--seed", 1)
     assert wrong.exit_code == 2
     assert "scores must be from 0.4 to 0.6" in wrong.output
 

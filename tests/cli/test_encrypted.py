@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import tacit
-from tacit.cli import main
 from tacit.crypto.homomorphic import engine as homomorphic
 from tacit.metrics.ranking import auc
+from tests import terminal
 
 ENCRYPTED = ("--protocol", "encrypted-auc", "--thresholds", "20")
 PUBLISHED = ("--protocol", "published-fhe", "--thresholds", "20")
@@ -31,10 +31,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, ["evaluate", *(str(argument) for argument in arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return terminal.run("evaluate", *arguments)
 
 
 def refused(*arguments: object) -> str:

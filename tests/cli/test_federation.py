@@ -8,22 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from tacit.cli import main
 from tacit.cli.federation.shared import stoppable
 from tacit.running.deployment import local, server
 from tacit.running.deployment.flower_programs.programs import DeploymentError
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.session.party.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
+from tests.terminal import run
 
 HOSPITALS = Path(__file__).parents[2] / "examples" / "three-hospitals"
 IDENTITY = re.compile(r"identity +([0-9a-f]{64})")
-
-
-def tacit(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def said(result: Result) -> str:
@@ -40,10 +36,10 @@ def public_key(result: Result) -> str:
 def study(tmp_path: Path) -> Path:
     """A coordinator and a party that have agreed on a plan, and a party whose data are there."""
     centre, party = tmp_path / "centre", tmp_path / "a"
-    assert tacit("init", "--party", "a", party).exit_code == 0
-    key = public_key(tacit("keys", party))
-    tacit("keys", "--coordinator", "--host", "localhost", centre)
-    assert tacit("init", "--coordinator", "--parties", f"a={key}", centre).exit_code == 0
+    assert run("init", "--party", "a", party).exit_code == 0
+    key = public_key(run("keys", party))
+    run("keys", "--coordinator", "--host", "localhost", centre)
+    assert run("init", "--coordinator", "--parties", f"a={key}", centre).exit_code == 0
     text = (centre / "plan.toml").read_text().replace('"secure-sum"', '"local"')
     for folder in (centre, party):
         (folder / "plan.toml").write_text(text)
@@ -63,7 +59,7 @@ def test_init_writes_files_that_fit_together(study: Path) -> None:
 
 
 def test_init_leaves_keys_out_that_it_does_not_know(tmp_path: Path) -> None:
-    assert tacit("init", "--coordinator", "--parties", "a,b", tmp_path).exit_code == 0
+    assert run("init", "--coordinator", "--parties", "a,b", tmp_path).exit_code == 0
     plan = Plan.read(tmp_path / "plan.toml")
     assert plan.coordinator is None
     assert [(party.name, party.key) for party in plan.parties] == [("a", None), ("b", None)]
@@ -71,7 +67,7 @@ def test_init_leaves_keys_out_that_it_does_not_know(tmp_path: Path) -> None:
 
 def test_init_touches_no_file_that_exists(study: Path) -> None:
     before = (study / "a" / "party.toml").read_text()
-    result = tacit("init", "--party", "b", study / "a")
+    result = run("init", "--party", "b", study / "a")
     assert (result.exit_code, "exists already" in result.output) == (2, True)
     assert (study / "a" / "party.toml").read_text() == before
 
@@ -90,26 +86,26 @@ def test_init_touches_no_file_that_exists(study: Path) -> None:
     ],
 )
 def test_init_refuses_what_makes_no_plan(tmp_path: Path, arguments: list[str], reason: str) -> None:
-    result = tacit("init", *arguments, tmp_path / "new")
+    result = run("init", *arguments, tmp_path / "new")
     assert result.exit_code == 2
     assert reason in said(result)
     assert not (tmp_path / "new").exists()
 
 
 def test_keys_are_shown_and_kept(study: Path) -> None:
-    again = tacit("keys", study / "a")
+    again = run("keys", study / "a")
     assert public_key(again) == stored_identity(study / "a" / "identity.key").public.hex()
     assert str(study / "a" / "node.key.pub") in again.output
     secret = (study / "a" / "identity.key").read_text().strip()
     assert secret not in again.output
-    centre = tacit("keys", "--coordinator", study / "centre")
+    centre = run("keys", "--coordinator", study / "centre")
     assert "certificate for localhost, 127.0.0.1" in centre.output
     assert not (study / "centre" / "node.key").exists()
 
 
 def test_a_certificate_is_not_replaced_unasked(study: Path) -> None:
     before = (study / "centre" / "ca.crt").read_bytes()
-    result = tacit("keys", "--coordinator", "--host", "other.example.org", study / "centre")
+    result = run("keys", "--coordinator", "--host", "other.example.org", study / "centre")
     assert result.exit_code == 2
     assert "has a certificate for localhost" in said(result)
     assert (study / "centre" / "ca.crt").read_bytes() == before
@@ -127,13 +123,13 @@ def test_a_certificate_is_not_replaced_unasked(study: Path) -> None:
 def test_keys_refuses_idle_and_missing_options(
     tmp_path: Path, arguments: list[str], reason: str
 ) -> None:
-    result = tacit("keys", *arguments, tmp_path)
+    result = run("keys", *arguments, tmp_path)
     assert result.exit_code == 2
     assert reason in said(result)
 
 
 def test_a_party_sees_what_joining_means(study: Path) -> None:
-    result = tacit("join", "--check", study / "a" / "party.toml")
+    result = run("join", "--check", study / "a" / "party.toml")
     assert result.exit_code == 0, result.output
     for words in (
         "plan centre, with nobody else; a result needs 1",
@@ -149,7 +145,7 @@ def test_a_party_sees_what_joining_means(study: Path) -> None:
 def test_scores_out_of_range_are_told_here_and_are_no_reason_to_stay_away(study: Path) -> None:
     records = study / "a" / "records.csv"
     records.write_text(records.read_text().replace("0.8", "80"))
-    result = tacit("join", "--check", study / "a" / "party.toml")
+    result = run("join", "--check", study / "a" / "party.toml")
     assert result.exit_code == 0, result.output
     assert "warning: 1 of 3 scores are outside of what the plan takes as probability" in said(
         result
@@ -182,7 +178,7 @@ def test_a_party_that_is_not_ready_does_not_join(
     study: Path, change: Callable[[Path], None], reason: str
 ) -> None:
     change(study / "a")
-    result = tacit("join", "--server", "localhost:1", study / "a" / "party.toml")
+    result = run("join", "--server", "localhost:1", study / "a" / "party.toml")
     assert result.exit_code == 2
     assert result.output.startswith("tacit: ")
     assert reason in said(result)
@@ -191,16 +187,16 @@ def test_a_party_that_is_not_ready_does_not_join(
 
 @pytest.mark.parametrize("server", ["localhost", "localhost:", "https://localhost:1", "a b:1", ""])
 def test_a_server_is_an_address(study: Path, server: str) -> None:
-    result = tacit("join", "--server", server, study / "a" / "party.toml")
+    result = run("join", "--server", server, study / "a" / "party.toml")
     assert (result.exit_code, repr(server) in result.output) == (2, True)
 
 
 def test_joining_needs_the_authority_and_the_node_key(study: Path) -> None:
     joining = ("join", "--server", "localhost:1", study / "a" / "party.toml")
-    assert "ca.crt: No such file" in tacit(*joining).output
+    assert "ca.crt: No such file" in run(*joining).output
     (study / "a" / "ca.crt").write_text("")
     (study / "a" / "node.key").unlink()
-    assert "node.key: No such file" in tacit(*joining).output
+    assert "node.key: No such file" in run(*joining).output
 
 
 @pytest.mark.parametrize("command", ["run", "status"])
@@ -208,28 +204,28 @@ def test_without_a_server_there_is_no_run(
     study: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "PATIENCE", 0.0)
-    result = tacit(command, study / "centre" / "plan.toml")
+    result = run(command, study / "centre" / "plan.toml")
     assert result.exit_code == 2
     assert "no server was started" in said(result)
 
 
 def test_serving_needs_certificates_and_a_plan(study: Path) -> None:
     (study / "centre" / "ca.crt").unlink()
-    result = tacit("serve", study / "centre" / "plan.toml")
+    result = run("serve", study / "centre" / "plan.toml")
     assert (result.exit_code, "tacit keys --coordinator" in said(result)) == (2, True)
     (study / "centre" / "plan.toml").write_text("[plan]\n")
-    assert tacit("serve", study / "centre" / "plan.toml").exit_code == 2
+    assert run("serve", study / "centre" / "plan.toml").exit_code == 2
 
 
 def test_a_local_run_needs_as_many_parties_as_the_plan(tmp_path: Path) -> None:
-    result = tacit("run", "--local", 2, HOSPITALS / "plan.toml")
+    result = run("run", "--local", 2, HOSPITALS / "plan.toml")
     assert (result.exit_code, "has 3 parties, got --local 2" in said(result)) == (2, True)
 
 
 def test_a_result_that_cannot_be_written_is_not_computed(tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     place = tmp_path / "folder.json"
-    result = tacit("run", "--local", 3, HOSPITALS / "plan.toml", "--json", place)
+    result = run("run", "--local", 3, HOSPITALS / "plan.toml", "--json", place)
     assert (result.exit_code, "cannot be written" in said(result)) == (2, True)
 
 
@@ -243,7 +239,7 @@ def test_without_flower_one_sentence_says_so(
         return None if name == "flwr" else observed(name, *rest)
 
     monkeypatch.setattr(importlib.util, "find_spec", without)
-    result = tacit(command, study / "centre" / "plan.toml")
+    result = run(command, study / "centre" / "plan.toml")
     assert result.exit_code == 2
     assert "pip install 'tacit[federation]'" in result.output
     assert result.output.count("\n") == 1

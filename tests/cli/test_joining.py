@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from tacit.cli import main
 from tacit.cli.federation import site as rosters
 from tacit.running.joining import site as joining
 from tacit.running.joining.invitations import ROSTER_FILE
 from tacit.running.joining.site import Reached
 from tacit.running.session.plan_file import Plan
 from tests.running.joining.studies import quick_codes
+from tests.terminal import run
 
 CODE = re.compile(r"^code +(\S+)", re.MULTILINE)
 
@@ -25,10 +25,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     quick_codes(monkeypatch)
 
 
-def tacit(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 def said(result: Result) -> str:
     return " ".join(result.output.split())
 
@@ -36,8 +32,8 @@ def said(result: Result) -> str:
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
     centre = tmp_path / "centre"
-    assert tacit("init", "--coordinator", "--parties", "a,b,c", centre).exit_code == 0
-    done = tacit("invite", centre / "plan.toml", "--server", "localhost:18443")
+    assert run("init", "--coordinator", "--parties", "a,b,c", centre).exit_code == 0
+    done = run("invite", centre / "plan.toml", "--server", "localhost:18443")
     assert done.exit_code == 0, done.output
     return centre / "plan.toml"
 
@@ -46,7 +42,7 @@ def accepted(plan: Path, site: str) -> str:
     """The code that a site shows when it has accepted its invitation."""
     letter, home = plan.parent / "invitations" / f"{site}.json", plan.parents[1] / site
     (plan.parents[1] / "records.csv").write_text("score,label\n0.2,0\n0.8,1\n0.7,1\n")
-    done = tacit("accept", letter, home, "--records", plan.parents[1] / "records.csv")
+    done = run("accept", letter, home, "--records", plan.parents[1] / "records.csv")
     assert done.exit_code == 0, done.output
     assert "epsilon 1; hides whether a record is there" in said(done)
     match = CODE.search(done.output)
@@ -56,7 +52,7 @@ def accepted(plan: Path, site: str) -> str:
 
 def admitted(plan: Path, sites: str = "abc") -> Result:
     codes = [f"--code={site}={accepted(plan, site)}" for site in sites]
-    return tacit("admit", plan, *codes, *(plan.parents[1] / s / "answer.json" for s in sites))
+    return run("admit", plan, *codes, *(plan.parents[1] / s / "answer.json" for s in sites))
 
 
 def served(plan: Path) -> Callable[..., Reached]:
@@ -76,7 +72,7 @@ def test_a_wrong_code_admits_nobody_else(plan: Path) -> None:
     good, home = accepted(plan, "a"), plan.parents[1]
     accepted(plan, "b")
     answers = [home / site / "answer.json" for site in "ab"]
-    done = tacit("admit", plan, f"--code=a={good}", "--code=b=0000-0000-0000", *answers)
+    done = run("admit", plan, f"--code=a={good}", "--code=b=0000-0000-0000", *answers)
     assert done.exit_code == 2
     assert "the code of b is not the one of this answer" in said(done)
     assert [party.key is None for party in Plan.read(plan).parties] == [False, True, True]
@@ -85,8 +81,8 @@ def test_a_wrong_code_admits_nobody_else(plan: Path) -> None:
 def test_codes_are_asked_for(plan: Path) -> None:
     accepted(plan, "a")
     answer = plan.parents[1] / "a" / "answer.json"
-    assert "call a, and give the code that it reads" in said(tacit("admit", plan, answer))
-    assert "as SITE=CODE, got 'x'" in said(tacit("admit", plan, answer, "--code", "x"))
+    assert "call a, and give the code that it reads" in said(run("admit", plan, answer))
+    assert "as SITE=CODE, got 'x'" in said(run("admit", plan, answer, "--code", "x"))
 
 
 def test_a_site_takes_a_roster_by_its_code_only(
@@ -101,11 +97,11 @@ def test_a_site_takes_a_roster_by_its_code_only(
         with pytest.raises(ValueError, match=reason):
             rosters.newest_roster(*arguments, code, 1.0)
         assert (home / "plan.toml").read_bytes() == before
-    assert "no roster yet" in said(tacit("join", "--check", home / "party.toml"))
+    assert "no roster yet" in said(run("join", "--check", home / "party.toml"))
     rosters.newest_roster(*arguments, shown.upper(), 1.0)
     assert (home / "plan.toml").read_bytes() == plan.read_bytes()
     rosters.newest_roster(*arguments, None, 1.0)
-    assert "enough for" in said(tacit("join", "--check", home / "party.toml"))
+    assert "enough for" in said(run("join", "--check", home / "party.toml"))
 
 
 def test_a_late_site_asks_the_others_for_a_new_code(
@@ -116,8 +112,8 @@ def test_a_late_site_asks_the_others_for_a_new_code(
     home = plan.parents[1] / "a"
     arguments = (home, "localhost:18443", home / "ca.crt")
     rosters.newest_roster(*arguments, first, 1.0)
-    assert tacit("invite", plan, "west").exit_code == 0
-    second = tacit(
+    assert run("invite", plan, "west").exit_code == 0
+    second = run(
         "admit",
         plan,
         f"--code=west={accepted(plan, 'west')}",
@@ -154,7 +150,7 @@ def test_an_invitation_that_was_replaced_is_said(
     ],
 )
 def test_invite_refuses(plan: Path, arguments: tuple[str, ...], reason: str) -> None:
-    done = tacit("invite", plan, *arguments)
+    done = run("invite", plan, *arguments)
     assert done.exit_code == 2
     assert reason in said(done)
 
@@ -162,6 +158,6 @@ def test_invite_refuses(plan: Path, arguments: tuple[str, ...], reason: str) -> 
 def test_files_that_are_no_letters_are_named(plan: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("{}")
     for command in (("accept", tmp_path / "x"), ("admit", plan, tmp_path / "x")):
-        done = tacit(*command)
+        done = run(*command)
         assert done.exit_code == 2
         assert f"{tmp_path / 'x'}: this file holds no" in said(done)

@@ -10,19 +10,16 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from tacit.cli import main
 from tacit.cli.ledger import _cell, ledger
 from tacit.ledger.ledger import Entry, Ledger, LimitError
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tests import terminal
 
 
 def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, ["ledger", *map(str, arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return terminal.run("ledger", *arguments)
 
 
 def spend(path: Path, cost: Cost, times: int, dataset: str = "registry") -> None:

@@ -26,6 +26,7 @@ from tacit.cli.shell import name_help
 from tacit.output import OutputFile
 from tests.cli.examples import example_files
 from tests.running.joining.studies import quick_codes
+from tests.terminal import run
 
 COMMAND = Path(sys.executable).parent / "tacit"
 NAMES = ("north", "south", "east", "west", "centre")
@@ -86,13 +87,6 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def evaluated(*arguments: object) -> dict[str, Any]:

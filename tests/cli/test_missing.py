@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import tacit
-from tacit.cli import main
 from tacit.results.saved.reading import check_result
+from tests.terminal import run
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +24,6 @@ def ward(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("ward") / "ward.csv"
     path.write_text("score,label,room\n" + "\n".join(rows) + "\n")
     return str(path)
-
-
-def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments])
 
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", 8, "--seed", 1)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
-from tacit.cli import main
+from tests.terminal import run
 
 PRIVATE = ("dpauc", "fedauc", "score-histogram", "two-round-auc", "hierarchical-auc")
 
@@ -31,10 +30,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         )
         paths.append(str(path))
     return paths
-
-
-def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments])
 
 
 @pytest.mark.parametrize("protocol", PRIVATE)

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
+from tests import terminal
 
 USUAL = {"records": 40000, "positives": 4000, "clients": 10, "epsilon": 1, "trust": "secure-sum"}
 
@@ -16,10 +17,7 @@ USUAL = {"records": 40000, "positives": 4000, "clients": 10, "epsilon": 1, "trus
 def run(*flags: str, **changed: object) -> Result:
     inputs = {**USUAL, **changed}
     arguments = [text for name, value in inputs.items() for text in (f"--{name}", str(value))]
-    result = CliRunner().invoke(main, ["plan", *arguments, *flags])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return terminal.run("plan", *arguments, *flags)
 
 
 def test_a_plan_is_a_table_and_two_sentences() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
 from tacit.cli import main, plugins
 from tacit.cli.plugins import GROUP, INSTALLABLE
+from tests.terminal import run
 
 MODULE = """
 import click
@@ -46,10 +46,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("tacit_extra", "tacit_broken"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
 
 
 def refusal(*arguments: str) -> str:

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
-from click.testing import CliRunner, Result
 
 import tacit
-from tacit.cli import main
+from tests.terminal import run
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
 PUBLISHED = ("--protocol", "published-histogram", "--epsilon", "2")
@@ -33,13 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pa_csv.write_csv(pa.table({"score": odds, "label": labels}), made / "odds.csv")
     pa_csv.write_csv(pa.table({"score": first, "other": second}), made / "ratings.csv")
     return made
-
-
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def evaluated(*arguments: object) -> dict[str, Any]:

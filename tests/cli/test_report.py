@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
-from click.testing import CliRunner, Result
 
 import tacit
-from tacit.cli import main
 from tacit.results.saved.integrity import with_fingerprint
+from tests.terminal import run
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact", "--json")
 
@@ -34,13 +33,6 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return records
-
-
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def evaluated(folder: Path, file: str, *options: object) -> dict[str, Any]:

@@ -11,22 +11,17 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner, Result
 
-from tacit.cli import main
 from tacit.data.engines.duckdb_engine import DuckDBEngine
 from tacit.data.engines.sql.dialects import ConstantTable
 from tests.data.engines.test_duckdb import parts, table
+from tests.terminal import run
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "1")
 
 
-def tacit_says(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
 def value(*arguments: str) -> float:
-    made = tacit_says("evaluate", *arguments, "--json")
+    made = run("evaluate", *arguments, "--json")
     assert made.exit_code == 0, made.output
     return float(json.loads(made.stdout)["auc"]["value"])
 
@@ -59,11 +54,11 @@ def test_a_pattern_is_split_and_has_persons_as_files_do(tmp_path: Path) -> None:
 def test_the_statement_and_its_counts(tmp_path: Path) -> None:
     address = database(tmp_path, table())
     arguments = ("--table", "scored", "--protocol", "score-histogram", "--engine", "duckdb")
-    statement = tacit_says("sql", *arguments).stdout
+    statement = run("sql", *arguments).stdout
     counts = tmp_path / "counts.csv"
     with duckdb.connect(address.removeprefix("duckdb://"), read_only=True) as connection:
         connection.sql(statement).write_csv(str(counts))
-    made = tacit_says("evaluate", "--counts", str(counts), *HISTOGRAM, "--seed", "1", "--json")
+    made = run("evaluate", "--counts", str(counts), *HISTOGRAM, "--seed", "1", "--json")
     assert made.exit_code == 0, made.output
     assert "counts answer one round: score-histogram runs in its form" in made.stderr
     one_round = ("--height", "10", *HISTOGRAM, "--seed", "1")
@@ -87,29 +82,29 @@ def test_the_statement_and_its_counts(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_go_together(arguments: tuple[str, ...], sentence: str) -> None:
-    made = tacit_says("evaluate", *arguments, *HISTOGRAM)
+    made = run("evaluate", *arguments, *HISTOGRAM)
     assert made.exit_code == 2
     assert sentence in made.stderr
     assert "secret" not in made.output
 
 
 def test_protocols_that_need_records_have_no_statement() -> None:
-    made = tacit_says("sql", "--table", "t", "--protocol", "fedauc")
+    made = run("sql", "--table", "t", "--protocol", "fedauc")
     assert made.exit_code == 2
     assert "needs records: counts in cells are not enough" in made.stderr
-    assert "give --table or --query" in tacit_says("sql", "--protocol", "dpauc").stderr
+    assert "give --table or --query" in run("sql", "--protocol", "dpauc").stderr
 
 
 def test_groups_and_classes_take_patterns_and_folders(tmp_path: Path) -> None:
     records = table().append_column("other", pa.array([0.5] * 4000))
     pattern = parts(tmp_path, records)
     settings = ("--protocol", "exact", "--groups", "site")
-    made = [tacit_says("evaluate", source, *settings) for source in (pattern, str(tmp_path))]
+    made = [run("evaluate", source, *settings) for source in (pattern, str(tmp_path))]
     assert [each.exit_code for each in made] == [0, 0], made[0].output
     classes = ("--scores", "score,other", "--classes", "0,1", "--trust", "exact-sum")
-    made = [tacit_says("evaluate", pattern, "--protocol", "multiclass-histogram", *classes)]
+    made = [run("evaluate", pattern, "--protocol", "multiclass-histogram", *classes)]
     assert made[0].exit_code == 0, made[0].output
-    refused = tacit_says(
+    refused = run(
         "evaluate", "duckdb://x", "--table", "t", "--protocol", "multiclass-histogram", *classes
     )
     assert "--scores needs files, not a database" in refused.stderr
@@ -134,7 +129,7 @@ def test_a_request_to_terminate_leaves_no_temporary_files(
 
     monkeypatch.setattr(DuckDBEngine, "batches", terminated)
     before = signal.getsignal(signal.SIGTERM)
-    assert tacit_says("evaluate", parts(tmp_path, table()), "--protocol", "exact").exit_code == 130
+    assert run("evaluate", parts(tmp_path, table()), "--protocol", "exact").exit_code == 130
     gc.collect()
     assert len(made) == 1
     assert list(temporary.iterdir()) == []

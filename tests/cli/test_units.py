@@ -9,24 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from numpy.typing import NDArray
 
-from tacit.cli import main
 from tacit.metrics.ranking import auc
 from tacit.running.session.party.party_file import PartyFile
+from tests.terminal import run
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", "8", "--seed", "1")
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "8", "--seed", "1")
 NAMED = ("--unit", "north.csv=percent")
 FILES = ("north.csv", "south.csv", "east.csv")
-
-
-def tacit(*arguments: str) -> Result:
-    result = CliRunner().invoke(main, list(arguments))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def records(seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -75,7 +67,7 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.usefixtures("folder")
 def test_different_scales_stop_with_files_ranges_and_remedy(name: str) -> None:
-    result = tacit(*COMMANDS[name])
+    result = run(*COMMANDS[name])
     assert (result.exit_code, result.stdout) == (2, "")
     assert re.fullmatch(
         r"tacit: scores seem to be of different scales: those of north\.csv are from \S+ to "
@@ -88,7 +80,7 @@ def test_different_scales_stop_with_files_ranges_and_remedy(name: str) -> None:
 @pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
 @pytest.mark.usefixtures("folder")
 def test_named_units_give_the_right_figure(protocol: tuple[str, ...]) -> None:
-    result = tacit("evaluate", *FILES, *NAMED, *protocol, "--json", "--exact")
+    result = run("evaluate", *FILES, *NAMED, *protocol, "--json", "--exact")
     assert (result.exit_code, result.stderr) == (0, "")
     content = json.loads(result.stdout)
     assert content["unit"] == "probability"
@@ -98,7 +90,7 @@ def test_named_units_give_the_right_figure(protocol: tuple[str, ...]) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_comparison_converts_both_columns() -> None:
-    result = tacit(*COMMANDS["compare"], *NAMED, "--json", "--exact")
+    result = run(*COMMANDS["compare"], *NAMED, "--json", "--exact")
     assert (result.exit_code, result.stderr) == (0, "")
     content = json.loads(result.stdout)
     assert content["first"]["exact"] == pytest.approx(true_auc(), abs=1e-12)
@@ -107,11 +99,11 @@ def test_a_comparison_converts_both_columns() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_clients_of_one_file_are_named_by_the_server_that_sees_their_scores() -> None:
-    result = tacit("evaluate", "together.csv", "--client", "site", *FEDAUC)
+    result = run("evaluate", "together.csv", "--client", "site", *FEDAUC)
     assert result.exit_code == 0
     (reported,) = (line for line in result.stdout.splitlines() if "scales" in line)
     assert reported.startswith("warning: scores seem to be of different scales: those of north are")
-    compared = tacit(
+    compared = run(
         *("compare", "together.csv", "--client", "site", "--score", "score"),
         *("--versus", "old", "--epsilon", "1"),
     )
@@ -120,14 +112,14 @@ def test_clients_of_one_file_are_named_by_the_server_that_sees_their_scores() ->
 
 @pytest.mark.usefixtures("folder")
 def test_one_unit_for_all_files_is_named_in_the_result() -> None:
-    result = tacit("evaluate", "north.csv", "--unit", "percent", "--protocol", "exact")
+    result = run("evaluate", "north.csv", "--unit", "percent", "--protocol", "exact")
     assert result.exit_code == 0
     assert re.search(r"^unit of scores +percent$", result.stdout, re.MULTILINE)
 
 
 @pytest.mark.usefixtures("folder")
 def test_doubts_stay_on_the_screen_and_out_of_the_result() -> None:
-    result = tacit("evaluate", "south.csv", "--unit", "percent", *FEDAUC, "--json")
+    result = run("evaluate", "south.csv", "--unit", "percent", *FEDAUC, "--json")
     assert result.exit_code == 0
     assert result.stderr == (
         "tacit: warning: south.csv is read as percent, and all of its scores are from 0 to 1\n"
@@ -148,7 +140,7 @@ def test_doubts_stay_on_the_screen_and_out_of_the_result() -> None:
 )
 @pytest.mark.usefixtures("folder")
 def test_wrong_units_are_one_sentence(options: tuple[str, ...], said: str) -> None:
-    result = tacit("evaluate", *FILES, *options, *FEDAUC)
+    result = run("evaluate", *FILES, *options, *FEDAUC)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -157,20 +149,20 @@ def test_wrong_units_are_one_sentence(options: tuple[str, ...], said: str) -> No
 @pytest.mark.usefixtures("folder")
 def test_real_numbers_need_bounds_where_clients_compare_them_together() -> None:
     hidden = (*FEDAUC, "--trust", "mpc")
-    refused = tacit("evaluate", *FILES, "--unit", "real", *hidden)
+    refused = run("evaluate", *FILES, "--unit", "real", *hidden)
     assert refused.exit_code == 2
     assert "takes scores from 0 to 1, got the unit 'real'" in refused.stderr
     assert "--rescale LOW HIGH" in refused.stderr
-    mapped = tacit("evaluate", *FILES, "--unit", "real", "--rescale", "0", "100", *hidden)
+    mapped = run("evaluate", *FILES, "--unit", "real", "--rescale", "0", "100", *hidden)
     assert mapped.exit_code == 0, mapped.stderr
 
 
 @pytest.mark.parametrize("unit", ["", "probability", "percent", "log-odds", "real"])
 def test_files_to_begin_with_name_a_unit(folder: Path, unit: str) -> None:
     chosen = ("--unit", unit) if unit else ()
-    tacit("init", "--party", "a", *chosen, str(folder / "a"))
+    run("init", "--party", "a", *chosen, str(folder / "a"))
     assert PartyFile.read(folder / "a" / "party.toml").unit == (unit or "probability")
-    tacit("init", "--coordinator", *chosen, str(folder / "centre"))
+    run("init", "--coordinator", *chosen, str(folder / "centre"))
     text = (folder / "centre" / "plan.toml").read_text()
     line = next(line for line in text.splitlines() if "in what the protocol takes" in line)
     assert line.startswith(f'unit = "{unit}"' if unit else '# unit = "probability"')
@@ -178,5 +170,5 @@ def test_files_to_begin_with_name_a_unit(folder: Path, unit: str) -> None:
 
 
 def test_a_word_that_is_no_unit_writes_no_file(folder: Path) -> None:
-    result = tacit("init", "--party", "a", "--unit", "permille", str(folder / "a"))
+    result = run("init", "--party", "a", "--unit", "permille", str(folder / "a"))
     assert (result.exit_code, (folder / "a").exists()) == (2, False)
