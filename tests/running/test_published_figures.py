@@ -33,7 +33,6 @@ SETTINGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("published-dpauc", {"mechanism": "laplace(accounting=paper)", "adjacency": "label"}),
     ("published-dpauc", {"mechanism": "randomised-response", "adjacency": "label"}),
     ("score-histogram", {}),
-    ("score-histogram", {}),
     ("score-histogram", {"trust": "local"}),
     ("two-round-auc", {}),
     ("hierarchical-auc", {}),

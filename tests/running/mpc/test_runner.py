@@ -128,19 +128,14 @@ def test_a_silent_party_is_given_up() -> None:
         parties.answer((1,), timeout=0.2)
 
 
-@pytest.mark.parametrize(
-    ("order", "said"),
-    [
-        ({"kind": "sing"}, "unknown order 'sing'"),
-        ({"kind": "message", "message": b"other bytes"}, "MalformedMessageError"),
-    ],
-    ids=["unknown order", "other bytes"],
-)
-def test_a_party_refuses_what_it_did_not_agree_to(order: Values, said: str) -> None:
+def test_a_party_refuses_what_it_did_not_agree_to() -> None:
     with linked() as parties:
-        parties.order(0, **order)
-        with pytest.raises(MPCError, match=f"north: .*{said}"):
+        parties.order(0, kind="sing")
+        with pytest.raises(MPCError, match=r"north: .*unknown order 'sing'"):
             parties.answer((0,))
+        parties.order(1, kind="message", message=b"other bytes")
+        with pytest.raises(MPCError, match=r"south: .*MalformedMessageError"):
+            parties.answer((1,))
 
 
 def test_three_processes_rank_as_one_would() -> None:
