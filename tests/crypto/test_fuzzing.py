@@ -252,7 +252,7 @@ def test_too_large_objects_never_reach_seal() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux only")
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_hostile_seal_objects_in_a_process_of_their_own(seed: int) -> None:
     """A crash, a hang or a wild allocation ends that process, and any other error is named."""
     pytest.importorskip("tenseal")
