@@ -21,8 +21,7 @@ from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocol.conversation import Query, Reply, stack
-from tacit.protocol.fields import decode, encode, reply_of, sizes_by_client
+from tacit.protocol.conversation import Query
 from tacit.protocols.shared.reports.pair_kernels import KERNELS, PairTables, opposite_classes
 from tacit.protocols.ustatistic.estimate import PairEstimator
 from tacit.protocols.ustatistic.kernels import (
@@ -40,7 +39,14 @@ from tacit.protocols.ustatistic.protocol import UStatistic, planned_bins, random
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
-from tacit.testing.recording import values_of
+from tacit.testing.checks import (
+    assert_same,
+    check_batches,
+    check_bytes,
+    check_chunks,
+    check_order,
+    check_replicates,
+)
 
 Floats = NDArray[np.float64]
 GRID = tuple(range(6))
@@ -91,14 +97,6 @@ def listed(kernel: Any, values: Sequence[float] = GRID) -> Any:
 def cut(kernel: str, bins: int) -> Any:
     """A kernel on the unit range, cut into so many bins."""
     return CUT[kernel](Range(bins=bins))
-
-
-def assert_same(first: Reply, second: Reply) -> None:
-    assert first.keys() == second.keys()
-    for name in first:
-        left, right = values_of(first[name]), values_of(second[name])
-        assert left.dtype == right.dtype
-        np.testing.assert_array_equal(left, right)
 
 
 def spread_and_coverage(server_result: ServerResult, exact: float) -> tuple[float, float]:
@@ -360,40 +358,14 @@ def asked(protocol: UStatistic, clients: int) -> Query:
     return conversation.send({"records": np.ones(clients, dtype=np.int64)})
 
 
-@every_protocol
+@pytest.mark.parametrize("name", ["collision", "kendall", "auc", "many-symbols"])
 @few
 @given(clients=rating_clients())
-def test_a_batch_answers_as_its_clients_and_replies_travel_as_bytes(
-    name: str, clients: Clients
-) -> None:
-    query = asked(PROTOCOLS[name], clients.count)
-    whole = query.step.answer(clients, query, NoNoise(), ClientState())
-    parts = [clients.part(k, k + 1) for k in range(clients.count)]
-    singles = [query.step.answer(one, query, NoNoise(), ClientState()) for one in parts]
-    assert_same(whole, stack(singles))
-    for k, size in enumerate(sizes_by_client(whole, clients.count)):
-        message = encode(reply_of(whole, k))
-        assert len(message) == size
-        assert_same(reply_of(whole, k), decode(message))
-
-
-@every_protocol
-@few
-@given(clients=rating_clients())
-def test_chunks_replicates_and_order_give_the_same_estimate(name: str, clients: Clients) -> None:
+def test_laws_of_the_default_kernel_hold_for_other_symbols(name: str, clients: Clients) -> None:
+    """One value or two, or a value with its label, in one byte or in several."""
     protocol = PROTOCOLS[name]
-    whole = simulate(clients, protocol, NoNoise()).server_result.value
-    for chunk in (1, 2):
-        np.testing.assert_array_equal(
-            simulate(clients, protocol, NoNoise(), chunk=chunk).server_result.value, whole
-        )
-    several = simulate(clients, protocol, NoNoise(replicates=3)).server_result.value
-    np.testing.assert_allclose(several, np.full(3, whole), rtol=1e-12, atol=1e-11)
-    assert clients.second is not None
-    cuts = np.concatenate(([0], np.cumsum(clients.sizes[::-1]))).astype(np.int64)
-    turned = one_each(clients.scores[::-1], clients.second[::-1], clients.labels[::-1], cuts)
-    run = simulate(turned, protocol, NoNoise()).server_result.value
-    np.testing.assert_allclose(run, whole, rtol=1e-12, atol=1e-11)
+    for check in (check_batches, check_bytes, check_chunks, check_replicates, check_order):
+        check(protocol, clients)
 
 
 @every_protocol
