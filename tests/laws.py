@@ -19,6 +19,19 @@ PROTOCOLS: dict[str, Protocol] = {
     name: protocol for kind in KINDS for name, protocol in kind.law_cases().items()
 }
 
+
+def conversation_of_case(protocol: Protocol) -> tuple[object, ...]:
+    """What decides which messages are sent, to whom, and which costs are counted."""
+    chosen = (protocol.settings.get(name) for name in ("trust", "allocation"))
+    cost = protocol.guarantee
+    return type(protocol), *chosen, protocol.steps, cost.adjacency, cost.delta > 0
+
+
+CONVERSATIONS: list[str] = list(
+    {conversation_of_case(each): name for name, each in reversed(PROTOCOLS.items())}.values()
+)
+"""The first case of those that send the same messages and count the same costs."""
+
 globals().update(laws_for(*KINDS))
 
 

@@ -27,7 +27,7 @@ from tacit.running.session.party.client import Party
 from tacit.running.session.party.debits import Debit, DeclinedError, unrecorded
 from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tests.federations import binormal_clients
-from tests.laws import PROTOCOLS
+from tests.laws import CONVERSATIONS, PROTOCOLS
 
 PARTIES = 5
 CLIENTS = binormal_clients(30, 40, PARTIES)
@@ -51,7 +51,7 @@ def rehearsed(
     return run, [reduce(add, (debit.cost for debit in each), NOTHING) for each in debits]
 
 
-@pytest.mark.parametrize("name", [name for name in PROTOCOLS if "replace" not in name])
+@pytest.mark.parametrize("name", [name for name in CONVERSATIONS if "replace" not in name])
 def test_what_is_stated_is_what_members_debited_whatever_is_lost(name: str) -> None:
     """Each round of each protocol; in one of a sum two are lost, so that it is tried again."""
     protocol = PROTOCOLS[name]
