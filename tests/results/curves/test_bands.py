@@ -146,7 +146,6 @@ def part(rates: Band) -> Band:
     return Band(rates.value[1:], rates.privacy_error[1:], rates.sampling_error[1:])
 
 
-@pytest.mark.parametrize("scale", ["even", "probability"])
 class TestCoverage:
     """Pointwise 95 % bands about the population, averaged over points and data sets.
 
@@ -155,6 +154,7 @@ class TestCoverage:
     that covers 95 % leaves 92 to 98 % with probability below 1e-4.
     """
 
+    @pytest.mark.parametrize("scale", ["even", "probability"])
     def test_bands_under_noise(self, scale: str) -> None:
         """Epsilon 1, 2,000 records, 8 buckets: privacy and sampling matter alike."""
         protocol = PublishedHistogram(
@@ -169,17 +169,17 @@ class TestCoverage:
         ):
             assert 0.92 <= np.mean(rates) <= 0.98
 
-    def test_bands_with_as_many_buckets_as_are_supported(self, scale: str) -> None:
+    def test_bands_with_as_many_buckets_as_are_supported(self) -> None:
         """Buckets of equal noisy depth: their totals hide a part of their noise, and reliability
         covers 98.6 %; what bands hold is not lost."""
-        coverages = coverage(ScoreHistogram("secure-sum", 1.0, height=8, scale=scale), 150, 2000)
+        coverages = coverage(ScoreHistogram("secure-sum", 1.0, height=8), 150, 2000)
         for rates in (coverages.roc, coverages.false_positives, coverages.precision):
             assert 0.92 <= np.mean(rates) <= 0.985
         assert 0.95 <= np.mean(coverages.reliability) <= 0.995
 
-    def test_bands_of_sampling_alone(self, scale: str) -> None:
+    def test_bands_of_sampling_alone(self) -> None:
         """Exact counts of 2,000 records in 80 buckets of 25: some hold one class alone."""
-        coverages = coverage(ScoreHistogram("exact-sum", height=10, scale=scale), 250, 2000)
+        coverages = coverage(ScoreHistogram("exact-sum", height=10), 250, 2000)
         for rates in (
             coverages.roc,
             coverages.false_positives,
@@ -188,8 +188,8 @@ class TestCoverage:
         ):
             assert 0.92 <= np.mean(rates) <= 0.98
 
-    def test_bands_of_reports_that_are_private_by_themselves(self, scale: str) -> None:
-        coverages = coverage(PublishedHistogram("local", 4.0, buckets=4, scale=scale), 250, 2000)
+    def test_bands_of_reports_that_are_private_by_themselves(self) -> None:
+        coverages = coverage(PublishedHistogram("local", 4.0, buckets=4), 250, 2000)
         for rates in (
             coverages.roc,
             coverages.false_positives,
