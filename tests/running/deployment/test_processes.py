@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from tacit.running.deployment.server import (
     runs_of,
     start_server,
 )
+from tacit.running.session.party.service import PartyDesk
 from tests.running.deployment.conftest import PARTIES, Federation
 from tests.running.deployment.processes import (
     HOSPITALS,
@@ -100,6 +102,17 @@ class Terminals:
         self._open.append((program, ready))
 
 
+def test_the_walk_through_makes_what_a_server_and_its_parties_need(tmp_path: Path) -> None:
+    """Its lines up to those that start a server and the parties' programs."""
+    (tmp_path / "examples").symlink_to(HOSPITALS.parent)
+    for line in takewhile(lambda line: not line.startswith("tacit serve"), walk_through()):
+        typed(line, tmp_path)
+    for name in "abc":
+        assert (tmp_path / "centre" / "nodes" / f"{name}.pub").is_file()
+        assert PartyDesk.open(tmp_path / f"hospital-{name}" / "party.toml").party_file.name == name
+
+
+@pytest.mark.thorough
 def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
     """Three hospitals over TLS with authentication, line by line as the reader types them."""
     (tmp_path / "examples").symlink_to(HOSPITALS.parent)

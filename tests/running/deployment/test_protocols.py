@@ -96,11 +96,12 @@ def test_an_encrypted_auc_is_exact(federation: Federation) -> None:
     assert result["auc"]["value"] == pytest.approx(alone["exact"], abs=0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "adjacency"),
     [
         ("hidden-ranks", "label"),
-        pytest.param("pairs", "replace", marks=pytest.mark.thorough),
+        ("pairs", "replace"),
     ],
 )
 def test_parties_compute_together(federation: Federation, name: str, adjacency: str) -> None:
