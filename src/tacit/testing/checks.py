@@ -505,7 +505,7 @@ def check_wrong_noise(case: audits.ErrorCase, factor: float) -> None:
     With 500 repetitions the error of the standard deviation is 3.2 %, that of a coverage of 87 %
     1.5 %: noise that is off passes for right with probability below 1e-4.
     """
-    clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
+    clients = case.protocol.fitted(binormal_clients(3200, 4800, 8, seed=5))
     noise = recording.Rescaled(factor, 11, NOTICED_REPEATS)
     server_result = simulate(clients, case.protocol, noise).server_result
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
