@@ -22,11 +22,20 @@ INTO_FILE = re.compile(r"(?P<line>[^|&;<>]+) > (?P<file>[\w./-]+)")
 
 
 def run(*arguments: object) -> Result:
-    """Our command in this process, with what it printed; an error that it does not catch is raised."""
+    """What our command prints in this process; an error that it does not catch is raised."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+def refusal_of(result: Result, code: int = 2) -> str:
+    """The sentence of a command that ended with this status, which is all that it printed."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert result.stderr.startswith("tacit: ")
+    return result.stderr.removeprefix("tacit: ").strip()
 
 
 def typed(line: str, folder: Path, own_process: bool = False) -> str:

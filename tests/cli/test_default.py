@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import tacit
-from tacit.cli import main
+from tests import terminal
 
 HOSPITALS, RECORDS = 3, 1_000
 
@@ -32,14 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, line: str, name: str = "north") -> Result:
     files = [str(folder / f"{name}-{hospital}.csv") for hospital in range(HOSPITALS)]
-    return CliRunner().invoke(main, ["evaluate", *files, *shlex.split(line)])
-
-
-def refusal(result: Result) -> str:
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    return line
+    return terminal.run("evaluate", *files, *shlex.split(line))
 
 
 def test_the_default_says_what_it_chose_and_why(folder: Path) -> None:
@@ -103,17 +96,17 @@ def test_a_protocol_is_named_in_any_spelling(folder: Path, word: str) -> None:
     ],
 )
 def test_what_the_default_cannot_do_is_one_sentence(folder: Path, line: str, said: str) -> None:
-    assert said in refusal(run(folder, line))
+    assert said in terminal.refusal_of(run(folder, line))
 
 
 def test_counts_need_the_protocol_whose_cells_they_are_in(folder: Path) -> None:
-    result = CliRunner().invoke(main, ["evaluate", "--counts", "c.csv", "--epsilon", "1"])
-    assert "--counts needs --protocol" in refusal(result)
+    result = terminal.run("evaluate", "--counts", "c.csv", "--epsilon", 1)
+    assert "--counts needs --protocol" in terminal.refusal_of(result)
 
 
 def test_a_plan_prints_a_command_that_runs(folder: Path) -> None:
     line = "--records 3000 --positives 600 --clients 3 --epsilon 1 --trust secure-sum"
-    printed = CliRunner().invoke(main, ["plan", *line.split()]).stdout
+    printed = terminal.run("plan", *line.split()).stdout
     (command,) = [each for each in printed.splitlines() if each.startswith("Run it: ")]
     _, options = command.split(" FILES ")
     assert run(folder, f"{options} --seed 1").exit_code == 0

@@ -35,12 +35,7 @@ def run(*arguments: object) -> Result:
 
 
 def refused(*arguments: object) -> str:
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("tacit: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+    return terminal.refusal_of(run(*arguments))
 
 
 def without_tenseal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +52,7 @@ def test_without_tenseal_the_error_says_how_to_install_it(
     without_tenseal(monkeypatch)
     options = (*PUBLISHED, "--most-records", 1000, "--scheme", scheme)
     sentence = refused(file, "--split", 3, *options)
-    assert sentence.endswith("needs TenSEAL: pip install 'tacit[encrypted]'\n")
+    assert sentence.endswith("needs TenSEAL: pip install 'tacit[encrypted]'")
 
 
 def test_other_protocols_do_without_tenseal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

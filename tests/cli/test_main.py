@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import tacit
 from tacit.cli import main
@@ -26,7 +26,7 @@ from tacit.cli.shell import name_help
 from tacit.output import OutputFile
 from tests.cli.examples import example_files
 from tests.running.joining.studies import quick_codes
-from tests.terminal import run
+from tests.terminal import refusal_of, run
 
 COMMAND = Path(sys.executable).parent / "tacit"
 NAMES = ("north", "south", "east", "west", "centre")
@@ -110,14 +110,6 @@ def exact_auc(*files: str) -> float:
     return float(wins / (positives.size * negatives.size))
 
 
-def assert_one_sentence(result: Result, code: int = 2) -> str:
-    assert result.exit_code == code
-    assert result.stdout == ""
-    assert len(result.stderr.splitlines()) == 1, result.stderr
-    assert result.stderr.startswith("tacit: ")
-    return result.stderr[len("tacit: ") :].strip()
-
-
 # What files hold is never printed as control characters
 
 
@@ -133,7 +125,7 @@ def test_a_columns_type_prints_no_control_character(tmp_path: Path, kind: str) -
     )
     path = tmp_path / "hostile.parquet"
     pq.write_table(pa.table({"score": column, "label": [0, 1]}), path)
-    reported = assert_one_sentence(run("evaluate", path, *FEDAUC))
+    reported = refusal_of(run("evaluate", path, *FEDAUC))
     assert reported.isprintable()
     assert "must hold numbers, got type" in reported
 
@@ -325,7 +317,7 @@ def test_options_that_do_not_belong_are_refused_before_reading(
     monkeypatch: pytest.MonkeyPatch, options: str
 ) -> None:
     refuse_to_read(monkeypatch)
-    assert_one_sentence(run("evaluate", "absent.csv", "--protocol", *options.split()))
+    refusal_of(run("evaluate", "absent.csv", "--protocol", *options.split()))
 
 
 @pytest.mark.parametrize(
@@ -360,7 +352,7 @@ def test_bad_settings_are_refused_before_reading(
 ) -> None:
     refuse_to_read(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    assert_one_sentence(run("evaluate", "absent.csv", "--protocol", *options.split()))
+    refusal_of(run("evaluate", "absent.csv", "--protocol", *options.split()))
     assert not list(tmp_path.iterdir())
 
 
@@ -395,12 +387,12 @@ def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_input_is_one_sentence(folder: Path, arguments: str, part: str) -> None:
-    assert part in assert_one_sentence(run("evaluate", *arguments.split()))
+    assert part in refusal_of(run("evaluate", *arguments.split()))
 
 
 def test_an_unknown_command_is_one_sentence() -> None:
-    assert "guess" in assert_one_sentence(run("guess"))
-    assert "--guess" in assert_one_sentence(run("--guess"))
+    assert "guess" in refusal_of(run("guess"))
+    assert "--guess" in refusal_of(run("--guess"))
 
 
 def test_an_absent_class_is_no_refusal_where_labels_are_private(folder: Path) -> None:
@@ -497,7 +489,7 @@ def test_without_matplotlib_a_picture_is_refused_before_reading(
     refuse_to_read(monkeypatch)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = run("evaluate", "absent.csv", *FEDAUC, "--plot", "roc.png")
-    assert "pip install 'tacit[plot]'" in assert_one_sentence(result)
+    assert "pip install 'tacit[plot]'" in refusal_of(result)
 
 
 # The command as a process

@@ -12,7 +12,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 import tacit
-from tests.terminal import run
+from tests.terminal import refusal_of, run
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
 PUBLISHED = ("--protocol", "published-histogram", "--epsilon", "2")
@@ -42,10 +42,7 @@ def evaluated(*arguments: object) -> dict[str, Any]:
 
 
 def refused(*arguments: object) -> str:
-    result = run("evaluate", *arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    return result.stderr
+    return refusal_of(run("evaluate", *arguments))
 
 
 def test_a_histogram_says_everything_about_a_classifier(folder: Path) -> None:

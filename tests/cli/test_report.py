@@ -13,7 +13,7 @@ import pytest
 
 import tacit
 from tacit.results.saved.integrity import with_fingerprint
-from tests.terminal import run
+from tests.terminal import refusal_of, run
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact", "--json")
 
@@ -45,11 +45,7 @@ def evaluated(folder: Path, file: str, *options: object) -> dict[str, Any]:
 
 
 def refused(*arguments: object) -> str:
-    result = run("report", *arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert len(result.stderr.splitlines()) == 1
-    return result.stderr.removeprefix("tacit: ").strip()
+    return refusal_of(run("report", *arguments))
 
 
 def test_a_result_becomes_a_page(folder: Path) -> None:

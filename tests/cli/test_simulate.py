@@ -14,9 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from tacit.cli import main, shell
+from tacit.cli import shell
+from tests import terminal
 from tests.collecting.support import records_of
 
 USTATISTIC = ("--protocol", "ustatistic", "--kernel", "auc", "--epsilon", "2")
@@ -31,7 +32,7 @@ def written(folder: Path, count: int = 3000) -> str:
 
 
 def simulated(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ("simulate", *arguments))
+    return terminal.run("simulate", *arguments)
 
 
 def test_a_pattern_gives_one_result_whatever_the_workers(tmp_path: Path) -> None:
@@ -74,10 +75,7 @@ def test_what_cannot_be_simulated_is_one_sentence(tmp_path: Path) -> None:
         (("--protocol", "ustatistic", "--kernel", "kendall", "--epsilon", "1"), "second values"),
         ((*USTATISTIC, "--score", "points"), "no column 'points'"),
     ):
-        made = simulated(pattern, *arguments)
-        assert made.exit_code == 2
-        assert message in made.stderr
-        assert made.stderr.count("\n") == 1
+        assert message in terminal.refusal_of(simulated(pattern, *arguments))
     assert "needs files, not a database" in simulated("duckdb://x.duckdb", *USTATISTIC).stderr
 
 
