@@ -15,6 +15,7 @@ from scipy import special
 
 from tacit.privacy.composition import CHANGES, bound, largest_rho, restated, stated_cost
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
+from tests.privacy.test_cost import composed_delta
 
 LABEL, RECORD = Adjacency.LABEL, Adjacency.RECORD
 REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
@@ -128,16 +129,6 @@ class TestStatedCost:
             stated_cost(Cost(0.5), Cost(1.0, adjacency=LABEL))
 
 
-def exact_delta(times: int, each: float, epsilon: float) -> float:
-    """Kairouz, Oh and Viswanath 2015, Thm. 3.3: that many randomised responses of epsilon each."""
-    unflipped = np.arange(times + 1)
-    log_choices = special.gammaln(times + 1) - special.gammaln(unflipped + 1)
-    log_choices -= special.gammaln(times - unflipped + 1)
-    log_here = log_choices + unflipped * each - times * np.logaddexp(0.0, each)
-    excess = -np.expm1(epsilon - (2 * unflipped - times) * each)
-    return float(np.sum(np.exp(log_here) * np.maximum(excess, 0.0)))
-
-
 class TestBound:
     """The tightest bound that holds, and how it was found."""
 
@@ -148,8 +139,8 @@ class TestBound:
         assert composed.tightest.epsilon <= composed.summed.epsilon == pytest.approx(times * each)
         if composed.way != "basic":
             assert composed.tightest.delta == 1e-6
-            assert exact_delta(times, each, composed.tightest.epsilon) <= 1e-6
-            assert exact_delta(times, each, 0.98 * composed.tightest.epsilon - 0.01) > 1e-6
+            assert composed_delta(times, each, composed.tightest.epsilon) <= 1e-6
+            assert composed_delta(times, each, 0.98 * composed.tightest.epsilon - 0.01) > 1e-6
 
     def test_other_adjacencies_are_composed_after_restating(self) -> None:
         history = {Cost(0.1, adjacency=RECORD): 30, Cost(0.2, adjacency=REPLACE): 20}

@@ -38,6 +38,7 @@ from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_parts, pin
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.running.simulation import simulate
+from tacit.testing.checks import conversation_of
 from tests.classified import CLASSES, class_clients
 
 RECORDS = 2000
@@ -56,20 +57,6 @@ def without_class(clients: Clients, number: int) -> Clients:
     assert clients.categories is not None
     of_record = np.where(clients.categories.of_record == number, 0, clients.categories.of_record)
     return replace(clients, categories=replace(clients.categories, of_record=of_record))
-
-
-def conversed(
-    data: Clients, protocol: EncryptedClassAUC, state: ClientState
-) -> Iterator[tuple[Query, Reply]]:
-    conversation = protocol.conversation(data.count)
-    query = next(conversation)
-    while True:
-        reply = query.step.answer(data, query, NoNoise(), state)
-        yield query, reply
-        try:
-            query = conversation.send(reply)
-        except StopIteration:
-            return
 
 
 @pytest.mark.parametrize("scale", ["probability", "even"])
@@ -225,7 +212,7 @@ def test_parties_alone_are_told() -> None:
     """The aggregator's result has no figure; each party keeps those of all classes."""
     data, state = class_clients(RECORDS, 3), ClientState()
     protocol = replace(SMALL, reveal="parties")
-    *_, (_, reply) = conversed(data, protocol, state)
+    *_, (_, reply) = conversation_of(data, protocol, NoNoise(), state)
     assert list(reply) == ["opened"]
     told = state.recall(REVEALED)
     assert isinstance(told, ClassesRevealed)
@@ -246,7 +233,7 @@ def test_parties_alone_are_told() -> None:
 
 def test_masked_counts_are_sent_once_a_session() -> None:
     data, state = class_clients(RECORDS, 3), ClientState()
-    for query, _ in conversed(data, SMALL, state):
+    for query, _ in conversation_of(data, SMALL, NoNoise(), state):
         if query.step is send_masked_classes:
             with pytest.raises(HomomorphicError, match="sent already"):
                 send_masked_classes.answer(data, query, NoNoise(), state)
@@ -256,7 +243,7 @@ def test_bytes_grow_by_the_words_of_a_class() -> None:
     data = class_clients(RECORDS, 3)
     sent = [
         message
-        for query, reply in conversed(data, SMALL, ClientState())
+        for query, reply in conversation_of(data, SMALL, NoNoise(), ClientState())
         if query.step is send_masked_classes
         for message in as_parts(reply["counts"])
     ]

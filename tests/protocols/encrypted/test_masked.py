@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Literal
@@ -45,6 +45,7 @@ from tacit.protocols.encrypted.masked.steps import (
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
 from tacit.running.simulation import simulate
+from tacit.testing.checks import conversation_of
 
 
 def federation(records: int = 2000, clients: int = 4, seed: int = 0) -> Clients:
@@ -246,21 +247,6 @@ def test_numbers_and_bytes_that_no_honest_side_sends_are_refused() -> None:
         boxes_of(b"abc", 3)
 
 
-def conversed(
-    data: Clients, protocol: EncryptedAUC, state: ClientState
-) -> Iterator[tuple[Query, Any]]:
-    """Every query of a conversation with its reply."""
-    conversation = protocol.conversation(data.count)
-    query = next(conversation)
-    while True:
-        reply = query.step.answer(data, query, NoNoise(), state)
-        yield query, reply
-        try:
-            query = conversation.send(reply)
-        except StopIteration:
-            return
-
-
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
 def test_no_two_sessions_share_a_mask(
     monkeypatch: pytest.MonkeyPatch, adversary: Literal["semi-honest", "malicious"]
@@ -301,7 +287,7 @@ def test_a_restored_state_sends_nothing_twice() -> None:
     data, protocol, state = federation(), EncryptedAUC(10, most_records=2000), ClientState()
     asked: list[Query] = []
     kept: dict[Any, Any] = {}
-    for query, _ in conversed(data, protocol, state):
+    for query, _ in conversation_of(data, protocol, NoNoise(), state):
         asked.append(query)
         if query.step is seal_secret:
             kept = state.notes
@@ -332,7 +318,7 @@ def test_a_state_restored_whole_sends_the_same_bytes(
     protocol = EncryptedAUC(10, adversary, most_records=2000)
     data, state = federation(), ClientState()
     before: dict[Any, Any] = {}
-    for query, reply in conversed(data, protocol, state):
+    for query, reply in conversation_of(data, protocol, NoNoise(), state):
         if query.step in (seal_secret, send_masked):
             restored = ClientState()
             for key, note in before.items():
@@ -348,7 +334,7 @@ def test_the_aggregator_is_sent_no_key_and_no_count() -> None:
     data, state = federation(), ClientState()
     protocol = EncryptedAUC(10, most_records=2000, reveal="parties")
     secrets, seen = [], b""
-    for query, reply in conversed(data, protocol, state):
+    for query, reply in conversation_of(data, protocol, NoNoise(), state):
         seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
         seat = state.recall(("encrypted-auc", "session"))
         if seat is not None and seat.secret is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING, Adjacency
 from tacit.privacy.local import bounded
 from tacit.privacy.local.bounded import SlidingWindow
-from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocols.shared.reports.turns import TURNS_NOTE, Turns
@@ -43,6 +40,7 @@ from tacit.protocols.two_round.second_round import Influence, _second_order, cel
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients, federations
+from tests.privacy.local.test_bounded import Counting
 
 BOTH = pytest.mark.parametrize("labels", ["private", "public"])
 
@@ -57,23 +55,6 @@ def smooth_model(seed: int = 0, positive_fraction: float = 0.4) -> ScoreModel:
     rng = np.random.default_rng(seed)
     masses = rng.dirichlet(np.full(CELLS, 5.0), 2)
     return ScoreModel(np.array(positive_fraction), masses[0], masses[1])
-
-
-@dataclass
-class Counting(NoNoise):
-    """Gives every integer below the bound in turn; a draw for rounding gets one number."""
-
-    rounding: int = 0
-    replicates: int | None = None
-
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
-        if not isinstance(distribution, UniformIntegers):
-            return super().draw(distribution, shape)
-        bounds: Any = distribution.bounds
-        if bounds == bounded.ROUNDING:
-            return np.full(shape, self.rounding, dtype=np.int64)
-        assert shape == (bounds,)
-        return np.arange(bounds, dtype=np.int64)
 
 
 RECORDS = [(score, label) for score in (0.0, 0.013, 0.4, 0.41, 0.99, 1.0) for label in (0, 1)]
