@@ -20,15 +20,11 @@ from tacit.protocol.registry import protocol_kinds
 from tacit.results.saved.reading import check_result
 from tacit.running.simulation import simulate
 from tacit.testing.checks import check_persons
+from tests.laws import PROTOCOLS
 
-CASES = {
-    name: protocol
-    for kind in protocol_kinds().values()
-    for name, protocol in kind.law_cases().items()
-}
 PRIVATE = {
     name: protocol
-    for name, protocol in CASES.items()
+    for name, protocol in PROTOCOLS.items()
     if np.isfinite(protocol.guarantee.epsilon)
     and "epsilon" in protocol.settings
     and not protocol.counts_missing
@@ -74,11 +70,11 @@ class TestPerRecord:
             kept = replace(getattr(divided, key), delta=getattr(protocol, key).delta)
             assert kept == getattr(protocol, key)
 
-    @pytest.mark.parametrize("name", sorted(set(CASES) - set(PRIVATE)))
+    @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - set(PRIVATE)))
     def test_what_protects_no_record_protects_no_person(self, name: str) -> None:
         with pytest.raises(ValueError, match="protects no person"):
-            per_record(CASES[name], 2)
-        assert per_record(CASES[name], 0) is CASES[name]
+            per_record(PROTOCOLS[name], 2)
+        assert per_record(PROTOCOLS[name], 0) is PROTOCOLS[name]
 
     def test_too_little_for_a_record_is_refused(self) -> None:
         with pytest.raises(ValueError, match=r"epsilon must be at least 0\.02 where 20 records"):

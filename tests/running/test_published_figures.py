@@ -19,6 +19,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_kinds, protocol_of
 from tacit.results.estimate import About
 from tests.federations import binormal_clients
+from tests.laws import PROTOCOLS
 
 ROOT = Path(__file__).parents[2]
 THREE = Clients.from_arrays([0.2, 0.9, 0.4], [0, 1, 1])
@@ -40,12 +41,7 @@ SETTINGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("paired-ustatistic", {"kernel": "auc"}),
 )
 
-CASES = {
-    name: protocol
-    for kind in protocol_kinds().values()
-    for name, protocol in kind.law_cases().items()
-    if protocol.figure == "AUC"
-}
+CASES = {name: each for name, each in PROTOCOLS.items() if each.figure == "AUC"}
 FEWER: dict[str, tuple[int, int]] = dict.fromkeys(
     ("encrypted", "published-fhe-bfv", "published-fhe-ckks"), (14, 46)
 )

@@ -19,18 +19,13 @@ from tacit.protocol.registry import protocol_kinds
 from tacit.results.equality import is_same
 from tacit.results.evaluation import Evaluation
 from tests.federations import binormal_clients
+from tests.laws import PROTOCOLS
 
 SCORES, LABELS = tacit.binormal_scores(400, 1600, 0.8, seed=0)
 NAMED = tacit.Clients.from_arrays(SCORES, LABELS, np.arange(2000) % 5)
 MANY = tacit.Clients.split(SCORES, LABELS, clients=300, seed=0)
 MEASURED = binormal_clients(400, 1200, clients=10, seed=5)
-CASES = {
-    name: protocol
-    for kind in protocol_kinds().values()
-    for name, protocol in kind.law_cases().items()
-}
-"""The configurations of every protocol that the laws run."""
-PROTOCOLS: dict[str, Protocol] = {
+SAVED: dict[str, Protocol] = {
     "noisy sum": tacit.ScoreHistogram("secure-sum", 1.0),
     "exact sum": tacit.ScoreHistogram("exact-sum", height=6),
     "local": tacit.ScoreHistogram("local", 5.0, height=4),
@@ -42,7 +37,7 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 
 
-@pytest.fixture(scope="module", params=list(PROTOCOLS.values()), ids=list(PROTOCOLS))
+@pytest.fixture(scope="module", params=list(SAVED.values()), ids=list(SAVED))
 def result(request: pytest.FixtureRequest) -> Evaluation:
     return tacit.evaluate(NAMED, request.param, seed=1, exact=True, federation="a trial")
 
@@ -59,10 +54,10 @@ def test_a_result_read_from_its_json_prints_as_before(result: Evaluation) -> Non
     assert str(again) == str(result)
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", list(PROTOCOLS))
 def test_every_protocols_result_comes_back_to_the_byte(name: str) -> None:
     """With sites, classes and groups."""
-    protocol: Any = CASES[name]
+    protocol: Any = PROTOCOLS[name]
     if hasattr(protocol, "most_records"):
         protocol = replace(protocol, most_records=2000)
     written = json.dumps(tacit.evaluate(MEASURED, protocol, seed=3).to_dict())
