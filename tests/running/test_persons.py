@@ -16,7 +16,6 @@ from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.protocol.registry import protocol_kinds
 from tacit.results.saved.reading import check_result
 from tacit.running.simulation import simulate
 from tacit.testing.checks import check_persons

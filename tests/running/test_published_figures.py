@@ -16,7 +16,7 @@ from tacit import Clients, demonstration
 from tacit.cli import main
 from tacit.privacy.cost import MAX_BUDGET
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.registry import protocol_kinds, protocol_of
+from tacit.protocol.registry import protocol_of
 from tacit.results.estimate import About
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS

@@ -45,8 +45,8 @@ class MissingDeclarations(Declarations):
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Both trust models."""
-        trusts = [{"trust": trust.value} for trust in (Trust.SECURE_SUM, Trust.EACH)]
-        return audits.cases_of(cls.name, *trusts, tight=False)
+        trusts = (Trust.SECURE_SUM, Trust.EACH)
+        return tuple(cls.audit_case({"trust": trust.value}) for trust in trusts)
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: a count of records without labels shows no label."""

@@ -5,8 +5,9 @@ one class and one score: on every level it counts in one node of one tree. Addin
 changes one count of each level by 1, so the sensitivity is 1, however many groups there are;
 replacing it, whatever its group, changes at most 2. The levels' parts of epsilon add up
 (``protocols.shared.forests``, one block of 2G trees with 1 vote). So epsilon hides a record's group
-as it hides its class and score; only the list of groups is public. What GroupedHistogram declares
-for audits, reports and laws. The server's result about private groups, from their trees.
+as it hides its class and score; only the list of groups is public.
+
+The server's result follows from the trees, and the protocol asks for them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.shared.site_figures import ClientCells, sites_of
-from tacit.protocols.shared.trees.forest_protocol import ForestDeclarations, ForestProtocol, Forests
+from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
 from tacit.protocols.shared.trees.forests import (
     Block,
     Forest,
@@ -45,48 +46,6 @@ from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.parts.breakdown import Breakdown, Difference, Part, difference
 from tacit.results.parts.sites import Sites
 from tacit.results.server_result import ServerResult
-
-
-class GroupedDeclarations(ForestDeclarations):
-    """Cases, threats and laws of ``GroupedHistogram``."""
-
-    case_name = "groups"
-    summed = "how many positives and negatives of every group lie in every cell"
-
-    group_names: tuple[str, ...]
-
-    audit_settings = (
-        {"height": 2},
-        {"height": 2, "adjacency": "replace"},
-        {"height": 2, "trust": Trust.EACH.value},
-        {"height": 1, "group_names": ("x", "y")},
-        {"height": 1, "group_names": ("x", "y"), "adjacency": "replace"},
-    )
-    """Every trust model, on small trees of one group: a record is in one tree anyhow. A replaced
-    record also changes its group."""
-
-    def audit_federation(self, records: int, apart: bool) -> Clients:
-        """Records of all groups in turn."""
-        clients, count = super().audit_federation(records, apart), len(self.group_names)
-        if count == 1:
-            return clients
-        return clients.with_categories(Categories(self.group_names, np.arange(records) % count))
-
-    @classmethod
-    def self_test_cases(cls) -> audits.SelfTestCases:
-        """Counts of two groups, sound and with too little noise."""
-        kind: Any = cls
-        groups = kind(epsilon=1.0, height=1, group_names=("x", "y"))
-        lowered = partial(doubles.ScaledNoise, 0.7)
-        return audits.SelfTestCases(
-            (
-                audits.AuditTrial(audits.COUNTS, "counts of private groups", False, groups),
-                audits.AuditTrial(
-                    audits.COUNTS, "the noise of groups 30 % too small", True, groups, lowered
-                ),
-            )
-        )
-
 
 UNIT = (0.0, 1.0)
 
@@ -255,7 +214,7 @@ MAX_GROUPS = 200
 
 
 @dataclass(frozen=True)
-class GroupedHistogram(GroupedDeclarations, ForestProtocol):
+class GroupedHistogram(ForestProtocol):
     """The AUC, rates at a threshold and their differences, of groups that are protected.
 
     Parameters
@@ -287,6 +246,18 @@ class GroupedHistogram(GroupedDeclarations, ForestProtocol):
     name = "grouped-histogram"
     categories_setting = "group_names"
     trusts = (Trust.SECURE_SUM, Trust.EACH)
+    case_name = "groups"
+    summed = "how many positives and negatives of every group lie in every cell"
+
+    audit_settings = (
+        {"height": 2},
+        {"height": 2, "adjacency": "replace"},
+        {"height": 2, "trust": Trust.EACH.value},
+        {"height": 1, "group_names": ("x", "y")},
+        {"height": 1, "group_names": ("x", "y"), "adjacency": "replace"},
+    )
+    """Every trust model, on small trees of one group: a record is in one tree anyhow. A replaced
+    record also changes its group."""
 
     def __post_init__(self) -> None:
         count = len(self.group_names)
@@ -351,3 +322,25 @@ class GroupedHistogram(GroupedDeclarations, ForestProtocol):
         """The AUC of all groups' records of every client, and its calibration."""
         axis = ScoreAxis(self.score_scale, self.unit)
         return sites_from_groups(len(self.group_names), forests[RECORDS], axis, self.is_even)
+
+    def audit_federation(self, records: int, apart: bool) -> Clients:
+        """Records of all groups in turn."""
+        clients, count = super().audit_federation(records, apart), len(self.group_names)
+        if count == 1:
+            return clients
+        return clients.with_categories(Categories(self.group_names, np.arange(records) % count))
+
+    @classmethod
+    def self_test_cases(cls) -> audits.SelfTestCases:
+        """Counts of two groups, sound and with too little noise."""
+        kind: Any = cls
+        groups = kind(epsilon=1.0, height=1, group_names=("x", "y"))
+        lowered = partial(doubles.ScaledNoise, 0.7)
+        return audits.SelfTestCases(
+            (
+                audits.AuditTrial(audits.COUNTS, "counts of private groups", False, groups),
+                audits.AuditTrial(
+                    audits.COUNTS, "the noise of groups 30 % too small", True, groups, lowered
+                ),
+            )
+        )

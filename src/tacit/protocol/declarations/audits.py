@@ -95,11 +95,6 @@ class AuditCase:
         return protocol.audit_federation(self.records, self.apart)
 
 
-def cases_of(name: str, *settings: Mapping[str, Any], **common: Any) -> tuple[AuditCase, ...]:
-    """A case for each of several settings, with the same federation."""
-    return tuple(AuditCase(name, each, **common) for each in settings)
-
-
 @dataclass(frozen=True)
 class AttackSizes:
     """How much is attacked.

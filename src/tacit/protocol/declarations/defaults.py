@@ -7,6 +7,8 @@ from dataclasses import MISSING, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
 from tacit.protocol.declarations import audits
@@ -41,6 +43,8 @@ class Declarations:
     """The settings that the laws run; epsilon is 1 where it is left out. Empty for one case."""
     noticed: ClassVar[tuple[str, ...] | None] = None
     """The cases of the laws in which wrong noise must be noticed; None for all."""
+    replicated_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of its queries of which a simulation sends each replicate its own."""
     gives_errors: ClassVar[bool] = True
     """Whether its errors and intervals are compared with those of many runs."""
 
@@ -99,7 +103,13 @@ class Declarations:
 
     def replicated_query(self, query: Query, replicates: int) -> Query:
         """The query that many draws at once answer, where a run sends one of its own to each."""
-        return query
+        sent = query.broadcast
+        fields = {
+            name: np.repeat(sent[name][np.newaxis], replicates, axis=0)
+            for name in self.replicated_fields
+            if sent.get(name) is not None
+        }
+        return replace(query, broadcast={**sent, **fields})
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Make clients' notes those of neighbouring records, where a note depends on the records.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.counting import CountingProtocol
 from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NOBODY, SUM_TRUST
+from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import ClientState, Query
@@ -81,45 +83,26 @@ SECURE_SUM = SecureSum.word
 LOOK_REPEATS = 800
 """Repetitions of runs whose rounds follow from what came before, which are slow."""
 
-REPORTING = 8
-"""Number of records of an audit of private reports, so that some report in each round."""
-
 
 class HistogramDeclarations(CountingProtocol):
     """Cases, attacks, threats and laws of ``ScoreHistogram``."""
 
     gives_curve = True
+    replicated_fields = (POSITIVES, NEGATIVES, SIZES, KNOTS)
     threats = staticmethod(threats_of)
 
-    @property
-    def lone_records(self) -> bool:
-        """Whether records report by themselves."""
-        return isinstance(self.trust, Local)
-
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
-        """Clients of one record where records report by themselves, else one client."""
-        apart = _trust_in(settings) is Trust.LOCAL
-        return audits.AuditCase(cls.name, settings, REPORTING if apart else 4, apart, tight=False)
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Every trust model, on small trees."""
-        tree, local = {"trust": SECURE_SUM, "height": 2}, {"trust": Local.word, "height": 2}
-        return (
-            *audits.cases_of(
-                cls.name,
-                tree,
-                {**tree, "adjacency": "replace"},
-                {**tree, "aim": "auc"},
-                {"trust": SECURE_SUM},
-                {"trust": Each.word, "height": 2},
-                {"trust": Each.word},
-            ),
-            audits.AuditCase(cls.name, local, REPORTING, apart=True),
-            audits.AuditCase(cls.name, {**local, "scale": EVEN}, apart=True),
-            audits.AuditCase(cls.name, {"trust": ExactSum.word, "height": 2}),
-        )
+    audit_settings: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"trust": SECURE_SUM, "height": 2},
+        {"trust": SECURE_SUM, "height": 2, "adjacency": "replace"},
+        {"trust": SECURE_SUM, "height": 2, "aim": "auc"},
+        {"trust": SECURE_SUM},
+        {"trust": Each.word, "height": 2},
+        {"trust": Each.word},
+        {"trust": Local.word, "height": 2},
+        {"trust": Local.word, "height": 2, "scale": EVEN},
+        {"trust": ExactSum.word, "height": 2},
+    )
+    """Every trust model, on small trees."""
 
     def hostile_query(self, query: Query) -> Query:
         """Published functions under which a low negative moves the sum most.
@@ -128,30 +111,11 @@ class HistogramDeclarations(CountingProtocol):
         negative below the middle has the influence 1, a positive there 0. The other query holds
         nothing that changes how much a step reveals.
         """
-        from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
-
         if SIZES not in query.broadcast:
             return query
         inner = query.broadcast[POSITIVES].shape[-1]
         positives = (np.arange(inner) >= inner // 2).astype(np.float64)
         fields = {POSITIVES: positives, NEGATIVES: np.zeros(inner), SIZES: np.ones(2)}
-        return replace(query, broadcast={**query.broadcast, **fields})
-
-    def replicated_query(self, query: Query, replicates: int) -> Query:
-        """The same published functions, or cells of private reports, for every replicate."""
-        from tacit.protocols.histogram.local_rounds import KNOTS
-        from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
-
-        if SIZES in query.broadcast:
-            repeated: tuple[str, ...] = (POSITIVES, NEGATIVES, SIZES)
-        elif KNOTS in query.broadcast:
-            repeated = (KNOTS,)
-        else:
-            return query
-        fields = {
-            name: np.repeat(query.broadcast[name][np.newaxis], replicates, axis=0)
-            for name in repeated
-        }
         return replace(query, broadcast={**query.broadcast, **fields})
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
@@ -228,8 +192,3 @@ class HistogramDeclarations(CountingProtocol):
             noise = tree_noise(tree_fields(protocol, height), height, noises)
         cells = leaves.reshape(2, -1).astype(np.float64)
         return float(area_from_tree(cells, noise, protocol.score_axis).value)
-
-
-def _trust_in(settings: Mapping[str, Any]) -> Trust:
-    """The trust of settings."""
-    return Trust.of(str(settings.get("trust", SECURE_SUM)))

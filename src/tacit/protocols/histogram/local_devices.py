@@ -39,6 +39,7 @@ from tacit.protocol.devices import (
 )
 from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.histogram.trees import local_tree
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.reports.turns import ragged_of
 
 Words = NDArray[np.uint16]
@@ -198,10 +199,8 @@ class UnaryDevices(ReportsByInput):
             }
         height = steps.agreed_height(query)
         scale = scale_entry(protocol.scale)
-        if local_rounds.KNOTS in query.broadcast:
-            placed = local_rounds.published_scale(
-                protocol, query.broadcast[local_rounds.KNOTS], height
-            )
+        if KNOTS in query.broadcast:
+            placed = local_rounds.published_scale(protocol, query.broadcast[KNOTS], height)
             scale = scale_entry(protocol.scale, placed)
         return {
             "kind": "unary",
@@ -256,11 +255,9 @@ class UnaryDevices(ReportsByInput):
                 minlength=local_rounds.POSITION_CELLS,
             )
         height = steps.agreed_height(query)
-        if local_rounds.KNOTS in query.broadcast:
+        if KNOTS in query.broadcast:
             self._protocol.check_range(clients)
-            scale = local_rounds.published_scale(
-                self._protocol, query.broadcast[local_rounds.KNOTS], height
-            )
+            scale = local_rounds.published_scale(self._protocol, query.broadcast[KNOTS], height)
             leaves = steps.leaves_at(scale.positions(clients.scores), clients.labels, height)
         else:
             leaves = steps.leaves_of(clients, height, self._protocol)

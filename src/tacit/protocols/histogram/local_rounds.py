@@ -24,6 +24,7 @@ from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.reports import turns
 from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
 
@@ -40,9 +41,6 @@ report divided by the number of reports in the first round; a rough measure."""
 
 MAX_EARLY = turns.SLOTS // 4
 """Largest number of slots of the first round."""
-
-KNOTS = "knots"
-"""The field of the published cells: the scores at the inner edges."""
 
 
 @step(once=True)

@@ -32,7 +32,6 @@ from tacit.protocols.histogram import trees
 from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.local_rounds import (
-    KNOTS,
     LOCAL_ROUNDS,
     draw_report_turns,
     early_slots,
@@ -56,6 +55,7 @@ from tacit.protocols.histogram.looking.placing import TREE_HEIGHTS
 from tacit.protocols.histogram.looking.rounds import looked
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import summed_trees, unary_reports
+from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.reports.turns import Turns, each_turn, has_replicates, records_of
 from tacit.protocols.shared.trees import tree_budget
 from tacit.results.curves.score_axis import ScoreAxis

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,48 +15,46 @@ from tacit.privacy.sampling import doubles
 from tacit.protocol.conversation import Query
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import Local, Trust, trust_of
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.declaring import setting
+from tacit.protocols.multiclass.second_round import OTHER_BELOW, OWN_BELOW, SIZES
 from tacit.protocols.shared.declared import NO_REPORTS, forest_model
-from tacit.protocols.shared.trees.forest_protocol import ForestDeclarations
+from tacit.protocols.shared.trees.forest_protocol import ForestProtocol
 
 PUBLISHED = (
     "Of every class the noisy distributions of its score, in the class and in all others, and both "
     "sizes."
 )
 """What a client receives before the second round."""
-REPORTING = 8
-"""Number of records of an audit of private reports, so that some report in each block."""
 
 
-class MulticlassDeclarations(ForestDeclarations):
-    """Cases, threats and laws of ``MulticlassHistogram``."""
+@dataclass(frozen=True)
+class MulticlassDeclarations(ForestProtocol):
+    """Cases, threats and laws of ``MulticlassHistogram``, and its setting ``classes``."""
+
+    classes: tuple[str, ...] = setting(
+        default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
+    )
 
     case_name = "multiclass"
+    replicated_fields = (OWN_BELOW, OTHER_BELOW, SIZES)
     summed = (
         "how many records of each class, and of all others, lie in every cell of the class's "
         "score; how many of each class have their largest score at their class; with a second "
         "round also the sum of all records' influences on each class's AUC"
     )
 
-    classes: tuple[str, ...]
-
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every trust model, on small trees; three classes, and two where a record is replaced."""
         three = {"height": 2, "classes": ("a", "b", "c")}
-        return audits.cases_of(
-            cls.name,
+        settings: tuple[Mapping[str, Any], ...] = (
             three,
             {"height": 1, "adjacency": "replace"},
             {"height": 2, "trust": Trust.EACH.value},
-            tight=False,
-        ) + audits.cases_of(
-            cls.name,
             {**three, "trust": Trust.LOCAL.value},
-            records=REPORTING,
-            apart=True,
-            tight=False,
         )
+        return tuple(map(cls.audit_case, settings))
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
@@ -73,14 +71,9 @@ class MulticlassDeclarations(ForestDeclarations):
         return forest_model(settings, cls.summed, PUBLISHED)
 
     @property
-    def lone_records(self) -> bool:
-        """Whether records report by themselves."""
-        return isinstance(trust_of(self), Local)
-
-    @property
     def law_traits(self) -> audits.LawTraits:
         """Private reports are about some of a record's votes, and debiased all the same."""
-        if not isinstance(trust_of(self), Local):
+        if not self.lone_records:
             protocol: Any = self
             numbers = "what a second round leaves of errors is known to first order"
             return audits.LawTraits(few_records=numbers if protocol.number_part else "")
@@ -103,21 +96,13 @@ class MulticlassDeclarations(ForestDeclarations):
             )
         )
 
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
-        """Chosen settings may make large trees, in which the worst event is too rare."""
-        if settings.get("trust") == Trust.LOCAL.value:
-            return audits.AuditCase(cls.name, settings, REPORTING, True, tight=False)
-        return audits.AuditCase(cls.name, settings, tight=False)
-
     def audit_federation(self, records: int, apart: bool) -> Clients:
         """Records of all classes in turn, whose scores lie in cells of their own."""
         clients, count = super().audit_federation(records, apart), len(self.classes)
         if count == 2:
             return clients
         even = (np.arange(records * count).reshape(records, count) + 0.5) / (records * count)
-        protocol: Any = self
-        scores = protocol.score_scale.scores(even)
+        scores = self.score_scale.scores(even)
         made = Categories(self.classes, np.arange(records) % count, scores)
         return clients.with_categories(made)
 
@@ -128,26 +113,11 @@ class MulticlassDeclarations(ForestDeclarations):
         that AUCs are 0, and there are far more own records than others. A record that is low in the
         scores of all other classes then has the influence 1 on each, and none on its own.
         """
-        from tacit.protocols.multiclass.second_round import OTHER_BELOW, OWN_BELOW, SIZES
-
         if SIZES not in query.broadcast:
             return query
-        protocol: Any = self
-        shape = len(self.classes), (1 << protocol.tree_height) - 1
+        shape = len(self.classes), (1 << self.tree_height) - 1
         below = np.zeros(shape)
         below[:, -1] = 1.0
         sizes = np.tile([1e6, 1.0], (len(self.classes), 1))
         fields = {OWN_BELOW: below, OTHER_BELOW: np.zeros(shape), SIZES: sizes}
-        return replace(query, broadcast={**query.broadcast, **fields})
-
-    def replicated_query(self, query: Query, replicates: int) -> Query:
-        """The same published functions for every replicate."""
-        from tacit.protocols.multiclass.second_round import OTHER_BELOW, OWN_BELOW, SIZES
-
-        if SIZES not in query.broadcast:
-            return query
-        fields = {
-            name: np.repeat(query.broadcast[name][np.newaxis], replicates, axis=0)
-            for name in (OWN_BELOW, OTHER_BELOW, SIZES)
-        }
         return replace(query, broadcast={**query.broadcast, **fields})

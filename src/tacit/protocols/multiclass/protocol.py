@@ -52,7 +52,6 @@ from tacit.protocol.conversation import Conversation, Step
 from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Local, SecureSum, Trust
-from tacit.protocol.settings.declaring import setting
 from tacit.protocols.multiclass import second_round
 from tacit.protocols.multiclass.both_rounds import refined
 from tacit.protocols.multiclass.declared import MulticlassDeclarations
@@ -60,7 +59,7 @@ from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, resul
 from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.trees.areas import Areas
-from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
+from tacit.protocols.shared.trees.forest_protocol import Forests
 from tacit.protocols.shared.trees.forests import (
     Block,
     Forest,
@@ -89,7 +88,7 @@ MAX_CLASSES = 200
 
 
 @dataclass(frozen=True)
-class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
+class MulticlassHistogram(MulticlassDeclarations):
     """One-versus-rest AUC of every class, their averages, top-1 accuracy and calibration by class.
 
     Parameters
@@ -110,10 +109,6 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     >>> MulticlassHistogram("secure-sum", 1.0, classes=("a", "b", "c")).guarantee.epsilon
     1.0
     """
-
-    classes: tuple[str, ...] = setting(
-        default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
-    )
 
     name = "multiclass-histogram"
     figure = MACRO_AUC

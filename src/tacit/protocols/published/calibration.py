@@ -216,16 +216,14 @@ class PublishedHistogram(ScoreHistogram):
         sampled = SAMPLE in str(settings.get("trust", ""))
         return replace(case, one_by_one=audits.SAMPLED_DRAWS) if sampled else case
 
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Both budgets, private reports and exact sums, on small trees."""
-        tree, sampled = {"trust": LevelSum.word, "height": 2}, str(LevelSum(budget=SAMPLE))
-        return (
-            *audits.cases_of(cls.name, tree, {**tree, "adjacency": "replace"}),
-            audits.AuditCase(cls.name, {**tree, "trust": sampled}, one_by_one=audits.SAMPLED_DRAWS),
-            audits.AuditCase(cls.name, {**tree, "trust": Local.word}, apart=True),
-            audits.AuditCase(cls.name, {**tree, "trust": ExactSum.word}),
-        )
+    audit_settings = (
+        {"trust": LevelSum.word, "height": 2},
+        {"trust": LevelSum.word, "height": 2, "adjacency": "replace"},
+        {"trust": str(LevelSum(budget=SAMPLE)), "height": 2},
+        {"trust": Local.word, "height": 2},
+        {"trust": ExactSum.word, "height": 2},
+    )
+    """Both budgets, private reports and exact sums, on small trees."""
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

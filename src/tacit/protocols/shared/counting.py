@@ -20,6 +20,9 @@ from tacit.protocol.declarations.trust import (
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 
+REPORTING = 8
+"""Number of records of an audit of private reports, so that some report in each round or block."""
+
 
 @dataclass(frozen=True)
 class CountingProtocol(ScaledScores, Protocol):
@@ -81,6 +84,18 @@ class CountingProtocol(ScaledScores, Protocol):
     def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
         """Whether noise is added to the sums or reports."""
         return Trust.of(str(settings.get("trust", SecureSum.word))) is not Trust.EXACT_SUM
+
+    @property
+    def lone_records(self) -> bool:
+        """Whether records report by themselves."""
+        return isinstance(self.trust, Local)
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+        """Clients of one record where records report by themselves, else one client."""
+        if Trust.of(str(settings.get("trust", SecureSum.word))) is Trust.LOCAL:
+            return audits.AuditCase(cls.name, settings, REPORTING, apart=True, tight=False)
+        return audits.AuditCase(cls.name, settings, tight=False)
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: the attacks on curves concern those that give one."""

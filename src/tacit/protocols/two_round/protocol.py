@@ -195,7 +195,7 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
     audit_records = RECORDS
     audit_settings = ({}, {"labels": "public"})
     law_settings: ClassVar[audits.Configurations] = {
-        "local-two-round": {},
+        "local-two-round": {"labels": "public"},
         "local-two-round-private": {"labels": "private"},
     }
     threats = staticmethod(lambda settings: BY_LABELS[settings.get("labels", "private")])

@@ -20,7 +20,6 @@ from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.histogram.local_rounds import (
     FIXED_PART,
-    KNOTS,
     MAX_EARLY,
     POSITION_CELLS,
     draw_report_turns,
@@ -32,6 +31,7 @@ from tacit.protocols.histogram.local_rounds import (
     report_positions,
 )
 from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.shared.cells import KNOTS
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate

@@ -19,7 +19,6 @@ from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Query, Step
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust
 from tacit.protocol.settings import scaled
@@ -65,6 +64,10 @@ class ForestProtocol(CountingProtocol):
     """
 
     name = "forest"
+    case_name: ClassVar[str]
+    """What its cases of laws and errors are called."""
+    summed: ClassVar[str]
+    """What is summed, for its threat model."""
     setting_order = ("trust", "adjacency", "epsilon")
 
     def __post_init__(self) -> None:
@@ -193,13 +196,6 @@ class ForestProtocol(CountingProtocol):
     def noiseless_value(self, clients: Clients) -> float:
         """The figure of the exact cells, at the depth that suits the noise."""
         return float(self.conclusion(self.exact_forests(clients)).value)
-
-
-class ForestDeclarations(Declarations):
-    """Laws and threats of a ``ForestProtocol``; a subclass names its cases, and what is summed."""
-
-    case_name: ClassVar[str]
-    summed: ClassVar[str]
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
