@@ -15,6 +15,7 @@ These counts are whole numbers: those of several batches add up, in any order, t
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -214,7 +215,7 @@ def output_counts(outputs: NDArray[Any], size: int) -> Integers:
     """
     if outputs.size and int(outputs.max()) >= size:
         raise ValueError(f"reports must be below {size}, got {outputs.max()}")
-    replicates = outputs.reshape(-1, outputs.shape[-1])
+    replicates = outputs.reshape(math.prod(outputs.shape[:-1]), outputs.shape[-1])
     counts = [np.bincount(each, minlength=size) for each in replicates]
     return np.array(counts, dtype=np.int64).reshape(*outputs.shape[:-1], size)
 

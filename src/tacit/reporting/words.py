@@ -12,8 +12,7 @@ from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
 from tacit.reporting.numbers import between, cost_text, decimal, shown_interval, signed
 from tacit.reporting.pictures import has_essentials
-from tacit.results.estimate import Estimate, Interval, decimals
-from tacit.results.parts.comparison import higher_of
+from tacit.results.estimate import Estimate, Interval, decimals, higher_of
 from tacit.results.saved import reading, reading_parts
 
 CERTAIN = 0.9999

@@ -391,3 +391,11 @@ Numbers = list[float | None]
 def numbers(values: Iterable[float]) -> Numbers:
     """A list for JSON; numbers that are not finite become None."""
     return [finite(value) for value in values]
+
+
+def higher_of(names: tuple[str, str], difference: Interval) -> str:
+    """The name with the higher figure, or nothing where the interval of the difference holds 0."""
+    low, high = difference
+    if not low <= high or low <= 0 <= high:
+        return ""
+    return names[0] if low > 0 else names[1]

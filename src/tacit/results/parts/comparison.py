@@ -10,9 +10,9 @@ from tacit.results.estimate import (
     POPULATION_INTERVAL,
     About,
     Estimate,
-    Interval,
     bounds_line,
     estimate_line,
+    higher_of,
     numbers,
 )
 from tacit.results.evaluation import Evaluation
@@ -116,11 +116,3 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return html_table(self.to_rows(), self.run.warnings)
-
-
-def higher_of(names: tuple[str, str], difference: Interval) -> str:
-    """The name with the higher figure, or nothing where the interval of the difference holds 0."""
-    low, high = difference
-    if not low <= high or low <= 0 <= high:
-        return ""
-    return names[0] if low > 0 else names[1]
