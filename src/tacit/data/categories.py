@@ -15,6 +15,20 @@ MAX_CATEGORIES = 200
 """More categories than this are a mistake: a column of numbers, or of names."""
 
 
+def check_names(setting: str, names: Sequence[str], least: int = 2) -> None:
+    """Refuse agreed names that repeat, too few or too many of them.
+
+    Raises
+    ------
+    ValueError : naming the setting, the bounds and the names.
+    """
+    if not least <= len(names) <= MAX_CATEGORIES or len(set(names)) < len(names):
+        raise ValueError(
+            f"{setting} must be {least} to {MAX_CATEGORIES} names that differ, got {len(names)}: "
+            f"{', '.join(map(str, names))[:60]}"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Categories:
     """Which of several agreed names each record has; only the list of names is public.

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.categories import Categories
+from tacit.data.categories import Categories, check_names
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics import trees
@@ -209,9 +209,6 @@ def _differences(parts: list[Part]) -> tuple[Difference, ...]:
 RECORDS = "records"
 """The block: positives of all groups, then negatives."""
 
-MAX_GROUPS = 200
-"""Largest number of groups."""
-
 
 @dataclass(frozen=True)
 class GroupedHistogram(ForestProtocol):
@@ -260,13 +257,7 @@ class GroupedHistogram(ForestProtocol):
     record also changes its group."""
 
     def __post_init__(self) -> None:
-        count = len(self.group_names)
-        if not 1 <= count <= MAX_GROUPS or len(set(self.group_names)) < count:
-            listed = ", ".join(map(str, self.group_names))
-            raise ValueError(
-                f"group_names must be 1 to {MAX_GROUPS} names that differ, got {count}: "
-                f"{listed[:60]}"
-            )
+        check_names("group_names", self.group_names, least=1)
         super().__post_init__()
         if self.threshold is not None and not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be finite, got {self.threshold}")

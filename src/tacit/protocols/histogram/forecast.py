@@ -29,7 +29,13 @@ from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, plann
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocol.releases import ANSWERED, planned_noises
 from tacit.protocols.histogram.estimate import result_from_tree, tree_products
-from tacit.protocols.histogram.figure_forecast import figure_forecast
+from tacit.protocols.histogram.figure_forecast import (
+    MEASURED_CELLS,
+    Pair,
+    distance_forecast,
+    figure_forecast,
+    imitated_leaves,
+)
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
 from tacit.protocols.histogram.looking.looks import query_scale
 from tacit.protocols.histogram.looking.rounds import expected_looks
@@ -42,7 +48,9 @@ from tacit.protocols.shared.reports.turns import SLOTS
 from tacit.protocols.shared.trees.areas import area_depth, at_depth
 from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS
 from tacit.protocols.shared.zoomed_cells import recounted
+from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.measures import smooth
 from tacit.results.server_result import ServerResult
 
 TREE_HEIGHTS, RATE_HEIGHTS = (8, 9), (6, 8, 10)
@@ -94,9 +102,43 @@ def tree_forecast(
         if protocol.places_cells:
             leaves, axis = _placed(protocol, scenario, shape, height, axis)
         noise = planned_noise(protocol, scenario, height)
+    if target_metric.name in smooth.NAMES:
+        expected = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
+        pair = partial(_imitated, protocol, scenario, shape, expected)
+        return distance_forecast(expected, pair, target_metric, smaller)
     if target_metric != AUC:
         return figure_forecast(leaves, noise, axis, scenario, shape, target_metric)
     return _area_forecast(leaves, noise, axis, shape.auc, smaller)
+
+
+def _imitated(
+    protocol: ScoreHistogram,
+    scenario: Scenario,
+    shape: Shape,
+    expected: Histogram,
+    source: np.random.Generator,
+) -> Pair:
+    """A result as it would be stated, and the exact counts of its records, which are drawn.
+
+    Parameters
+    ----------
+    expected : the expected counts, with the noise of a result.
+    source : of the records, as Poisson counts in fine cells, and of the noise.
+    """
+    base = ScoreAxis(named_scale(planned_scale(protocol.scale)))
+    fine = np.stack(scenario.counts(shape, MEASURED_CELLS, planned_scale(protocol.scale)))
+    records = source.poisson(fine).astype(np.float64)
+    exact = trees.TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
+    own = Histogram(records, exact, 1, 1, base)
+    if protocol.looks:
+        seen, _ = expected_looks(protocol, scenario.clients, records, source)
+        placed = replace(base, scale=seen.scale)
+        return Histogram(seen.both_classes[0], seen.noise, 1, 1, placed), own
+    cells, counts = expected.counts.shape[-1], records
+    if expected.axis.scale is not base.scale:
+        counts = recounted(records, base.scale, expected.axis.scale)
+    noise = imitated_leaves(expected.noise, source, draws=1).reshape(2, -1)
+    return replace(expected, counts=counts.reshape(2, cells, -1).sum(axis=-1) + noise), own
 
 
 def _area_forecast(

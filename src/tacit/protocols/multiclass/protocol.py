@@ -44,6 +44,7 @@ from functools import partial
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.data.categories import check_names
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost
@@ -83,9 +84,6 @@ SECOND_ROUND = 0.65
 errors that are small beside the noise of the numbers, from some 2,000 records a class on at
 epsilon 1."""
 
-MAX_CLASSES = 200
-"""Largest number of classes."""
-
 
 @dataclass(frozen=True)
 class MulticlassHistogram(MulticlassDeclarations):
@@ -117,12 +115,7 @@ class MulticlassHistogram(MulticlassDeclarations):
     planning_module = __name__
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.classes) <= MAX_CLASSES or len(set(self.classes)) < len(self.classes):
-            listed = ", ".join(map(str, self.classes))
-            raise ValueError(
-                f"classes must be 2 to {MAX_CLASSES} names that differ, got {len(self.classes)}: "
-                f"{listed[:60]}"
-            )
+        check_names("classes", self.classes)
         super().__post_init__()
         if self.number_part:
             second_round.number_units(self.number_cost.epsilon, len(self.classes))

@@ -15,7 +15,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.data.categories import MAX_CATEGORIES
+from tacit.data.categories import check_names
 from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.metrics.ranking import auc
@@ -112,14 +112,7 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= len(self.classes) <= MAX_CATEGORIES or len(set(self.classes)) < len(
-            self.classes
-        ):
-            listed = ", ".join(map(str, self.classes))
-            raise ValueError(
-                f"classes must be 2 to {MAX_CATEGORIES} names that differ, "
-                f"got {len(self.classes)}: {listed[:60]}"
-            )
+        check_names("classes", self.classes)
         self.take_thresholds(MASKED_THRESHOLDS)
         _ = self.masked_scheme
 

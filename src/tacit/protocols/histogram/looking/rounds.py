@@ -9,6 +9,7 @@ reply is used for those that decided on it: each replicate goes the way of a run
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
@@ -68,26 +69,31 @@ def expected_looks(
     protocol: Any,
     clients: int,
     counts: Floats,
+    source: np.random.Generator | None = None,
 ) -> tuple[Seen, ServerResult]:
-    """What the looks of a run see and conclude where the counts are these, without noise in them.
+    """What the looks of a run see and conclude where the counts are these.
 
     Parameters
     ----------
-    counts : expected positives, then negatives, in the cells of the first look, shape (2, B).
+    counts : positives, then negatives, in equal cells of the protocol's scale, shape (2, B); the
+        cells of the first look, or parts of these.
+    source : of normal noise; None for counts without noise.
     """
     run, spent = _Run(protocol, clients), [looks.FIRST_PARTS]
-    run.single = False
+    run.single, run.source = False, source
     seen = run.expected(
         counts, protocol.score_scale, None, looks.FIRST_PARTS, protocol.first_height(clients)
     )
+    scale = protocol.score_scale
     while (step := run.choices.decided(seen, tuple(spent))[0]).look:
         spent.append(step.parts)
         height = step.height or run.flat_height(seen, step)
         if step.scale is None:
-            again = run.expected(seen.counts[0], seen.scale, seen.knots, step.parts, height)
+            present = counts if seen.knots is None else recounted(counts, scale, seen.scale)
+            again = run.expected(present, seen.scale, seen.knots, step.parts, height)
             seen = seen.with_look(again)
             continue
-        moved = recounted(seen.counts[0], seen.scale, step.scale)
+        moved = recounted(counts, scale, step.scale)
         seen = run.expected(moved, step.scale, step.scale.knots, step.parts, height)
     number = number_field(protocol.known_epsilon * step.parts / looks.PARTS) if step.parts else None
     return seen, run.concluded(seen, (), np.zeros(1), number)
@@ -100,6 +106,7 @@ class _Run:
         self.protocol, self.clients = protocol, clients
         self.answered, self.single, self.replicates = clients, True, 1
         self.noises = planned_noises(protocol.trust, clients)
+        self.source: np.random.Generator | None = None
 
     def asked(
         self, step: Any, parts: tuple[int, ...], height: int, **more: Any
@@ -129,12 +136,16 @@ class _Run:
     def expected(
         self, counts: Floats, scale: ScoreScale, knots: Floats | None, parts: int, height: int
     ) -> Seen:
-        """What a look says of one replicate without noise: counts by class, shape (2, B)."""
+        """What a look says of one replicate of these counts by class, shape (2, B)."""
         variances = self.choices.variances(parts, height)
         levels = {
             level: counts.reshape(1, 1 << level, -1).sum(axis=-1)
             for level in np.flatnonzero(np.isfinite(variances)).tolist()
         }
+        if self.source is not None:
+            for level, exact in levels.items():
+                noise = self.source.normal(0.0, math.sqrt(variances[level]), exact.shape)
+                levels[level] = exact + noise
         return Seen(scale, knots, levels, variances)
 
     def flat_height(self, seen: Seen, step: Next) -> int:
