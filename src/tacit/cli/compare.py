@@ -13,7 +13,7 @@ import tacit
 from tacit.cli import record_options
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL
+from tacit.cli.shell import NO_SIGNAL, terminable
 from tacit.data.clients import Clients
 from tacit.data.file_units import ByFile, Units
 from tacit.data.files.form import FileForm
@@ -73,6 +73,7 @@ Exit status:
     help="Also compute the exact AUCs, not private. By default only with --split.",
 )
 @click.pass_context
+@terminable()
 def compare(
     context: click.Context,
     /,
@@ -81,7 +82,7 @@ def compare(
     versus: ByFile,
     label: ByFile,
     unit: Units,
-    form: FileForm,
+    form: FileForm | Mapping[str, FileForm],
     client: str | None,
     person: str | None,
     per_person: int | None,
@@ -158,9 +159,9 @@ def _read(
     client: str | None,
     unit: Units,
     person: str | None,
-    form: FileForm,
+    form: FileForm | Mapping[str, FileForm],
 ) -> Clients:
-    """Both models' scores; where files differ in units or columns, both are read as scores."""
+    """Both models' scores; where files differ in units or columns, two passes read them."""
     alike = isinstance(versus, str) and (unit is None or isinstance(unit, str))
     second = versus if isinstance(versus, str) and alike else None
     clients = tacit.read(files, score, label, client, second, unit, person, form=form)

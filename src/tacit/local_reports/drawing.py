@@ -326,7 +326,7 @@ def evaluate_one_record_clients(
     protocol : of the local model, which declares reports of clients of one record.
     seed : of the draws; None takes one from fresh entropy.
     summing : who adds up the blocks: this process, several (``in_processes``), or a cluster
-        (``tacit.local_reports.spark_sums`` and ``ray_sums``).
+        (``local_reports.on_spark`` and ``local_reports.on_ray``).
     federation : what the records are called, as for ``tacit.evaluate``.
     progress : is called with the number of blocks that were added, in every stage.
 

@@ -67,8 +67,8 @@ def choose(
     clients : how many there are, a public number.
     records : of all clients; only its rounded number is used.
     epsilon : the privacy budget; None where the trust keeps none.
-    trust : who may see what (``protocol.trust``). None takes secure sums up to 1,000 clients, and
-        the local model for more.
+    trust : who may see what (``protocol.declarations.trust``). None takes secure sums up to 1,000
+        clients, and the local model for more.
     per_person : as ``plan`` takes it.
     classes : the agreed names, where records have a score of each; of equal size, as is assumed.
 

@@ -42,7 +42,7 @@ def plan(
     records, positives : how many there are, of all clients together; a guess will do.
     clients : the number of clients; each has equally many records, assigned at random.
     epsilon : the privacy budget of one evaluation.
-    trust : who may see what (``protocol.trust``): ``"each"``,
+    trust : who may see what (``protocol.declarations.trust``): ``"each"``,
         ``"server-sees-scores"``, ``"local"``, ``"secure-sum"``, ``"exact-sum"``, ``"encrypted"``
         or ``"mpc"``. None takes secure sums up to 1,000 clients, and the local model for more.
     auc_guess : the expected AUC; without one, 0.65 to 0.9 are assumed.

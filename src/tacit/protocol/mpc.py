@@ -79,7 +79,8 @@ class SharedRun(ABC):
         Parameters
         ----------
         name, function : as in ``shares``.
-        inputs : of each input the summands of this client (``crypto.summands.known_summands``).
+        inputs : of each input the summands of this client
+            (``crypto.secure_sum.masking.known_summands``).
 
         Raises as ``shares`` does.
         """

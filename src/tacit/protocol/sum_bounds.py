@@ -26,7 +26,7 @@ from tacit.protocol.steps import MAX_SUM, WRAP_BITS, Query
 
 
 def planned_clients(query: Query) -> int:
-    """Among how many clients a query divides the noise."""
+    """How many clients a query says are asked."""
     planned: int = query.broadcast["clients"]
     return planned
 

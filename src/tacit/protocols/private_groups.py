@@ -4,8 +4,8 @@ What is summed. There is a tree of cells for every group and class. A record is 
 one class and one score: on every level it counts in one node of one tree. Adding or removing it
 changes one count of each level by 1, so the sensitivity is 1, however many groups there are;
 replacing it, whatever its group, changes at most 2. The levels' parts of epsilon add up
-(``protocols.shared.forests``, one block of 2G trees with 1 vote). So epsilon hides a record's group
-as it hides its class and score; only the list of groups is public.
+(``protocols.shared.trees.forests``, one block of 2G trees with 1 vote). So epsilon hides a record's
+group as it hides its class and score; only the list of groups is public.
 
 The server's result follows from the trees, and the protocol asks for them.
 """
@@ -27,7 +27,7 @@ from tacit.data.errors import DataError
 from tacit.metrics import trees
 from tacit.privacy.sampling import doubles
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.declarations.trust import Each, ExactSum, SecureSum, Trust, trust_setting
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.shared.site_figures import ClientCells, sites_of
 from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
@@ -219,7 +219,7 @@ class GroupedHistogram(ForestProtocol):
     group_names : the agreed names of the groups; differences are taken from the first.
     threshold : the score from which a record is predicted positive; the nearest border of cells is
         taken. None takes the probability 1/2, or the middle position of other scores.
-    trust, epsilon, height, adjacency, scale : as ``ForestProtocol`` has them.
+    trust, epsilon, height, adjacency, scale : as ``ForestProtocol`` has them; no ``Local()``.
 
     Where one group is agreed, clients without groups belong to it.
 
@@ -233,6 +233,7 @@ class GroupedHistogram(ForestProtocol):
     1.0
     """
 
+    trust: SecureSum | Each | ExactSum | str = trust_setting()
     group_names: tuple[str, ...] = setting(
         default=("all",), help="the agreed names of private groups"
     )
@@ -253,8 +254,8 @@ class GroupedHistogram(ForestProtocol):
         {"height": 1, "group_names": ("x", "y")},
         {"height": 1, "group_names": ("x", "y"), "adjacency": "replace"},
     )
-    """Every trust model, on small trees of one group: a record is in one tree anyhow. A replaced
-    record also changes its group."""
+    """Both noisy trust models, on small trees of one group: a record is in one tree anyhow. A
+    replaced record also changes its group."""
 
     def __post_init__(self) -> None:
         check_names("group_names", self.group_names, least=1)

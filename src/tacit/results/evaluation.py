@@ -276,9 +276,9 @@ class Evaluation:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Evaluation:
         """The result that ``to_dict`` or the command's JSON states; as ``load``."""
-        from tacit.results.saved.saving import evaluation_of
+        from tacit.results.saved.restoring import restored
 
-        return evaluation_of(cls, content, "the content")
+        return restored(cls, content, "the content")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result as JSON, which ``tacit report`` and ``load`` read.
@@ -315,16 +315,17 @@ class Evaluation:
         (True, True)
         """
         from tacit.results.saved.reading import parsed
-        from tacit.results.saved.saving import evaluation_of
+        from tacit.results.saved.restoring import restored
 
-        return evaluation_of(cls, parsed(os.fspath(path)), os.fspath(path))
+        return restored(cls, parsed(os.fspath(path)), os.fspath(path))
 
     def to_html(self, title: str | None = None) -> str:
         """The result as a report: one HTML page that needs no network and no other file.
 
         Parameters
         ----------
-        title : the page's heading; None for what the federation is called, or else the protocol.
+        title : the page's heading; None for the federation's name, or else what was measured of
+            whom.
 
         Examples
         --------

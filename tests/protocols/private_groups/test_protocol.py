@@ -183,3 +183,9 @@ def test_clients_of_other_groups_and_scores_out_of_range_are_refused() -> None:
         tacit.DataError, match=r"got 1.9 in client 0, row 2; name their unit \(--unit"
     ):
         tacit.evaluate(wrong, tacit.GroupedHistogram(epsilon=1.0), seed=1)
+
+
+def test_private_reports_are_not_offered() -> None:
+    """Groups pooled from them would have other errors than those of sums."""
+    with pytest.raises(ValueError, match="trust must be one of secure-sum, each, exact-sum"):
+        tacit.GroupedHistogram("local", 1.0)

@@ -1,7 +1,7 @@
 """Protocols that count scores in cells: the map to the positions that equal cells cut is a setting.
 
-``scale`` names a public map (``metrics.score_scale``). Steps take positions for scores, and the
-server maps the edges of cells back: a threshold in a result is a score.
+``scale`` names a public map (``metrics.cells.score_scale``). Steps take positions for scores, and
+the server maps the edges of cells back: a threshold in a result is a score.
 
 Scores must lie in the range that a protocol cuts into cells.
 """

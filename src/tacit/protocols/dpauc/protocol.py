@@ -36,7 +36,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     epsilon : the privacy budget of one evaluation, for every record.
     thresholds : the number of equal cells of positions.
     adjacency : ``"record"`` (added or removed), ``"label"`` or ``"replace"``.
-    scale : where cells lie (``metrics.score_scale``); ``"even"`` as in the paper.
+    scale : where cells lie (``metrics.cells.score_scale``); ``"even"`` as in the paper.
 
     Raises
     ------

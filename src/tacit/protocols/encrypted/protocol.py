@@ -66,8 +66,8 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
 
     There is no differential privacy: the AUC is released as it is, with its certain half-range: the
     exact AUC of the records is at most that far from it, whatever the scores
-    (``results.Estimate``). With an epsilon it is one of noisy sums over all parties, which is
-    ``ScoreHistogram`` with trust ``secure-sum``.
+    (``results.estimate.Estimate``). With an epsilon it is one of noisy sums over all parties, which
+    is ``ScoreHistogram`` with trust ``secure-sum``.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     perturbed : False leaves the perturbation out, so that an AUC is exact to the last digit and
         the parties learn the product of the class totals: for tests.
     scale : the map of scores to positions at which thresholds are even: ``"probability"``,
-        ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.score_scale``). It also
-        says in which unit scores and thresholds are.
+        ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.cells.score_scale``).
+        It also says in which unit scores and thresholds are.
     reveal : ``"aggregator"``, which learns the AUC as well, or ``"parties"`` alone.
     half_range : the wanted half-range of the interval, from which N follows for scores that are
         spread as those of advertisements are (``SPREADS``). Where scores crowd more it comes out

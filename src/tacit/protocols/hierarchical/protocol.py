@@ -153,7 +153,7 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
     levels : ``OneLevel()`` (a record answers on one level, drawn at random), ``EveryLevel(delta)``
         (on each, which costs (epsilon, delta)), or their words.
     scale : the map of scores to positions, of which equal cells are counted: ``"probability"``,
-        ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.score_scale``).
+        ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.cells.score_scale``).
 
     Raises
     ------

@@ -64,8 +64,8 @@ BY_TRUST = {
     Trust.LOCAL: ThreatModel(
         LOCAL,
         "Exactly: each client's number of records, in which round each spoke, and about which "
-        "level. With noise: of a few records where their scores lie, of every other some bits "
-        "about its class and cell.",
+        "level. With noise: of every record some bits about its class and cell, or, of a few "
+        "where cells are placed, where their scores lie.",
         "Cells that hold about equally many records, as far as noisy reports tell.",
         "Numbers of records, and the order in which they were sent.",
         LOCAL_PAGE,

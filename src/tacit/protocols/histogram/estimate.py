@@ -28,7 +28,7 @@ MAX_BUCKETS = 200
 
 @dataclass(frozen=True, eq=False)
 class KnownArea:
-    """An AUC that looks and one number give, for one replicate or several, shape (...).
+    """An AUC with its variances, for one replicate or several, shape (...).
 
     Parameters
     ----------
@@ -117,7 +117,9 @@ def area_from_tree(cells: Floats, noise: trees.TreeNoise, axis: ScoreAxis) -> Ar
 def _known_by_cells(made: Areas, cells: Floats, noise: trees.TreeNoise) -> KnownArea:
     """The same with all noise: in first order, and by products."""
     flat = (*cells.shape[:-2], -1)
-    variance = noise.variance_of(made.weights.reshape(flat), cells.reshape(flat)) + made.by_products
+    variance = (
+        noise.variance_of(made.weights.reshape(flat), cells.reshape(flat)) + made.other_variance
+    )
     known = np.where(np.isfinite(made.value), variance, np.nan)
     return KnownArea(made.value, known, np.zeros_like(known), made.cell_variance)
 

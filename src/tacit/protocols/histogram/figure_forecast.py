@@ -112,7 +112,7 @@ SEPARATION_CELLS = 2**14
 """Number of cells in which the population's distribution functions are tabulated."""
 
 
-class Difference(NamedTuple):
+class Deviation(NamedTuple):
     """How a result differs from the records' own distance.
 
     Parameters
@@ -125,7 +125,7 @@ class Difference(NamedTuple):
     error: float
 
 
-def separation_error(view: CellView, shape: Shape) -> Difference:
+def separation_error(view: CellView, shape: Shape) -> Deviation:
     """The error of the distance that a result states, about the records' own.
 
     Parameters
@@ -148,7 +148,7 @@ def separation_error(view: CellView, shape: Shape) -> Difference:
     noisy = _interpolated(seen, places) + _noise(view, places, source)
     stated = noisy.max(axis=-1) if view.noise.exact else _largest_looked_at(noisy)
     errors = stated - _taken_off(view, places) - own
-    return Difference(float(np.mean(errors)), float(np.std(errors)))
+    return Deviation(float(np.mean(errors)), float(np.std(errors)))
 
 
 def _drawn(
@@ -246,7 +246,7 @@ def figure_forecast(
     leaves : the expected positives and negatives of the cells, shape (2 B,).
     noise, axis : the errors of these counts, and the cells' scores.
     scenario, shape : of the plan.
-    metric : another one than the AUC.
+    metric : another one than the AUC, and no distance of the smooth calibration curve.
     """
     smaller = min(scenario.positives, scenario.negatives)
     if metric.name == ECE:

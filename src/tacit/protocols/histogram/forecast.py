@@ -53,7 +53,7 @@ from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures import smooth
 from tacit.results.server_result import ServerResult
 
-TREE_HEIGHTS, RATE_HEIGHTS = (8, 9), (6, 8, 10)
+PLANNED_HEIGHTS, RATE_HEIGHTS = (8, 9), (6, 8, 10)
 """Heights that a plan compares for noisy sums in one round: for the AUC, and for other metrics."""
 
 LOCAL_HEIGHTS = (4, 5, 6, 7, 8)
@@ -65,8 +65,8 @@ PLACING_SCALE, PLACING_CELLS = PROBABILITY, 2**12
 DRY_RUN_RECORDS, DRY_RUN_CLIENTS = 2**17, 2**8
 """Largest numbers of records and of clients of a dry run where the server sees each client."""
 
-EXACT_HEIGHT = 12
-"""The height that a plan takes for exact sums."""
+PLANNED_HEIGHT = 12
+"""The height that a plan takes for exact sums: deeper trees change no forecast's digits."""
 
 
 def tree_forecast(
@@ -74,10 +74,11 @@ def tree_forecast(
 ) -> Forecast:
     """What the server would conclude from the expected tree, with the noise that it assumes.
 
-    Source: docs, sections 5a to 5c. For the AUC the bias is what the expected cells miss of the
-    shape's AUC. For precision the error holds the cell that the threshold cuts; the expected
-    calibration error is about the population's, so its error holds sampling as well. A measure is
-    linearised at the expected counts, as the result's own errors are.
+    Source: docs/protocols-histograms.md. For the AUC of one tree the bias is what the expected
+    cells miss of the shape's AUC; the one number after looks has none. For precision the error
+    holds the cell that the threshold cuts; the expected calibration error is about the
+    population's, so its error holds sampling as well. A measure is linearised at the expected
+    counts, as the result's own errors are.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def tree_forecast(
         leaves, noise, axis = seen.leaves[0], seen.noise, replace(axis, scale=seen.scale)
     else:
         if protocol.places_cells:
-            leaves, axis = _placed(protocol, scenario, shape, height, axis)
+            leaves, axis = _placed(scenario, shape, height, axis)
         noise = planned_noise(protocol, scenario, height)
     if target_metric.name in smooth.NAMES:
         expected = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
@@ -158,7 +159,7 @@ def _area_forecast(
 
 
 def _placed(
-    protocol: ScoreHistogram, scenario: Scenario, shape: Shape, height: int, axis: ScoreAxis
+    scenario: Scenario, shape: Shape, height: int, axis: ScoreAxis
 ) -> tuple[Floats, ScoreAxis]:
     """The expected leaves, and their axis, where first reports show where scores lie."""
     fine = np.stack(scenario.counts(shape, PLACING_CELLS, PLACING_SCALE))
@@ -182,7 +183,7 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
     ]
     sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in adjacencies]
     exact = Family(
-        (ScoreHistogram(ExactSum(), height=EXACT_HEIGHT),),
+        (ScoreHistogram(ExactSum(), height=PLANNED_HEIGHT),),
         (Trust.EXACT_SUM, Trust.SECURE_SUM),
         "there is no differential privacy: the sum is exact, and epsilon is not kept",
         metric,
@@ -194,7 +195,7 @@ DROPOUTS = "clients that vanish weaken the guarantee unless dropouts is set"
 
 
 def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
-    heights = TREE_HEIGHTS if metric == AUC else RATE_HEIGHTS
+    heights = PLANNED_HEIGHTS if metric == AUC else RATE_HEIGHTS
     noisy = partial(
         ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency, aim=_aim(metric)
     )

@@ -39,7 +39,7 @@ from tacit.protocol.devices import (
 )
 from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.histogram.trees import local_tree
-from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.shared.cells import KNOTS, scale_of_knots
 from tacit.protocols.shared.reports.turns import ragged_of
 
 Words = NDArray[np.uint16]
@@ -200,7 +200,7 @@ class UnaryDevices(ReportsByInput):
         height = steps.agreed_height(query)
         scale = scale_entry(protocol.scale)
         if KNOTS in query.broadcast:
-            placed = local_rounds.published_scale(protocol, query.broadcast[KNOTS], height)
+            placed = scale_of_knots(protocol, query.broadcast[KNOTS], 1 << height)
             scale = scale_entry(protocol.scale, placed)
         return {
             "kind": "unary",
@@ -257,7 +257,7 @@ class UnaryDevices(ReportsByInput):
         height = steps.agreed_height(query)
         if KNOTS in query.broadcast:
             self._protocol.check_range(clients)
-            scale = local_rounds.published_scale(self._protocol, query.broadcast[KNOTS], height)
+            scale = scale_of_knots(self._protocol, query.broadcast[KNOTS], 1 << height)
             leaves = steps.leaves_at(scale.positions(clients.scores), clients.labels, height)
         else:
             leaves = steps.leaves_of(clients, height, self._protocol)

@@ -24,7 +24,7 @@ from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
-from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.shared.cells import KNOTS, scale_of_knots
 from tacit.protocols.shared.reports import turns
 from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
 
@@ -106,7 +106,9 @@ def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     levels = drawn_levels(labels.size, protocol, height, noise)
 
     def leaves(knots: Floats) -> Integers:
-        positions = published_scale(protocol, knots, height).positions(clients.scores[reporting])
+        positions = scale_of_knots(protocol, knots, 1 << height).positions(
+            clients.scores[reporting]
+        )
         return leaves_at(positions, labels, height)
 
     knots = query.broadcast[KNOTS]
@@ -122,21 +124,6 @@ def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: Cli
 
 LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)
 """The steps of a run, in order."""
-
-
-def published_scale(protocol: Any, knots: Any, height: int) -> ScoreScale:
-    """The scale whose equal cells end at these knots.
-
-    Raises
-    ------
-    ValueError : for knots that are not one fewer than the cells, finite and ascending.
-    """
-    base: ScoreScale = protocol.score_scale
-    received = (getattr(knots, "dtype", type(knots)), np.shape(knots))
-    expected = (np.dtype(np.float64), ((1 << height) - 1,))
-    if received != expected:
-        raise ValueError(f"{KNOTS} must be {expected[1][0]} 64-bit floats, got {received}")
-    return ScoreScale(knots, base.low, base.high)
 
 
 def position_cells(clients: Clients, protocol: Any) -> Integers:

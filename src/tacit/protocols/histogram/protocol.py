@@ -37,7 +37,6 @@ from tacit.protocols.histogram.local_rounds import (
     early_slots,
     placed_knots,
     position_masses,
-    published_scale,
     report_counts,
     report_leaves,
     report_positions,
@@ -55,7 +54,7 @@ from tacit.protocols.histogram.looking.placing import TREE_HEIGHTS
 from tacit.protocols.histogram.looking.rounds import looked
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import summed_trees, unary_reports
-from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.shared.cells import KNOTS, scale_of_knots
 from tacit.protocols.shared.reports.turns import Turns, each_turn, has_replicates, records_of
 from tacit.protocols.shared.trees import tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
@@ -104,7 +103,7 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
     published_knots = knots if has_replicates(reply) else knots[0]
     reply = yield Query(report_leaves, protocol, {**shared, KNOTS: published_knots}, each)
     leaves, noise = trees.local_tree(epsilon, reply, height, records)
-    axis = ScoreAxis(published_scale(protocol, knots[0], height), protocol.unit)
+    axis = ScoreAxis(scale_of_knots(protocol, knots[0], 1 << height), protocol.unit)
     return result_from_tree(leaves, noise, None, axis=axis)
 
 
@@ -119,7 +118,7 @@ MOST_THRESHOLDS = 50
 """How many thresholds may be asked for: of 256 cells enough are left for curves."""
 
 EXACT_HEIGHT, SUM_HEIGHT, MAX_HEIGHT = 14, 10, 24
-"""The height of exact sums and of noisy ones by default, and the largest."""
+"""The height of exact sums by default, that of noisy counts in one round, and the largest."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +129,8 @@ class ScoreHistogram(HistogramDeclarations):
     ----------
     trust, epsilon, adjacency, scale : as ``CountingProtocol`` has them; ``Local()`` too.
     height : there are ``2**height`` cells; None takes 14 for exact sums, what suits the number of
-        clients for local reports, and what suits the first look for secure sums.
-    aim : what epsilon serves: all figures of a ``"report"``, or the ``"auc"`` alone. A secure sum
+        clients for local reports, and what suits the first look for noisy counts.
+    aim : what epsilon serves: all figures of a ``"report"``, or the ``"auc"`` alone. The server
         first looks at the scores with a small part of epsilon. For a report it then places the
         cells of a tree where both classes score, and asks for the AUC as one number only with what
         its noise needs to stay below 0.45 of its sampling error; where all of epsilon would not do,
@@ -184,8 +183,8 @@ class ScoreHistogram(HistogramDeclarations):
     def looks(self) -> bool:
         """Whether the server looks at the scores, and decides by these what to ask for.
 
-        Of a secure sum without a height, or for the AUC with a height of looks; not where shares of
-        the first look's noise would have too large a scale.
+        Of noisy counts (``SecureSum`` and ``Each``) without a height, or for the AUC with a height
+        of looks; not where shares of the first look's noise would have too large a scale.
         """
         most = MAX_FLAT_HEIGHT if self.aim == "auc" else 0
         if not isinstance(self.trust, SecureSum | Each) or (self.height or 0) > most:
@@ -282,9 +281,7 @@ class ScoreHistogram(HistogramDeclarations):
         if self.epsilon is None:
             return {height + 1: math.inf}
         budget = self.epsilon
-        divided = tree_budget.epsilon_by_level(
-            height, budget, self.distance, self.aim, known_total=False
-        )
+        divided = tree_budget.epsilon_by_level(height, budget, self.distance, self.aim)
         parts = {level: part for level, part in enumerate(divided) if part > 0}
         largest = max(parts, key=lambda level: parts[level])
         while math.fsum(parts.values()) > budget:  # by the last digit

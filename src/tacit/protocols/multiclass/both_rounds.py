@@ -40,7 +40,7 @@ def refined(
     cost: Cost,
     noises: float,
 ) -> Areas:
-    """The AUCs of all classes by both rounds, with their errors; weights are of no count.
+    """The AUCs of all classes by both rounds, with errors of which none is linear in the counts.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def refined(
     return replace(
         first_areas,
         value=influences.areas + sums * unit - bias,
-        by_products=by_noise + remaining,
+        other_variance=by_noise + remaining,
         one_draw=by_noise,
         cell_variance=_hidden_variance(fields, first),
         weights=np.zeros_like(first_areas.weights),

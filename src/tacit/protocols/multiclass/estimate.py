@@ -182,7 +182,7 @@ def _weighted(made: ClassForests) -> Estimate:
     by_negatives = made.negatives.noise.variance_of(
         scale * made.areas.weights[:, 1], made.negatives.leaves
     )
-    variance = float(np.sum(by_positives + by_negatives + parts**2 * made.areas.by_products))
+    variance = float(np.sum(by_positives + by_negatives + parts**2 * made.areas.other_variance))
     return Estimate(
         mean,
         math.sqrt(variance),

@@ -7,10 +7,10 @@ What is summed. A record has a class y and a score s_c of each of C classes. It 
 - in the *hits*: among 2C numbers, the one of its class and of whether s_y is its largest score
   (of tied scores the first counts as the largest): 1 vote.
 
-So the positives of class c against the rest are in the own tree c, its negatives in the other
-tree c. Each block has a part of epsilon, and a record is in all of them: they cost epsilon together
-(``protocols.shared.forests``). C separate histograms of both classes would have C votes in one
-block.
+So the positives of class c against the rest are in the own tree c, its negatives in the other tree
+c. Each block has a part of epsilon, and a record is in all of them: they cost epsilon together
+(``protocols.shared.trees.forests``). C separate histograms of both classes would have C votes in
+one block.
 
 Why the parts are equal. With n records of each class, the variance by noise of the AUC of c is
 about ``k (v_own / n^2 + v_other / ((C - 1) n)^2)``. Here k depends on the cells, v_own is in
@@ -21,17 +21,18 @@ and the mean of C AUCs, whose noises are independent, ``4 / C`` times: the error
 ``2 / sqrt(C)`` of the error with two classes, and a tenth more for the part of the hits.
 
 With ``local`` every record sends one report, on one level of one block, which it draws in
-proportion to the parts above (``protocols.shared.forest_reports``). With M = C n records and half
-of them in either block, a count of c's own tree has the variance ``2 M v``, v that of unary bits.
-One of its other tree has ``2 (C - 1)^2 M v`` beside C - 1 times as many negatives. So the AUC of c
-has about ``4 C v k / n``, and the mean of C AUCs ``4 v k / n`` whatever C is. Were one class drawn
-instead, and a record reported whether that class is its own, with the score's cell, M/C reports
-would give the AUC of c ``C^2 v k / n (1 + 1 / (C - 1)^2)``: more from C = 4 on.
+proportion to the parts above (``protocols.shared.trees.forest_reports``). With M = C n records and
+half of them in either block, a count of c's own tree has the variance ``2 M v``, v that of unary
+bits. One of its other tree has ``2 (C - 1)^2 M v`` beside C - 1 times as many negatives. So the AUC
+of c has about ``4 C v k / n``, and the mean of C AUCs ``4 v k / n`` whatever C is. Were one class
+drawn instead, and a record reported whether that class is its own, with the score's cell, M/C
+reports would give the AUC of c ``C^2 v k / n (1 + 1 / (C - 1)^2)``: more from C = 4 on.
 
 With ``secure-sum`` a second round has the larger part of epsilon: one number a class
 (``protocols.multiclass.second_round``).
 
-Predictions for MulticlassHistogram: the server's own conclusions from the expected forest.
+The module also holds the protocol's predictions: the server's own conclusions from the expected
+forest.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ HITS_PART = 0.1
 has half of what numbers and hits leave."""
 
 SECOND_ROUND = 0.65
-"""The second round's part of epsilon by default: trees of a quarter of epsilon leave products of
+"""The second round's part of epsilon: trees of a quarter of epsilon leave products of
 errors that are small beside the noise of the numbers, from some 2,000 records a class on at
 epsilon 1."""
 
@@ -127,7 +128,7 @@ class MulticlassHistogram(MulticlassDeclarations):
 
     @property
     def number_cost(self) -> Cost:
-        """What the second round costs every record."""
+        """What the second round costs every record, where there is one (``number_part``)."""
         return Cost(self.number_part * (self.epsilon or 0.0), adjacency=Adjacency(self.adjacency))
 
     @property
@@ -283,7 +284,7 @@ def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: S
 
 
 def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
-    """Noisy sums in two rounds and in one, every client's own counts, and exact sums."""
+    """Noisy sums in two rounds, every client's own counts, and exact sums."""
     if metric != forecast.Metric.of_figure(MulticlassHistogram.figure):
         return []
     named = partial(MulticlassHistogram, classes=scenario.class_names)

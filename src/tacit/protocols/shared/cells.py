@@ -214,13 +214,21 @@ def published_scale(query: Query, cells: int) -> ScoreScale | None:
     ------
     ValueError : for knots that are not one fewer than the cells, finite and ascending.
     """
-    knots, base = query.broadcast.get(KNOTS), query.protocol.score_scale
-    if knots is None:
-        return None
-    expected = (np.dtype(np.float64), (cells - 1,))
+    knots = query.broadcast.get(KNOTS)
+    return None if knots is None else scale_of_knots(query.protocol, knots, cells)
+
+
+def scale_of_knots(protocol: ScaledScores, knots: Any, cells: int) -> ScoreScale:
+    """The scale whose equal cells end at these knots.
+
+    Raises
+    ------
+    ValueError : for knots that are not one fewer than the cells, finite and ascending.
+    """
     received = (getattr(knots, "dtype", type(knots)), np.shape(knots))
-    if received != expected:
-        raise ValueError(f"{KNOTS} must be {expected[1][0]} 64-bit floats, got {received}")
+    if received != (np.dtype(np.float64), (cells - 1,)):
+        raise ValueError(f"{KNOTS} must be {cells - 1} 64-bit floats, got {received}")
+    base = protocol.score_scale
     return ScoreScale(knots, base.low, base.high)
 
 

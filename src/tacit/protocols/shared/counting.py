@@ -40,7 +40,7 @@ class CountingProtocol(ScaledScores, Protocol):
     adjacency : ``"record"`` (added or removed; not of private reports, which are seen to be sent)
         or ``"replace"``; None takes the first that applies.
     scale : the public map of scores to the positions that equal cells cut (``SCALES`` of
-        ``metrics.score_scale``).
+        ``metrics.cells.score_scale``).
 
     Raises
     ------

@@ -165,7 +165,7 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
         randomised response and the piecewise mechanism, or ``"bit"``, rounded to one bit.
     scale : the map of scores to positions, of which the first round counts equal cells, and the
         second takes functions at the exact position: ``"probability"``, ``"log-odds"``, ``"real"``
-        or ``"even"`` (``metrics.score_scale``).
+        or ``"even"`` (``metrics.cells.score_scale``).
 
     Raises
     ------

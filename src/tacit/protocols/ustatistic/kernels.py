@@ -101,7 +101,7 @@ class Scaled(Choice):
 
     Parameters
     ----------
-    scale : ``"probability"``, ``"log-odds"`` or ``"real"`` (``metrics.score_scale``).
+    scale : ``"probability"``, ``"log-odds"`` or ``"real"`` (``metrics.cells.score_scale``).
     bins : as in ``Range``.
     """
 

@@ -3,7 +3,7 @@
 It reads orders from a connection that it inherits, and answers there. The first comes from whoever
 runs the party: its records, its ledger, its key, and what was agreed. All later ones hold signed
 messages of the session's coordinator, which the party answers as in any federation
-(``session.client.Party``). It computes with the other parties over their own channels.
+(``session.party.client.Party``). It computes with the other parties over their own channels.
 """
 
 from __future__ import annotations

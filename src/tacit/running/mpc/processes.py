@@ -2,8 +2,8 @@
 
 Each party runs ``tacit.running.mpc.party_program`` in a process of its own and reads its records
 from a connection, then the signed messages of the session, which it answers. Orders and answers are
-named values (``protocol.values``); nothing is pickled. Every wait is bounded, and a process that
-ends early ends the wait at once.
+named values (``protocol.values``); nothing is pickled. Every wait for an answer to begin is
+bounded, and a process that ends early ends the wait at once.
 """
 
 from __future__ import annotations

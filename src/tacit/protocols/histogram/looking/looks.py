@@ -163,7 +163,7 @@ def look_levels(protocol: Any, height: int, epsilon: float) -> dict[int, float]:
             CLASSES: epsilon * CLASS_FRACTION,
             height + 1: epsilon * (1 - CLASS_FRACTION),
         }
-    divided = epsilon_by_level(height, epsilon, protocol.distance, "curves", False)
+    divided = epsilon_by_level(height, epsilon, protocol.distance, "curves")
     return {level: part for level, part in enumerate(divided) if part > 0}
 
 

@@ -139,7 +139,7 @@ class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
     mechanism : ``Laplace()``, ``Gaussian(delta=...)`` or ``RandomisedResponse()``, or their words.
     adjacency : ``"record"`` (added or removed), ``"label"`` or ``"replace"``; flipped labels
         protect ``"label"`` only.
-    scale : where thresholds lie (``metrics.score_scale``); ``"even"`` as in the paper.
+    scale : where thresholds lie (``metrics.cells.score_scale``); ``"even"`` as in the paper.
 
     Raises
     ------

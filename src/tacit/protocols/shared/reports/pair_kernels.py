@@ -38,8 +38,8 @@ class Axis:
     grid : ascending values, shape (cells,); empty for a range.
     low, high : the ends of a range, both included.
     bins : the number of equal bins of a range.
-    scale : the map of values to positions that bins cut (``metrics.score_scale``); even bins cut
-        the values themselves.
+    scale : the map of values to positions that bins cut (``metrics.cells.score_scale``); even
+        bins cut the values themselves.
 
     Examples
     --------

@@ -32,15 +32,16 @@ class Areas:
     Parameters
     ----------
     value : the areas.
-    by_products : the variance by products of both classes' noises.
-    cell_variance : of what cells hide: where records lie, crowds, and the curvature of densities.
-    sampling_variance : DeLong's, or what Hanley and McNeil's is where noise hides that.
+    other_variance : by noise, of what is not linear in the counts: products of both classes'
+        noises, or a second round's noise and what it leaves.
+    cell_variance : the variance by what cells hide (``hidden_variance``).
+    sampling_variance : DeLong's, or where noise hides that, Hanley and McNeil's.
     weights : the derivative of an area by every count, shape (..., 2, B), positives first.
-    one_draw : the part of ``by_products`` that is one draw of Laplace noise.
+    one_draw : the part of ``other_variance`` that is one draw of Laplace noise.
     """
 
     value: Floats
-    by_products: Floats
+    other_variance: Floats
     cell_variance: Floats
     sampling_variance: Floats
     weights: Floats

@@ -55,7 +55,7 @@ Forests = Mapping[str, Forest]
 
 @dataclass(frozen=True)
 class ForestProtocol(CountingProtocol):
-    """A protocol whose records count in a forest, in one round.
+    """A protocol whose records count in a forest: in one round, unless a subclass asks again.
 
     Parameters
     ----------
@@ -63,7 +63,6 @@ class ForestProtocol(CountingProtocol):
     height : at most 12; None takes 8. With ``"local"`` at most 5, which None takes.
     """
 
-    name = "forest"
     case_name: ClassVar[str]
     """What its cases of laws and errors are called."""
     summed: ClassVar[str]
@@ -125,7 +124,7 @@ class ForestProtocol(CountingProtocol):
         budget = fraction * self.epsilon
         if isinstance(self.trust, Local):
             return report_parts(self.tree_height, budget)
-        parts = epsilon_by_level(self.tree_height, budget, votes * self.distance, "auc", False)
+        parts = epsilon_by_level(self.tree_height, budget, votes * self.distance, "auc")
         return parts[1:]  # a tree of two classes has its classes on level 1
 
     def count_part(self, fraction: float) -> tuple[float]:
@@ -199,7 +198,7 @@ class ForestProtocol(CountingProtocol):
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
-        """Every trust model."""
+        """Sums and clients' own counts."""
         kind: Any = cls
         return {
             f"{cls.case_name}-exact": kind(Trust.EXACT_SUM.value),

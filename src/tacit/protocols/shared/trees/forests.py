@@ -12,7 +12,8 @@ one cell each. What is summed, and how far a record moves it:
 - A record is in every level of every block, so the parts add up (basic composition): to epsilon, or
   to what a second round leaves of it.
 
-The AUCs of pairs of noisy trees, whose two classes may carry noise of different scales.
+The module also makes the AUCs of pairs of noisy trees, whose two classes may carry noise of
+different scales.
 """
 
 from __future__ import annotations
@@ -101,10 +102,6 @@ class Forest:
 
 class CountsForest(Protocol):
     """What a protocol has whose records count in a forest."""
-
-    @property
-    def epsilon(self) -> float | None:
-        """The budget of one record."""
 
     @property
     def distance(self) -> int:
@@ -206,7 +203,7 @@ def area_variance(made: Areas, positives: Forest, negatives: Forest) -> Floats:
     """The variance of every area by privacy noise, shape (..., T)."""
     first = positives.noise.variance_of(made.weights[..., 0, :], positives.leaves)
     second = negatives.noise.variance_of(made.weights[..., 1, :], negatives.leaves)
-    return first + second + made.by_products
+    return first + second + made.other_variance
 
 
 def area_estimates(made: Areas, positives: Forest, negatives: Forest) -> list[Estimate]:

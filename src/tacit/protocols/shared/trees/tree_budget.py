@@ -50,9 +50,7 @@ CHOICE_UNITS = 2**20
 
 
 @lru_cache(maxsize=256)
-def epsilon_by_level(
-    height: int, epsilon: float, distance: int, aim: Aim, known_total: bool
-) -> tuple[float, ...]:
+def epsilon_by_level(height: int, epsilon: float, distance: int, aim: Aim) -> tuple[float, ...]:
     """Epsilon for every level of a tree of two classes, the root first; they add up to epsilon.
 
     Parameters
@@ -64,11 +62,10 @@ def epsilon_by_level(
         the cells, ``"curves"`` and ``"report"`` that of the part of a class below an edge, on
         average over all edges, whose squared contrast is a third at every level and none at the
         classes, and ``"all"`` gives every level the same.
-    known_total : whether the number of records is public; the root is then exact.
 
     Examples
     --------
-    >>> parts = epsilon_by_level(4, 1.0, 1, "all", False)
+    >>> parts = epsilon_by_level(4, 1.0, 1, "all")
     >>> parts[0], round(sum(parts), 9)
     (0.0, 1.0)
     """
@@ -76,7 +73,7 @@ def epsilon_by_level(
     if aim == "all":
         fractions = np.full(levels.size, 1 / levels.size)
     else:
-        division = _Division(_contrasts(height, aim), epsilon / distance, known_total)
+        division = _Division(_contrasts(height, aim), epsilon / distance)
         levels, fractions = division.best_levels()
     by_level = np.zeros(height + 2)
     by_level[levels] = fractions * epsilon
@@ -116,7 +113,6 @@ class _Division:
 
     squares: Floats
     budget: float
-    known_total: bool
 
     def best_levels(self) -> tuple[Levels, Floats]:
         """The levels that are queried, with their fractions of the budget.
@@ -171,8 +167,6 @@ class _Division:
         for level, rate in zip(levels, rates, strict=True):
             noise = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
             variances[level] = max(noise, MIN_VARIANCE)
-        if self.known_total:
-            variances[0] = 0.0
         total, by_level = self._variance(np.array(variances))
         gains = [
             max(by_level[level] * variances[level] / math.tanh(rate / 2), MIN_VARIANCE)

@@ -1,8 +1,7 @@
 """What a party writes into its ledger before it answers, and how it declines.
 
-What a party reads on its own terminal and in its log about the cost of runs.
-
-It holds numbers of the ledger, and is never sent.
+What the module says about the cost of runs, on the party's own terminal and in its log, holds
+numbers of the ledger, and is never sent.
 """
 
 from __future__ import annotations

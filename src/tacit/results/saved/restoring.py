@@ -24,7 +24,7 @@ from tacit.results.traffic import Traffic
 Made = TypeVar("Made")
 
 
-def evaluation_of(make: Callable[..., Made], content: Any, label: str) -> Made:
+def restored(make: Callable[..., Made], content: Any, label: str) -> Made:
     """The evaluation that content states.
 
     Parameters
