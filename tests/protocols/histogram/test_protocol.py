@@ -227,7 +227,7 @@ class TestVanishedClients:
         protocol = replace(SHARED, adjacency=adjacency, height=3, aim="report")
         run = simulate(clients, protocol, SimulatedNoise(1), asked=25)
         distance = protocol.distance
-        parts = [part for part in epsilon_by_level(3, 1.0, distance, "curves", False) if part]
+        parts = [part for part in epsilon_by_level(3, 1.0, distance, "curves") if part]
         expected = distance * sum(loss_of_counts(distance / part, 0.8) for part in parts)
         found = run.server_result.protection
         assert found is not None

@@ -85,7 +85,7 @@ def test_predicted_errors_hold_where_records_are_dealt_out(
 def test_what_is_left_of_the_guarantee_is_said(budget: str, clients: Clients) -> None:
     protocol = PublishedHistogram(LevelSum(budget=budget), 1.0, 3)
     run = simulate(clients, protocol, SimulatedNoise(1), asked=25)
-    split = [part for part in epsilon_by_level(3, 1.0, 1, "all", False) if part]
+    split = [part for part in epsilon_by_level(3, 1.0, 1, "all") if part]
     parts = split if budget == "split" else [1.0]
     expected = sum(loss_of_counts(1 / part, 0.8) for part in parts)
     assert run.server_result.protection is not None

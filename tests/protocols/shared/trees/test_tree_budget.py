@@ -41,17 +41,13 @@ def cdf_weights(height: int) -> Floats:
     return np.concatenate([below, np.zeros(2**height)])
 
 
-def variance(
-    weights: Floats, height: int, epsilon: float, distance: int, aim: Aim, known: bool
-) -> float:
+def variance(weights: Floats, height: int, epsilon: float, distance: int, aim: Aim) -> float:
     """The noise variance of a weighted sum under a division of the budget."""
-    parts = epsilon_by_level(height, epsilon, distance, aim, known)
+    parts = epsilon_by_level(height, epsilon, distance, aim)
     variances = np.full(height + 2, np.inf)
     for level, part in enumerate(parts):
         if part > 0:
             variances[level] = float(discrete_laplace_variance(distance / part))
-    if known:
-        variances[0] = 0.0
     return float(TreeNoise(variances).variance_of(weights, np.zeros(weights.size)))
 
 
@@ -61,12 +57,9 @@ def variance(
     epsilon=st.floats(1e-3, 20),
     distance=st.sampled_from([1, 2]),
     aim=st.sampled_from(get_args(Aim)),
-    known=st.booleans(),
 )
-def test_shares_add_up_to_epsilon(
-    height: int, epsilon: float, distance: int, aim: Aim, known: bool
-) -> None:
-    parts = epsilon_by_level(height, epsilon, distance, aim, known)
+def test_shares_add_up_to_epsilon(height: int, epsilon: float, distance: int, aim: Aim) -> None:
+    parts = epsilon_by_level(height, epsilon, distance, aim)
     assert len(parts) == height + 2
     assert math.fsum(parts) == pytest.approx(epsilon, rel=1e-12)
     assert parts[0] == 0
@@ -78,14 +71,11 @@ def test_shares_add_up_to_epsilon(
         assert parts[1:] == pytest.approx([epsilon / (height + 1)] * (height + 1))
 
 
-@pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("distance", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-def test_each_aim_is_best_at_what_it_aims_at(epsilon: float, distance: int, known: bool) -> None:
+def test_each_aim_is_best_at_what_it_aims_at(epsilon: float, distance: int) -> None:
     def among(weights: Floats) -> dict[str, float]:
-        return {
-            aim: variance(weights, HEIGHT, epsilon, distance, aim, known) for aim in get_args(Aim)
-        }
+        return {aim: variance(weights, HEIGHT, epsilon, distance, aim) for aim in get_args(Aim)}
 
     area, cumulative = among(auc_weights(HEIGHT)), among(cdf_weights(HEIGHT))
     assert area["auc"] < 0.95 * min(area["all"], area["curves"])
@@ -94,19 +84,17 @@ def test_each_aim_is_best_at_what_it_aims_at(epsilon: float, distance: int, know
 
 
 @few
-@given(height=st.integers(3, 10), epsilon=st.floats(0.05, 8), known=st.booleans())
-def test_the_area_is_never_better_served_by_another_division(
-    height: int, epsilon: float, known: bool
-) -> None:
+@given(height=st.integers(3, 10), epsilon=st.floats(0.05, 8))
+def test_the_area_is_never_better_served_by_another_division(height: int, epsilon: float) -> None:
     variances = {
-        aim: variance(auc_weights(height), height, epsilon, 1, aim, known) for aim in get_args(Aim)
+        aim: variance(auc_weights(height), height, epsilon, 1, aim) for aim in get_args(Aim)
     }
     assert variances["auc"] <= 1.01 * min(variances.values())
 
 
 def test_no_shift_between_two_levels_serves_the_area_better() -> None:
     """A tenth of one level's budget given to another never lowers the variance by 1 %."""
-    parts = np.array(epsilon_by_level(HEIGHT, 1.0, 1, "auc", False))
+    parts = np.array(epsilon_by_level(HEIGHT, 1.0, 1, "auc"))
     asked = np.flatnonzero(parts)
 
     def moved(own: Floats) -> float:
