@@ -316,15 +316,14 @@ def test_less_noise_and_more_records_tell_the_largest_difference_better() -> Non
     assert errors[-1] < errors[0] / 4
 
 
-@pytest.mark.parametrize("height", [None, 8])
-def test_the_forecast_of_the_calibration_index_is_the_error_of_runs(height: int | None) -> None:
+def test_the_forecast_of_the_calibration_index_is_the_error_of_runs() -> None:
     """40 runs and 40 imitated results know either error to 11 %, more where some err much.
 
     They are off by less than a factor of 1.8 with probability above 0.999 (3.8 of both errors). A
     forecast that keeps the cells where expected counts place them is off by 4.
     """
     scenario, shape = Scenario(12_000, 3_000, 10, 1.0), Shape(0.8, "calibrated")
-    protocol = ScoreHistogram("secure-sum", 1.0, height)
+    protocol = ScoreHistogram("secure-sum", 1.0)
     predicted = tree_forecast(protocol, scenario, shape, Metric("ICI")).error
     errors = []
     for seed in range(40):
