@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
 from tacit.metrics.cells.score_scale import named_scale
