@@ -66,10 +66,10 @@ def parted(
     known = {Path(file).resolve(): file for file in read_files(files)}
     for text in texts:
         ends = [index for index, sign in enumerate(text) if sign == "="]
-        found = [end for end in ends if Path(text[:end]).resolve() in known]
-        if found:
-            file = known[Path(text[: found[-1]]).resolve()]
-            named.setdefault(file, []).append(text[found[-1] + 1 :])
+        path_ends = [end for end in ends if Path(text[:end]).resolve() in known]
+        if path_ends:
+            file = known[Path(text[: path_ends[-1]]).resolve()]
+            named.setdefault(file, []).append(text[path_ends[-1] + 1 :])
         elif any(text[:end].lower().endswith(RECORD_FILES) for end in ends):
             raise click.UsageError(
                 f"{option} {text}: FILE= names one of {', '.join(map(str, known.values()))}"
@@ -110,10 +110,11 @@ def one_by_file(
     if not named and shared is not None:
         return shared
     values = {file: named.get(file, [shared])[0] for file in read_files(files)}
-    found = {file: value for file, value in values.items() if value is not None}
-    for file in values.keys() - found.keys():
-        raise click.UsageError(f"{option} names no column of {file}")
-    return found
+    by_file = {file: value for file, value in values.items() if value is not None}
+    for file in values:
+        if file not in by_file:
+            raise click.UsageError(f"{option} names no column of {file}")
+    return by_file
 
 
 def column_options(*columns: tuple[str, str, str | None]) -> Decorator:
@@ -128,12 +129,12 @@ def column_options(*columns: tuple[str, str, str | None]) -> Decorator:
     def added(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def with_columns(*args: Any, **given: Any) -> Any:
-            found = {
+            chosen = {
                 name: one_by_file(f"--{name}", given[name], given["files"], usual)
                 for name, _, usual in columns
             }
-            click.get_current_context().params |= found
-            return command(*args, **{**given, **found})
+            click.get_current_context().params |= chosen
+            return command(*args, **{**given, **chosen})
 
         return together(*(_column_option(*column) for column in columns))(with_columns)
 
@@ -192,12 +193,12 @@ def form_options(command: Callable[..., Any]) -> Callable[..., Any]:
         for_all, named = parted("--positive", positive, extra["files"])
         try:
             form = FileForm(tuple(for_all), mark, decimal)
-            own = {file: replace(form, positive=tuple(words)) for file, words in named.items()}
+            by_file = {file: replace(form, positive=tuple(words)) for file, words in named.items()}
         except DataError as error:
             raise click.UsageError(str(error)) from None
-        if not own:
+        if not by_file:
             return command(*args, form=form, **extra)
-        forms = {file: own.get(file, form) for file in read_files(extra["files"])}
+        forms = {file: by_file.get(file, form) for file in read_files(extra["files"])}
         return command(*args, form=forms, **extra)
 
     return _FORM_OPTIONS(with_form)

@@ -114,10 +114,10 @@ def read_source(
     patterns = any(map(is_pattern, files))
     if plain and isinstance(score, str) and not isinstance(label, Mapping):
         if is_address(files[0]):
-            found = from_database(
+            clients = from_database(
                 files[0], table, query, score, label, client, word, progress=READING
             )
-            return protocol, found
+            return protocol, clients
         if patterns or _stays(files, protocol, client):
             return protocol, from_files(files, score, label, client, word, READING)
     if is_address(files[0]):

@@ -57,7 +57,7 @@ class Moments:
         known = _of_client(self.counts), _of_client(self.sums)
         self._squares += squares + _moved(*known, _of_client(counts), _of_client(sums))
         self.counts, self.sums = self.counts + counts, self.sums + sums
-        # the first rank of those that had none, and the last one of all in the part
+        # ranks ascend: the least of clients without one yet, and the largest of all in the part
         _set_first(self._least, self._least < 0, whose, ranks + 2 * start)
         self._largest[whose] = ranks + 2 * start
 

@@ -332,9 +332,9 @@ def distance_forecast(
         return Forecast(math.inf)
     source, errors = np.random.default_rng(0), list[float]()
     for _ in range(IMITATED_RESULTS):
-        stated, own = (Measures.of(each).named(metric.name) for each in pair(source))
-        if stated.given and own.given:
-            errors.append(stated.value - own.value)
+        stated, exact = (Measures.of(each).named(metric.name) for each in pair(source))
+        if stated.given and exact.given:
+            errors.append(stated.value - exact.value)
     if len(errors) <= IMITATED_RESULTS / 2:
         return Forecast(math.inf)
     error, bias = float(np.std(errors)), float(np.mean(errors))

@@ -217,7 +217,7 @@ def masked_uploads(
 
 
 def session_bytes(clients: int, upload_bytes: int) -> float:
-    """What a client sends until its masked values of so many bytes, on average."""
+    """The mean bytes that a client sends up to its masked values, these ones included."""
     # the first party's boxes for all others
     boxes = BOX_BYTES * (clients - 1) / clients
     parts = {"introduction": keys.PACKED_BYTES, "boxes": boxes, "counts": upload_bytes}
