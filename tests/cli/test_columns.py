@@ -110,3 +110,14 @@ def test_a_comparison_needs_two_columns_of_every_file(given: tuple[str, ...], sa
     found = run("compare", "north.csv", "south.csv", *given, "--epsilon", "1")
     assert found.exit_code == 2
     assert said in found.output
+
+
+def test_a_comparison_takes_a_pattern_with_a_file_s_own_columns() -> None:
+    own = ("--score", "north.csv=risk", "--label", "north.csv=died", "--positive", "north.csv=yes")
+    found = run("compare", "[ns]*.csv", *own, "--versus", "other", "--score", "score", *COMPARED)
+    assert "has no column 'other'" in found.output
+
+
+def test_a_database_has_no_files_to_name() -> None:
+    found = run("evaluate", "duckdb://x.db", "--table", "t", "--score", "x.csv=s", *RUN)
+    assert "--score x.csv=s: FILE= needs files, not a database" in found.output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 import tacit
 from tacit.cli import record_options
+from tacit.cli.evaluating.sources import files_in_memory
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
@@ -107,7 +108,9 @@ def compare(
     picture = None if plot is None else PictureFile.for_drawing(plot)
     record_options.refuse_split_clients(split, client)
     with record_options.printed_doubts():
-        clients = _read(files, score, versus, label, client, unit, person, form)
+        clients = _read(
+            files_in_memory(files, "compare"), score, versus, label, client, unit, person, form
+        )
     if split is not None:
         clients = record_options.split_clients(clients, split, "uniform", seed, per_person)
     comparison = tacit.compare(
@@ -152,7 +155,7 @@ def _one_name(column: ByFile) -> str:
 
 
 def _read(
-    files: tuple[str, ...],
+    files: Sequence[str],
     score: ByFile,
     versus: ByFile,
     label: ByFile,

@@ -71,9 +71,9 @@ def parted(
             file = known[Path(text[: path_ends[-1]]).resolve()]
             named.setdefault(file, []).append(text[path_ends[-1] + 1 :])
         elif any(text[:end].lower().endswith(RECORD_FILES) for end in ends):
-            raise click.UsageError(
-                f"{option} {text}: FILE= names one of {', '.join(map(str, known.values()))}"
-            )
+            allowed = ", ".join(known.values())
+            remedy = f"names one of {allowed}" if known else "needs files, not a database"
+            raise click.UsageError(f"{option} {text}: FILE= {remedy}")
         elif ends:
             for_all.append(text)
     return for_all, named

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
+from multiprocessing.connection import Pipe
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +129,27 @@ def test_a_silent_party_is_given_up() -> None:
         pytest.raises(MPCError, match=r"no answer from south within 0\.2 s"),
     ):
         parties.answer((1,), timeout=0.2)
+
+
+HALF_AN_ANSWER = """
+import os, sys, time
+os.write(int(sys.argv[1]), (100).to_bytes(4, "big") + b"half")
+time.sleep(600)
+"""
+
+
+def test_a_party_that_stops_within_an_answer_is_ended() -> None:
+    with linked() as parties:
+        here, there = Pipe()
+        with there:
+            command = [sys.executable, "-c", HALF_AN_ANSWER, str(there.fileno())]
+            stalling = subprocess.Popen(command, pass_fds=(there.fileno(),))
+        parties._processes[1].kill()
+        parties._processes[1].wait()
+        parties._connections[1].close()
+        parties._connections[1], parties._processes[1] = here, stalling
+        with pytest.raises(MPCError, match=r"process of south ended with exit status -9"):
+            parties.answer((1,), timeout=2.0)
 
 
 def test_a_party_refuses_what_it_did_not_agree_to() -> None:

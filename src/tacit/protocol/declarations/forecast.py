@@ -184,7 +184,9 @@ class Forecast:
                 f"the noise on class sizes, {self.class_error:.3g} records, drowns the smaller "
                 f"class of {self.smaller_class:.0f}"
             )
-        if not (math.isfinite(self.error) and self.error <= self.max_error):
+        if not math.isfinite(self.error):
+            return "a result would give no figure"
+        if self.error > self.max_error:
             return f"the predicted error, {self.error:.2g}, is above {self.max_error}"
         return None
 

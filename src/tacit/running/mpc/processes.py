@@ -2,8 +2,8 @@
 
 Each party runs ``tacit.running.mpc.party_program`` in a process of its own and reads its records
 from a connection, then the signed messages of the session, which it answers. Orders and answers are
-named values (``protocol.values``); nothing is pickled. Every wait for an answer to begin is
-bounded, and a process that ends early ends the wait at once.
+named values (``protocol.values``); nothing is pickled. Every wait is bounded: a process that
+ends early ends the wait at once, and one that stops within an answer is ended.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -182,12 +183,17 @@ class Parties:
             waiting = " and ".join(self.names[index] for index in allowed)
             raise mpc.MPCError(f"no answer from {waiting} within {longest:g} s")
         index = next(k for k, connection in enumerate(self._connections) if connection in ready)
+        # an answer that begins and never ends would be waited for without end
+        stalled = threading.Timer(longest, self._processes[index].kill)
+        stalled.start()
         try:
             values = decode_values(self._connections[index].recv_bytes(MAX_BYTES))
         except (EOFError, OSError):
             raise mpc.MPCError(self._ended(index)) from None
         except MessageError as error:
             raise mpc.MPCError(f"{self.names[index]}: {printable(str(error))}") from None
+        finally:
+            stalled.cancel()
         if values.get("kind") == "failed":
             raise mpc.MPCError(f"{self.names[index]}: {printable(str(values.get('reason')))}")
         if index not in allowed:
