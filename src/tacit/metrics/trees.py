@@ -318,13 +318,17 @@ class TreeNoise:
         """
         if not self._own_variances:
             raise ValueError("the covariance between edges needs levels with their own variances")
-        lower, upper = np.minimum.outer(edges, edges), np.maximum.outer(edges, edges)
-        sizes = 2.0 ** np.arange(self.variances.size)[::-1]
-        spreads = self._subtrees / sizes**2
-        below = np.zeros(lower.shape)
+        # the lower edge by row, the upper one by column; pairs the other way round are mirrored
+        sizes = 2 ** np.arange(self.variances.size)[::-1]
+        spreads = self._subtrees / sizes.astype(np.float64) ** 2
+        below = np.zeros((edges.size, edges.size))
         for size, added in zip(sizes, spreads - np.append(spreads[1:], 0.0) / 2, strict=True):
-            full = lower // size * size
-            below += added * (full * size + (lower - full) * np.minimum(size, upper - full))
+            full = edges // size * size
+            pairs = np.minimum(size, edges - full[:, np.newaxis])
+            pairs *= (edges - full)[:, np.newaxis]
+            pairs += (full * size)[:, np.newaxis]
+            below += added * pairs
+        below = np.where(np.tri(edges.size, dtype=np.bool_), below.T, below)
         return np.diff(np.diff(below, axis=0), axis=1)
 
     @property

@@ -117,7 +117,8 @@ def context_with(parameters: Parameters, seed: tuple[int, ...] | None) -> Any:
         chosen.set_plain_modulus(parameters.plain_modulus)
     if seed is not None:
         chosen.set_random_generator(api.Blake2xbPRNGFactory(list(seed)))
-    context = api.SEALContext(chosen, True, api.SEC_LEVEL_TYPE.TC128)
+    # a secret key needs no chain of smaller moduli
+    context = api.SEALContext(chosen, seed is None, api.SEC_LEVEL_TYPE.TC128)
     if not context.parameters_set():
         raise HomomorphicError(f"SEAL refuses the parameters: {context.parameters_error_message()}")
     return context

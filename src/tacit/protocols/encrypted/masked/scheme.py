@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from functools import cached_property
 from math import floor, inf, log2, nextafter
 from typing import NamedTuple
 
@@ -156,14 +157,14 @@ class MaskedScheme:
         """Masked values that a party sends: p, n, the z_i, the R_i and r_i."""
         return 2 * self.thresholds + 2 * FORMS + 1
 
-    @property
+    @cached_property
     def least_bits(self) -> int:
         """The multiplier is at least ``2**least_bits``: perturbations exceed every ``P N``."""
         pairs_bits = (self.most_records**2 // 4).bit_length()
         spare = CHECKED_SPARE_BITS if self.checked else SPARE_BITS
         return max(pairs_bits + spare + 1 - self.octaves - self._spread, LEAST_BITS)
 
-    @property
+    @cached_property
     def octaves(self) -> int:
         """k: totals a factor 2 apart are told apart from an answer with advantage 1/k at most.
 
@@ -174,7 +175,7 @@ class MaskedScheme:
         most = floor(2 * log2(self.most_records)) - REACH_BITS - self._spread
         return min(max(most, LEAST_OCTAVES), MOST_OCTAVES)
 
-    @property
+    @cached_property
     def reach(self) -> int:
         """V, which no perturbation reaches, that of the numerator not twice.
 

@@ -26,7 +26,6 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.placing import knots_of, planned_height
 from tacit.protocols.histogram.looking.seen import Seen, product_variance
-from tacit.protocols.histogram.second_round import influences_of
 from tacit.protocols.shared.zoomed_cells import best_scales, recounted, zoomed
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 
@@ -132,29 +131,29 @@ class Choices:
     def _for_report(self, seen: Seen, row: int, parts: tuple[int, ...], step: Next) -> Next:
         """What follows for the report of a replicate, of which the AUC alone would take a step."""
         left, rounds = looks.PARTS - sum(parts), REPORT_ROUNDS - len(parts)
-        alone = seen.of(np.array([row]))
-        tree = self._tree(alone, left, with_number=rounds > 1)
+        alone, area = seen.of(np.array([row])), float(seen.area[row])
+        tree = self._tree(alone, area, left, with_number=rounds > 1)
         # a look into crowds, where a tree can follow it: with no number after the last round
-        zooms = step.zooms and (rounds > 2 or self._tree(alone, left - step.parts, False))
+        zooms = step.zooms and (rounds > 2 or self._tree(alone, area, left - step.parts, False))
         return step if zooms or tree is None else tree
 
-    def _tree(self, seen: Seen, left: int, with_number: bool) -> Next | None:
-        """The tree of one replicate; None where the AUC needs more than it would leave."""
+    def _tree(self, seen: Seen, area: float, left: int, with_number: bool) -> Next | None:
+        """The tree of one replicate of this AUC; None where that needs more than it would leave."""
         sizes, error = seen.sizes[0], math.sqrt(seen.class_variance)
         if sizes.min() < CLEAR_CLASS_SIZE_IN_ERRORS * error:
             return None
-        enough = ENOUGH**2 * self._sampling(seen)
+        enough = ENOUGH**2 * _sampling_variance(area, *sizes.tolist())
         height = planned_height(self.protocol, float(sizes.sum()), self.noises)
         crowded = seen.crowded(np.sqrt([enough]))[0]
         base = self.protocol.score_scale
         knots = knots_of(self.protocol, seen, height, crowded)
         scale = ScoreScale(knots, base.low, base.high)
         expected = self._expected_tree(seen, scale, height, left)
-        area, products = float(expected.linear_variance[0]), float(product_variance(expected)[0])
-        smaller, width = float(sizes.min()) - error, float(self._width(seen)[0])
+        linear, products = float(expected.linear_variance[0]), float(product_variance(expected)[0])
+        smaller, width = float(sizes.min()) - error, float(self._width(np.asarray(area)))
         for tree in range(left, LEAST_TREE - 1 if with_number else left - 1, -1):
             # variances fall with the square of epsilon, those of products with its fourth power
-            by_tree = (area + products * (left / tree) ** 2) * (left / tree) ** 2
+            by_tree = (linear + products * (left / tree) ** 2) * (left / tree) ** 2
             rest = self.protocol.epsilon * (left - tree) / looks.PARTS
             if rest:
                 number = (
@@ -178,20 +177,6 @@ class Choices:
             for level in np.flatnonzero(np.isfinite(variances)).tolist()
         }
         return Seen(scale, scale.knots, levels, variances)
-
-    def _sampling(self, seen: Seen) -> float:
-        """The variance of one replicate's AUC by sampling (Hanley and McNeil 1982, equation 1).
-
-        Of class sizes and the area alone: small noisy cells would show too much of it.
-        """
-        area = float(influences_of(seen.published, seen.straight).area[0])
-        positives, negatives = seen.sizes[0].tolist()
-        of_two_positives, of_two_negatives = area / (2 - area), 2 * area**2 / (1 + area)
-        return (
-            area * (1 - area)
-            + (positives - 1) * (of_two_positives - area**2)
-            + (negatives - 1) * (of_two_negatives - area**2)
-        ) / (positives * negatives)
 
     def _for_auc(self, seen: Seen, parts: tuple[int, ...], left: int, most: int) -> list[Next]:
         """What follows where the AUC is all that matters, for every replicate."""
@@ -281,7 +266,7 @@ class Choices:
         before = (0.0, 0.0) if alone else (1 / seen.class_variance, 1 / seen.cell_variance)
         tried = [more for more in MORE_PARTS if more < left and (more or not alone)]
         cells = 1 << (self.zoom_height if alone else seen.height)
-        width = self._width(seen)
+        width = self._width(seen.area)
         variances = np.array(
             [self._predicted(seen, width, before, more, left, cells, alone) for more in tried]
         )
@@ -316,9 +301,21 @@ class Choices:
         unshown = UNSHOWN_VARIANCE * (1 + 1 / (1 + more))
         return np.asarray(shown * np.minimum(variance, unshown) + (1 - shown) * unshown)
 
-    def _width(self, seen: Seen) -> Floats:
-        """How far a record moves the smaller class's size times the AUC, shape (R,)."""
+    def _width(self, area: Floats) -> Floats:
+        """How far a record moves the smaller class's size times the AUC, of the shape of this."""
         if self.protocol.adjacency == Adjacency.REPLACE.value:
-            return np.ones(seen.smaller.shape)
-        area = influences_of(seen.published, seen.straight).area
+            return np.ones_like(area)
         return np.maximum(area, 1 - area)
+
+
+def _sampling_variance(area: float, positives: float, negatives: float) -> float:
+    """The variance of an AUC by sampling (Hanley and McNeil 1982, equation 1).
+
+    Of class sizes and the area alone: small noisy cells would show too much of it.
+    """
+    of_two_positives, of_two_negatives = area / (2 - area), 2 * area**2 / (1 + area)
+    return (
+        area * (1 - area)
+        + (positives - 1) * (of_two_positives - area**2)
+        + (negatives - 1) * (of_two_negatives - area**2)
+    ) / (positives * negatives)

@@ -16,6 +16,7 @@ from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.cells.score_scale import ScoreScale, single_doubles
 from tacit.protocols.histogram.estimate import KnownArea, class_variance
 from tacit.protocols.histogram.looking.looks import CLASSES, MAX_FLAT_HEIGHT
+from tacit.protocols.histogram.second_round import influences_of
 from tacit.protocols.shared import zoomed_cells
 from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 from tacit.protocols.shared.trees.areas import CELL_BIAS, influence_weights
@@ -199,6 +200,11 @@ class Seen:
         kept = np.where(self.filled[:, np.newaxis], self.counts, 0.0)
         functions = rising_fractions(kept)[..., 1:-1]
         return {POSITIVES: functions[:, 0], NEGATIVES: functions[:, 1], SIZES: self.sizes}
+
+    @cached_property
+    def area(self) -> Floats:
+        """The AUC of the published functions, shape (R,)."""
+        return influences_of(self.published, self.straight).area
 
     @cached_property
     def linear_variance(self) -> Floats:
