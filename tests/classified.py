@@ -13,10 +13,11 @@ from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol, Query
+from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult
 from tacit.running.simulation import simulate
+from tacit.testing.checks import conversation_of
 from tacit.testing.recording import Loss, Recorder, Rescaled, loss_between
 
 CLASSES = ("a", "b", "c", "d")
@@ -86,17 +87,18 @@ def category_neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clie
 
 
 def worst_loss(protocol: Protocol, clients: Clients) -> float:
-    """The largest privacy loss of one client's reply to any of its neighbours."""
-    query: Query = next(protocol.conversation(1))
-    adjacency = protocol.guarantee.adjacency
+    """The largest privacy losses of one client's replies to any of its neighbours, over a run."""
+    adjacency, total = protocol.guarantee.adjacency, 0.0
     assert adjacency is not None
-    noise = Recorder()
-    reply = query.step.answer(clients, query, noise, ClientState())
-    losses: list[Loss] = []
-    for other in category_neighbours(clients, adjacency):
-        moved = query.step.answer(other, query, NoNoise(), ClientState())
-        losses.append(loss_between(reply, moved, noise))
-    return max(loss.epsilon for loss in losses)
+    for query, _ in conversation_of(clients, protocol, NoNoise()):
+        noise = Recorder()
+        reply = query.step.answer(clients, query, noise, ClientState())
+        losses: list[Loss] = []
+        for other in category_neighbours(clients, adjacency):
+            moved = query.step.answer(other, query, NoNoise(), ClientState())
+            losses.append(loss_between(reply, moved, noise))
+        total += max(loss.epsilon for loss in losses)
+    return total
 
 
 def coverages(

@@ -85,7 +85,7 @@ def documents() -> Mapping[str, Any]:
     half = replace(clients, persons=None)
     sites = tacit.DPAUC(9.0, thresholds=20)
     classes = tacit.MulticlassHistogram(epsilon=4.0, classes=CLASSES)
-    groups = tacit.GroupedHistogram(epsilon=4.0, group_names=GROUPS, threshold=0.4)
+    groups = tacit.GroupedHistogram(epsilon=4.0, group_names=GROUPS, thresholds=(0.4,))
     wards = np.array(["east", "west"])[np.arange(240) // 4 % 2]
     wards[0] = "tiny"
     by_ward = tacit.Groups.from_arrays(wards)

@@ -32,7 +32,7 @@ def of_classes() -> Result:
 
 @cache
 def of_groups() -> Result:
-    protocol = tacit.GroupedHistogram(epsilon=4.0, group_names=GROUPS, threshold=0.4)
+    protocol = tacit.GroupedHistogram(epsilon=4.0, group_names=GROUPS, thresholds=(0.4,))
     return made("groups", tacit.evaluate(group_clients(4000), protocol, seed=1))
 
 

@@ -15,7 +15,6 @@ from tacit.auditing.protocol_audit import audit
 from tacit.metrics.ranking import auc
 from tacit.protocol import registry
 from tacit.protocol.registry import kind_of, protocol_of
-from tacit.protocols.shared.trees.forests import Votes
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult
 from tests.classified import GROUPS, coverages, group_clients, worst_loss
@@ -25,12 +24,13 @@ RATES = ("true positive rate", "false positive rate", "positive predictive value
 
 @pytest.mark.parametrize("adjacency", ["record", "replace"])
 @pytest.mark.parametrize("trust", ["secure-sum", "each"])
+@pytest.mark.parametrize("height", [3, None], ids=["one round", "placed cells"])
 def test_a_record_of_any_group_costs_epsilon_at_most_and_nearly_that(
-    adjacency: str, trust: str
+    adjacency: str, trust: str, height: int | None
 ) -> None:
     """Exact: also where a record moves to another group, the cost does not grow with them."""
     settings: dict[str, Any] = {"trust": trust, "epsilon": 1.0, "adjacency": adjacency}
-    protocol = tacit.GroupedHistogram(**settings, height=3, group_names=GROUPS)
+    protocol = tacit.GroupedHistogram(**settings, height=height, group_names=GROUPS)
     assert 0.6 < worst_loss(protocol, group_clients(9, 1)) <= 1.0 + 1e-9
 
 
@@ -142,12 +142,10 @@ class CountedTwice(tacit.GroupedHistogram):
 
     name = "grouped-counted-twice"
 
-    def votes(self, clients: tacit.Clients) -> Mapping[str, Votes]:
-        """Each record's cell, twice."""
-        return {
-            name: Votes(np.tile(cast.records, 2), np.tile(cast.leaves, 2))
-            for name, cast in super().votes(clients).items()
-        }
+    def on_scale(self, clients: tacit.Clients) -> tacit.Clients:
+        """Each record's position, twice."""
+        once = super().on_scale(clients)
+        return tacit.Clients.from_arrays(np.tile(once.scores, 2), np.tile(once.labels, 2))
 
 
 def test_records_that_count_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +161,7 @@ def test_records_that_count_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -
     [
         ({"group_names": ()}, "group_names must be 1 to 200 names that differ, got 0"),
         ({"group_names": ("a", "a")}, "names that differ, got 2: a, a"),
-        ({"threshold": float("inf")}, "threshold must be finite, got inf"),
+        ({"thresholds": (1.5,)}, "thresholds must be between 0 and 1, got 1.5"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, object], message: str) -> None:

@@ -188,7 +188,7 @@ class HistogramDeclarations(CountingProtocol):
         leaves = np.bincount(leaves_of(clients, height, protocol), minlength=2 << height)
         noise = trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
-            noises = planned_noises(self.trust, clients.count)
+            noises = planned_noises(self.trust, clients.count) * protocol.strata
             noise = tree_noise(tree_fields(protocol, height), height, noises)
         cells = leaves.reshape(2, -1).astype(np.float64)
         return float(area_from_tree(cells, noise, protocol.score_axis).value)

@@ -324,7 +324,7 @@ def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> 
         early = _early_fraction(protocol, scenario)
         units = protocol.level_units(height)
         return _local_noise(scenario.records, protocol.epsilon or math.inf, units, early)
-    noises = planned_noises(protocol.trust, scenario.clients)
+    noises = planned_noises(protocol.trust, scenario.clients) * protocol.strata
     return tree_noise(tree_fields(protocol, height), height, noises)
 
 

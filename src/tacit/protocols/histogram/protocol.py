@@ -26,7 +26,7 @@ from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, St
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.one_count import OneCount
-from tacit.protocol.releases import ask, total_protection
+from tacit.protocol.releases import Sums, ask, total_protection
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.histogram import trees
 from tacit.protocols.histogram.declared import HistogramDeclarations
@@ -54,11 +54,12 @@ from tacit.protocols.histogram.looking.placing import TREE_HEIGHTS
 from tacit.protocols.histogram.looking.rounds import looked
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import summed_trees, unary_reports
-from tacit.protocols.shared.cells import KNOTS, scale_of_knots
+from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, Strata, scale_of_knots
 from tacit.protocols.shared.reports.turns import Turns, each_turn, has_replicates, records_of
 from tacit.protocols.shared.trees import tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import THRESHOLDS
+from tacit.results.parts.breakdown import Breakdown
 
 
 def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:
@@ -86,10 +87,12 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
     """Summed trees up."""
     height = protocol.tree_height(clients)
     sums = yield from ask(summed_trees, protocol, clients, {"height": height})
-    leaves, noise = trees.summed_tree(sums, height)
-    return result_from_tree(
-        leaves, noise, buckets, total_protection((sums,)), axis=protocol.score_axis
-    )
+    strata, noise = trees.summed_tree(sums, height)
+    leaves, all_noise = strata.sum(axis=-2), trees.pooled(noise, protocol.strata)
+    axis = protocol.score_axis
+    result = result_from_tree(leaves, all_noise, buckets, total_protection((sums,)), axis=axis)
+    single = leaves.ndim == 1
+    return replace(result, breakdown=protocol.breakdown(sums, height, axis) if single else None)
 
 
 def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
@@ -164,6 +167,11 @@ class ScoreHistogram(HistogramDeclarations):
     gives_histogram = True
     state_types = (Turns,)
 
+    strata, by_group = 1, False
+    """How many tables of counts a tree holds, and whether figures of each are given."""
+    middle_edge: ClassVar[float | None] = None
+    """The score at which a tree of placed cells is divided first; None where none matters most."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.height is not None and not 1 <= self.height <= MAX_HEIGHT:
@@ -186,7 +194,7 @@ class ScoreHistogram(HistogramDeclarations):
         Of noisy counts (``SecureSum`` and ``Each``) without a height, or for the AUC with a height
         of looks; not where shares of the first look's noise would have too large a scale.
         """
-        most = MAX_FLAT_HEIGHT if self.aim == "auc" else 0
+        most = MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
         if not isinstance(self.trust, SecureSum | Each) or (self.height or 0) > most:
             return False
         first = self.known_epsilon * FIRST_PARTS / PARTS * CLASS_FRACTION
@@ -202,9 +210,14 @@ class ScoreHistogram(HistogramDeclarations):
         """The heights of looks: the first, those with zoomed cells, and a report's trees."""
         first, (low, high) = self.height or LOOK_HEIGHT, TREE_HEIGHTS
         least = LEAST_LOOK_HEIGHT if isinstance(self.trust, Each) and not self.height else first
-        trees_too = range(low, high + 1) if self.aim == "report" else ()
+        trees_too = range(low, high + 1) if self.aim == "report" or self.by_group else ()
         zoomed = min(first + 1, MAX_FLAT_HEIGHT)
         return tuple(sorted({*range(least, first), first, zoomed, *trees_too}))
+
+    @property
+    def served(self) -> tree_budget.Aim:
+        """What the levels of a tree serve."""
+        return self.aim
 
     def first_height(self, clients: int) -> int:
         """The height of the first look: fewer cells where each client adds the whole noise.
@@ -260,7 +273,7 @@ class ScoreHistogram(HistogramDeclarations):
 
         The tree of few cells for which there would be looks serves the report.
         """
-        if isinstance(self.trust, Local):
+        if isinstance(self.trust, Local) or self.by_group:
             return None
         height = self.tree_height(1)
         once = replace(self, height=height) if self.looks else self
@@ -268,6 +281,14 @@ class ScoreHistogram(HistogramDeclarations):
             once = replace(once, aim="report")
         cells = 1 << height
         return OneCount(once, self.score_edges(np.arange(1, cells) / cells), self.score_ends)
+
+    def strata_of(self, clients: Clients) -> Strata:
+        """The strata of the records."""
+        return ALL_RECORDS
+
+    def breakdown(self, sums: Sums, height: int, axis: ScoreAxis) -> Breakdown | None:
+        """The figures of strata that were counted in a tree; None where there is one."""
+        return None
 
     def level_units(self, height: int) -> tuple[int, ...]:
         """In how many of ``CHOICE_UNITS`` cases a record reports on each level of cells."""
@@ -281,7 +302,7 @@ class ScoreHistogram(HistogramDeclarations):
         if self.epsilon is None:
             return {height + 1: math.inf}
         budget = self.epsilon
-        divided = tree_budget.epsilon_by_level(height, budget, self.distance, self.aim)
+        divided = tree_budget.epsilon_by_level(height, budget, self.distance, self.served)
         parts = {level: part for level, part in enumerate(divided) if part > 0}
         largest = max(parts, key=lambda level: parts[level])
         while math.fsum(parts.values()) > budget:  # by the last digit
@@ -291,7 +312,7 @@ class ScoreHistogram(HistogramDeclarations):
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds."""
         seen = clients.count if isinstance(self.trust, Each) else 2
-        return 8 * seen << (self.tree_height(clients.count) + 1)
+        return 8 * self.strata * seen << (self.tree_height(clients.count) + 1)
 
     @property
     def title(self) -> str:

@@ -62,7 +62,7 @@ def agreed_height(query: Query) -> int:
 def tree_fields(protocol: Any, height: int) -> dict[str, releases.Released]:
     """The counts of a summed tree's levels, of which a neighbour changes ``distance`` by one."""
     return {
-        level_name(level): releases.Released((1 << level,), protocol.distance, part)
+        level_name(level): releases.Released((protocol.strata << level,), protocol.distance, part)
         for level, part in protocol.level_parts(height).items()
     }
 
@@ -71,33 +71,40 @@ def tree_fields(protocol: Any, height: int) -> dict[str, releases.Released]:
 def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the tree of both classes' counts.
 
-    On one level a record counts in one node. Adding or removing it changes one count of each level
-    by one, replacing it two. A level costs its part, and the parts add up to the tree's
+    On one level a record counts in one node, of its group where groups are agreed
+    (``histogram.strata``). Adding or removing it changes one count of each level by one, replacing
+    it two. A level costs its part, and the parts add up to the tree's
     (``tacit.protocol.releases``); with exact sums there is no noise and no guarantee.
 
     The server learns the noisy sum of the trees, and how many clients answered.
     """
-    height = agreed_height(query)
-    counts = leaf_counts(query, query.protocol.on_scale(clients), height)
-    return level_counts(query, counts, query.protocol.level_parts(height))
+    height, protocol = agreed_height(query), query.protocol
+    strata = protocol.strata_of(clients)
+    counts = leaf_counts(query, protocol.on_scale(clients), height, strata)
+    return level_counts(query, counts, protocol.level_parts(height), height)
 
 
-def leaf_counts(query: Query, clients: Clients, height: int) -> Integers:
+def leaf_counts(
+    query: Query, clients: Clients, height: int, strata: cells.Strata = cells.ALL_RECORDS
+) -> Integers:
     """Both classes' counts in equal cells of positions, of each client or of all as the query asks.
 
-    Shape (2 * cells,), or (2 * cells, K) where the server sees each client.
+    Shape (S * 2 * cells,), or (S * 2 * cells, K) where the server sees each client.
     """
     if query.view is View.EACH:
-        return cells.even_cell_counts_by_client(clients, 1 << height)
-    return cells.even_cell_counts(clients, 1 << height)
+        return cells.even_cell_counts_by_client(clients, 1 << height, strata)
+    return cells.even_cell_counts(clients, 1 << height, strata)
 
 
-def level_counts(query: Query, leaves: Integers, levels: Iterable[int]) -> dict[str, Integers]:
-    """The counts of these levels by field, from those of the leaves."""
+def level_counts(
+    query: Query, leaves: Integers, levels: Iterable[int], height: int
+) -> dict[str, Integers]:
+    """The counts of these levels by field, from those of the leaves of trees of this height."""
     axis = -2 if query.view is View.EACH else -1
     by_level = {}
     for level in levels:
-        nodes, below = 1 << level, leaves.shape[axis] >> level
+        below = (2 << height) >> level
+        nodes = leaves.shape[axis] // below
         shape = (*leaves.shape[:axis], nodes, below, *leaves.shape[leaves.ndim + axis + 1 :])
         by_level[level_name(level)] = leaves.reshape(shape).sum(axis=axis)
     return by_level

@@ -9,7 +9,7 @@ from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
 from tacit.protocol import releases
 from tacit.protocol.conversation import Reply
-from tacit.protocols.histogram.steps import FIRST_CELLS, level_name, set_bits
+from tacit.protocols.histogram.steps import FIRST_CELLS, level_name, level_of, set_bits
 
 
 def tree_noise(fields: releases.Fields, height: int, noises: float = 1.0) -> TreeNoise:
@@ -21,11 +21,22 @@ def tree_noise(fields: releases.Fields, height: int, noises: float = 1.0) -> Tre
     return TreeNoise(variances)
 
 
+def stratum_levels(sums: releases.Sums) -> dict[int, Floats]:
+    """The summed counts by level, of every stratum, shape (..., S, 2**level)."""
+    counts = {level_of(name): sums[name] for name in sums.fields}
+    return {level: each.reshape(*each.shape[:-1], -1, 1 << level) for level, each in counts.items()}
+
+
 def summed_tree(sums: releases.Sums, height: int) -> tuple[Floats, TreeNoise]:
-    """The consistent leaves of the summed trees, and their noise."""
-    noise = tree_noise(sums.fields, height, float(sums.noises))
-    levels = [sums.sums.get(level_name(level)) for level in range(height + 2)]
+    """The consistent leaves of every stratum's summed tree, shape (..., S, 2B), and their noise."""
+    noise, counts = tree_noise(sums.fields, height, float(sums.noises)), stratum_levels(sums)
+    levels = [counts.get(level) for level in range(height + 2)]
     return consistent_leaves(levels, noise.variances), noise
+
+
+def pooled(noise: TreeNoise, strata: int) -> TreeNoise:
+    """The noise of the sum of so many trees, each of which has this noise."""
+    return TreeNoise(noise.variances * strata)
 
 
 def local_tree(

@@ -11,6 +11,7 @@ one cell, and a function of a score has the same bounds.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -119,30 +120,52 @@ def signal_warnings(
     )
 
 
-def even_cell_counts(clients: Clients, cells: int) -> Integers:
-    """Positives, then negatives, of all clients in equal cells of positions, shape (2 * cells,).
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Parts of the records that are counted each by itself; every record is in one.
+
+    Parameters
+    ----------
+    count : how many there are.
+    of_record : the stratum of every record, shape (M,); 0 where there is one.
+    """
+
+    count: int = 1
+    of_record: Integers | int = 0
+
+
+ALL_RECORDS = Strata()
+"""One stratum."""
+
+
+def even_cell_counts(clients: Clients, cells: int, strata: Strata = ALL_RECORDS) -> Integers:
+    """Positives, then negatives, of all clients in equal cells of positions, stratum by stratum.
 
     Parameters
     ----------
     clients : with positions from 0 to 1 for scores.
     cells : a power of two, so that a position times it is exact.
+    strata : S of them, for a result of shape (S * 2 * cells,).
     """
     if not clients.at_hand:
         edges = np.arange(1, cells) / cells
         return np.asarray(clients.counts_in(edges).sum(axis=-1).ravel())
-    leaves = even_leaves(clients.scores, clients.labels, cells)
-    return np.bincount(leaves, minlength=2 * cells)
+    leaves = even_leaves(clients.scores, clients.labels, cells) + strata.of_record * 2 * cells
+    return np.bincount(leaves, minlength=strata.count * 2 * cells)
 
 
-def even_cell_counts_by_client(clients: Clients, cells: int) -> Integers:
-    """The same of every client, shape (2 * cells, K)."""
+def even_cell_counts_by_client(
+    clients: Clients, cells: int, strata: Strata = ALL_RECORDS
+) -> Integers:
+    """The same of every client, shape (S * 2 * cells, K)."""
     if not clients.at_hand:
         edges = np.arange(1, cells) / cells
         return np.asarray(clients.counts_in(edges)).reshape(2 * cells, clients.count)
-    leaves = even_leaves(clients.scores, clients.labels, cells)
+    leaves = even_leaves(clients.scores, clients.labels, cells) + strata.of_record * 2 * cells
     places = leaves * clients.count + clients.client_of_record
-    counts = np.bincount(places, minlength=2 * cells * clients.count)
-    return counts.reshape(2 * cells, clients.count)
+    size = strata.count * 2 * cells
+    counts = np.bincount(places, minlength=size * clients.count)
+    return counts.reshape(size, clients.count)
 
 
 def even_leaves(positions: Floats, labels: NDArray[Any], cells: int) -> Integers:

@@ -104,13 +104,13 @@ class Choices:
         return min(self.height + 1, looks.MAX_FLAT_HEIGHT)
 
     def variances(self, parts: int, height: int) -> Floats:
-        """The noise variances of a look's levels, shape (height+2,)."""
+        """The noise variances of a look's levels, of all strata together, shape (height+2,)."""
         epsilon = self.protocol.known_epsilon * parts / looks.PARTS
         made = np.full(height + 2, np.inf)
         for level, part in looks.look_levels(self.protocol, height, epsilon).items():
             scale = self.protocol.distance / part
             made[level] = self.noises * float(discrete_laplace_variance(scale))
-        return made
+        return made * float(looks.look_strata(self.protocol, height))
 
     def precisions(self, parts: int) -> tuple[float, float]:
         """The inverse noise variances of a class size and of a cell of a flat look."""
@@ -119,7 +119,8 @@ class Choices:
 
     def decided(self, seen: Seen, parts: tuple[int, ...]) -> list[Next]:
         """What follows these looks, for every replicate."""
-        left, report = looks.PARTS - sum(parts), self.protocol.aim == "report"
+        left = looks.PARTS - sum(parts)
+        report = self.protocol.aim == "report" or self.protocol.by_group
         most = REPORT_ROUNDS - 1 if report else looks.MAX_LOOKS
         if seen.height > looks.MAX_FLAT_HEIGHT or left <= looks.FIRST_PARTS:
             return [Next(left, look=False)] * seen.smaller.size
@@ -138,9 +139,12 @@ class Choices:
         return step if zooms or tree is None else tree
 
     def _tree(self, seen: Seen, area: float, left: int, with_number: bool) -> Next | None:
-        """The tree of one replicate of this AUC; None where that needs more than it would leave."""
+        """The tree of one replicate of this AUC; None where that needs more than it would leave.
+
+        Figures of groups follow from a tree of each alone: it gets all that is left.
+        """
         sizes, error = seen.sizes[0], math.sqrt(seen.class_variance)
-        if sizes.min() < CLEAR_CLASS_SIZE_IN_ERRORS * error:
+        if sizes.min() < CLEAR_CLASS_SIZE_IN_ERRORS * error and not self.protocol.by_group:
             return None
         enough = ENOUGH**2 * _sampling_variance(area, *sizes.tolist())
         height = planned_height(self.protocol, float(sizes.sum()), self.noises)
@@ -148,6 +152,8 @@ class Choices:
         base = self.protocol.score_scale
         knots = knots_of(self.protocol, seen, height, crowded)
         scale = ScoreScale(knots, base.low, base.high)
+        if self.protocol.by_group:
+            return Next(left, look=True, scale=scale, height=height)
         expected = self._expected_tree(seen, scale, height, left)
         linear, products = float(expected.linear_variance[0]), float(product_variance(expected)[0])
         smaller, width = float(sizes.min()) - error, float(self._width(np.asarray(area)))

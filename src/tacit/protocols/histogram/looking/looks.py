@@ -3,14 +3,14 @@ for one number.
 
 A look counts both classes in the cells of the protocol's scale, or in cells that the server
 publishes from the noisy counts of the looks before. Up to ``2**7`` cells are counted flat, with the
-class sizes beside them; more are the leaves of a tree. All parts of epsilon are whole multiples of
-``1 / PARTS``, and every query lists those of its run so far, its own last. The part of a query
-follows from noisy counts alone, so that the parts add up to at most epsilon: mechanisms that are
-chosen adaptively, with epsilons e_1, e_2, ... that add up to at most epsilon whatever comes out,
-are together epsilon-private (basic composition with a fixed total, Rogers et al. 2016, theorem
-3.6): the ratio of the probabilities of a whole transcript for two neighbours is the product of its
-steps' ratios, each at most ``exp(e_i)`` for the e_i that the steps before it fixed, and the sum of
-these is at most epsilon for every transcript.
+class sizes beside them; more are the leaves of a tree, of every group where groups are agreed. All
+parts of epsilon are whole multiples of ``1 / PARTS``, and every query lists those of its run so
+far, its own last. The part of a query follows from noisy counts alone, so that the parts add up to
+at most epsilon: mechanisms that are chosen adaptively, with epsilons e_1, e_2, ... that add up to
+at most epsilon whatever comes out, are together epsilon-private (basic composition with a fixed
+total, Rogers et al. 2016, theorem 3.6): the ratio of the probabilities of a whole transcript for
+two neighbours is the product of its steps' ratios, each at most ``exp(e_i)`` for the e_i that the
+steps before it fixed, and the sum of these is at most epsilon for every transcript.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.steps import leaf_counts, level_counts, level_name
-from tacit.protocols.shared.cells import KNOTS, placed_on, published_scale
+from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, placed_on, published_scale
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 
 PARTS = 40
@@ -163,14 +163,20 @@ def look_levels(protocol: Any, height: int, epsilon: float) -> dict[int, float]:
             CLASSES: epsilon * CLASS_FRACTION,
             height + 1: epsilon * (1 - CLASS_FRACTION),
         }
-    divided = epsilon_by_level(height, epsilon, protocol.distance, "curves")
+    divided = epsilon_by_level(height, epsilon, protocol.distance, protocol.served)
     return {level: part for level, part in enumerate(divided) if part > 0}
+
+
+def look_strata(protocol: Any, height: int) -> int:
+    """How many strata a look of this height counts: groups have trees, and no flat looks."""
+    return int(protocol.strata) if height > MAX_FLAT_HEIGHT else 1
 
 
 def look_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releases.Released]:
     """What a look of this epsilon releases: on one level a record counts in one node."""
+    strata = look_strata(protocol, height)
     return {
-        level_name(level): releases.Released((1 << level,), protocol.distance, part)
+        level_name(level): releases.Released((strata << level,), protocol.distance, part)
         for level, part in look_levels(protocol, height, epsilon).items()
     }
 
@@ -192,11 +198,15 @@ def _further_fields(number: int, query: Query) -> releases.Fields:
 
 def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
     """Both classes' counts on the levels of a look."""
-    height = look_height(query)
+    height, protocol = look_height(query), query.protocol
+    strata = protocol.strata_of(clients)
+    if look_strata(protocol, height) == 1:
+        strata = ALL_RECORDS
     queries, chosen = by_knots(query)
-    rows = [leaf_counts(query, placed(clients, each), height) for each in queries]
+    rows = [leaf_counts(query, placed(clients, each), height, strata) for each in queries]
     counts = np.stack(rows)[chosen] if chosen.size else rows[0]
-    return level_counts(query, counts, look_levels(query.protocol, height, epsilon_of(query)))
+    levels = look_levels(protocol, height, epsilon_of(query))
+    return level_counts(query, counts, levels, height)
 
 
 @releases.release(_first_fields, admits=pay, once=True)

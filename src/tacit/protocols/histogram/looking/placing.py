@@ -65,7 +65,8 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
 
     The protocol's thresholds are among them, so that rates there are those of whole cells. So are
     the edges of cells of a single double that hold many records, and edges around round numbers in
-    crowded cells.
+    crowded cells. Where the protocol has a middle edge, half of the cells lie on either side of it,
+    so that a node of either class near the root holds all that reaches it.
 
     Parameters
     ----------
@@ -82,12 +83,34 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
     most = CROWD_NUMBERS // max(cells.size, 1)
     edges += [around_round_numbers(seen.scale, cell, crowded.size, most) for cell in cells.tolist()]
     wanted = np.unique(np.concatenate(edges))
-    base = protocol.score_scale
+    base, count = protocol.score_scale, (1 << height) - 1
     spare = base.scores(np.arange(1, 2 << height) / (2 << height))
     outside = [-np.inf, np.inf, *(each for each in (base.low, base.high) if each is not None)]
-    return with_edges(
-        np.setdiff1d(knots, outside), np.setdiff1d(wanted, outside), spare, (1 << height) - 1
-    )
+    knots, wanted = np.setdiff1d(knots, outside), np.setdiff1d(wanted, outside)
+    if protocol.middle_edge is None:
+        return with_edges(knots, wanted, spare, count)
+    middle = np.array([protocol.middle_edge])
+    place, even = base.positions(middle), np.arange(1, count + 1) / (count + 1)
+    sides = [
+        with_edges(
+            _thinned(knots[on(knots, middle)], count // 2),
+            wanted[on(wanted, middle)],
+            more,
+            count // 2,
+        )
+        for on, more in (
+            (np.less, base.scores(place * even)),
+            (np.greater, base.scores(place + (1 - place) * even)),
+        )
+    ]
+    return np.concatenate([sides[0], middle, sides[1]])
+
+
+def _thinned(knots: Floats, most: int) -> Floats:
+    """At most so many of the knots, at even distances of their numbers."""
+    if knots.size <= most:
+        return knots
+    return knots[np.linspace(0, knots.size - 1, most).round().astype(np.int64)]
 
 
 def balanced_knots(scale: ScoreScale, counts: Floats, error: float, height: int) -> Floats:

@@ -32,7 +32,7 @@ from tacit.protocols.histogram.second_round import (
     number_field,
     summed_influences,
 )
-from tacit.protocols.histogram.steps import level_of
+from tacit.protocols.histogram.trees import pooled, stratum_levels, tree_noise
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
@@ -126,12 +126,13 @@ class _Run:
         return Choices(self.protocol, self.protocol.first_height(self.clients), self.noises)
 
     def seen(self, sums: Sums, scale: ScoreScale, knots: Floats | None) -> Seen:
-        """What a look alone says, of all replicates."""
-        levels = {level_of(name): np.atleast_2d(sums[name]) for name in sums.fields}
-        variances = np.full(max(levels) + 1, np.inf)
-        for name in sums.fields:
-            variances[level_of(name)] = sums.variance(name)
-        return Seen(scale, knots, levels, variances)
+        """What a look alone says of all strata together, of all replicates."""
+        counts = stratum_levels(sums)
+        height = max(counts) - 1
+        levels = {level: np.atleast_2d(each.sum(axis=-2)) for level, each in counts.items()}
+        noise = tree_noise(sums.fields, height, float(sums.noises))
+        noise = pooled(noise, looks.look_strata(self.protocol, height))
+        return Seen(scale, knots, levels, noise.variances)
 
     def expected(
         self, counts: Floats, scale: ScoreScale, knots: Floats | None, parts: int, height: int
@@ -215,7 +216,7 @@ class _Run:
         field : what was declared of these sums; None where none were asked for.
         """
         placed = seen.height > seen.depth
-        known = tree_area(seen) if placed else None
+        known = tree_area(seen) if placed and not self.protocol.by_group else None
         if field is not None:
             adjacency = Adjacency(self.protocol.adjacency)
             area, by_number = both_rounds(
@@ -227,13 +228,14 @@ class _Run:
         if self.single:
             leaves, known = leaves[0], None if known is None else known.of(0)
         protection = total_protection([sums for _, sums in rounds]) if rounds else None
-        axis = ScoreAxis(seen.scale, self.protocol.unit)
+        axis, shown = ScoreAxis(seen.scale, self.protocol.unit), self.single and bool(rounds)
         result = result_from_tree(leaves, seen.noise, None, protection, known, axis)
         return replace(
             result,
             warnings=(*result.warnings, *self.remarks(result)),
             division=self.division(result, rounds, field is not None) if self.single else None,
             sites=self.sites(seen, rounds),
+            breakdown=self.protocol.breakdown(rounds[-1][1], seen.height, axis) if shown else None,
         )
 
     def sites(self, seen: Seen, rounds: Rounds) -> Sites | None:
