@@ -22,7 +22,6 @@ from tacit.protocols.histogram.looking.looks import LISTED, PARTS
 from tacit.protocols.histogram.second_round import (
     both_rounds,
     influences_of,
-    number_field,
     summed_influences,
 )
 from tacit.protocols.shared.influence_sum import (
@@ -30,6 +29,7 @@ from tacit.protocols.shared.influence_sum import (
     NEGATIVES,
     POSITIVES,
     SIZES,
+    number_field,
     units_for,
 )
 from tacit.running.evaluating import exact_auc

@@ -95,7 +95,7 @@ def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> fore
     area, parts = np.array(shape.auc), divided(records, protocol.epsilon)
     spent, pairs = parts.first * protocol.epsilon, positives * (records - positives)
     first = FirstRound.of_sums(records, positives, (area - 0.5) * pairs, spent, parts.count)
-    reach = sensitivity(records, first.pivot(records))
+    reach = sensitivity(records, first.pivot(records)) / 2
     numerator = numerator_variance(first, protocol.epsilon - spent, reach)
     counted = np.asarray(first.count_variance)
     result = result_from_pairs(records, positives, area, numerator, counted)

@@ -32,7 +32,7 @@ from tacit.protocol.sum_bounds import planned_clients, sum_bound
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
-from tacit.protocols.shared.influence_sum import units_for, whole_units
+from tacit.protocols.shared.influence_sum import number_field, on_scale, whole_units
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 RANKS = ("fedauc", "ranks for sums")
@@ -96,11 +96,6 @@ def sensitivity(records: int, pivot: Integers) -> Integers:
     return np.maximum(np.maximum(pivot, 2 * (records - 1) - pivot), 1)
 
 
-def residual_field(epsilon: float) -> Released:
-    """A residual rank sum, in units of a part of its sensitivity."""
-    return Released((), units_for(epsilon), epsilon)
-
-
 def _sum_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
     return Cost(agreed_epsilon(query), adjacency=Adjacency.LABEL)
 
@@ -108,11 +103,11 @@ def _sum_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
 def _pair_fields(query: Query) -> Fields:
     epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
     counted = Released((), 1, epsilon * part)
-    return {"positives": counted, "residual": residual_field(epsilon * (1 - part))}
+    return {"positives": counted, "residual": number_field(epsilon * (1 - part))}
 
 
 def _residual_fields(query: Query) -> Fields:
-    return {"residual": residual_field(agreed_epsilon(query))}
+    return {"residual": number_field(agreed_epsilon(query))}
 
 
 def _bounds(fields: Fields, query: Query) -> dict[str, int]:
@@ -219,20 +214,6 @@ def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np
     return ranks
 
 
-def residual_of(reply: Reply, epsilon: float, sensitivity: Integers | int) -> Floats:
-    """The noisy sum of ``(rank - pivot)`` over the positives, in ranks."""
-    units = units_for(epsilon)
-    # doubled ranks are units times D / R
-    return np.asarray(reply["residual"]) * (np.asarray(sensitivity) / (2.0 * units))
-
-
-def residual_variance(epsilon: float, sensitivity: Floats | Integers | int) -> Floats:
-    """The variance of that sum by the noise, in squared ranks."""
-    units = units_for(epsilon)
-    scale = np.asarray(sensitivity, dtype=np.float64) / (2.0 * units)
-    return scale**2 * discrete_laplace_variance(units / epsilon)
-
-
 FIRST_ROUND_PARTS = (0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3)
 """Parts of epsilon that the first round may get."""
 
@@ -311,13 +292,18 @@ class FirstRound:
         return np.where(shown, 0.5 + numerator / (positives * (records - positives)), np.nan)
 
 
-def numerator_variance(first: FirstRound, epsilon: float, sensitivity: Integers | Floats) -> Floats:
+def numerator_variance(first: FirstRound, epsilon: float, reach: Floats) -> Floats:
     """The variance of the AUC's numerator after the second round.
 
     The second round's noise, and what is left of the count's error at a centre that is itself
     uncertain: ``Var(residual) + Var(centre) Var(count)``.
+
+    Parameters
+    ----------
+    epsilon, reach : of the second round's number, and how far a label moves it.
     """
-    return residual_variance(epsilon, sensitivity) + first.centre_variance * first.count_variance
+    _, by_number = on_scale(0, number_field(epsilon), reach)
+    return by_number + first.centre_variance * first.count_variance
 
 
 @lru_cache(maxsize=256)
@@ -344,9 +330,8 @@ def _loss(records: int, epsilon: float, parts: Parts) -> float:
     pairs = positives * (records - positives)
     spent = parts.first * epsilon
     first = FirstRound.of_sums(records, positives, (areas - 0.5) * pairs, spent, parts.count)
-    variance = numerator_variance(
-        first, epsilon - spent, sensitivity(records, first.pivot(records))
-    )
+    reach = sensitivity(records, first.pivot(records)) / 2
+    variance = numerator_variance(first, epsilon - spent, reach)
     relative = np.where(first.shows_both_classes(records), variance / pairs**2, 0.25)
     return float(np.mean(np.log(relative)))
 
@@ -363,7 +348,8 @@ def _centre_variance(
     pairs, difference = positives * negatives, negatives - positives
     by_count = 1 - 2 * area - (area - 0.5) * difference**2 / pairs
     by_sum = difference / pairs
-    noise = residual_variance(rest, sensitivity(records, np.array(records - 1)))
+    reach = sensitivity(records, np.array(records - 1)) / 2
+    _, noise = on_scale(0, number_field(rest), reach)
     return by_count**2 * count_variance + by_sum**2 * noise
 
 
@@ -377,23 +363,24 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
     asked = {**shared, "epsilon": spent, "count_part": parts.count}
     reply = yield Query(summed_rank_pairs, protocol, asked, view=View.SUM)
     _check_clients(reply, clients)
-    reach = sensitivity(records, np.array(records - 1))
-    residual = residual_of(reply, spent * (1 - parts.count), reach)
+    reach = sensitivity(records, np.array(records - 1)) / 2  # of ranks, which were doubled
+    residual, _ = on_scale(reply["residual"], number_field(spent * (1 - parts.count)), reach)
     positives = np.asarray(reply["positives"], dtype=np.float64)
     first = FirstRound.of_sums(records, positives, residual, spent, parts.count)
     pivot, epsilon = first.pivot(records), protocol.epsilon - spent
     asked = {**shared, "epsilon": epsilon, "pivot": pivot}
     reply = yield Query(summed_residuals, protocol, asked, view=View.SUM)
     _check_clients(reply, clients)
-    reach = sensitivity(records, pivot)
-    value = first.area_with(records, pivot, residual_of(reply, epsilon, reach))
+    reach = sensitivity(records, pivot) / 2
+    residual, by_number = on_scale(reply["residual"], number_field(epsilon), reach)
+    value = first.area_with(records, pivot, residual)
     return result_from_pairs(
         records,
         first.positives,
         value,
         numerator_variance(first, epsilon, reach),
         np.broadcast_to(first.count_variance, np.shape(value)),
-        residual_variance(epsilon, reach),
+        by_number,
     )
 
 

@@ -33,7 +33,7 @@ from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.histogram.estimate import KnownArea, class_variance, result_from_tree
 from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.seen import Seen, number_area, product_variance
-from tacit.protocols.histogram.second_round import check_numbers, influences_of, number_field
+from tacit.protocols.histogram.second_round import check_numbers, influences_of
 from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared.declared import NOBODY
 from tacit.protocols.shared.influence_sum import (
@@ -43,6 +43,8 @@ from tacit.protocols.shared.influence_sum import (
     SIZES,
     Influences,
     check_the_same_number,
+    number_field,
+    on_scale,
     whole_units,
 )
 from tacit.results.curves.score_axis import ScoreAxis
@@ -405,11 +407,14 @@ def _concluded(
     pair, smaller = Pair.published(published), float(published[SIZES].min())
     reaches = pair.reaches(Adjacency(protocol.adjacency))
     scales = {DIFFERENCE: FIXED_POINT, LEVEL: FIXED_POINT, SQUARES: SQUARE_UNITS}
-    units = {
-        name: reaches[name] / scales[name] / numbers.fields[name].per_record for name in scales
+    read = {
+        name: on_scale(
+            numbers[name], numbers.fields[name], reaches[name] / scale, float(numbers.noises)
+        )
+        for name, scale in scales.items()
     }
-    values = {name: float(numbers[name]) * unit for name, unit in units.items()}
-    errors = {name: math.sqrt(numbers.variance(name)) * unit for name, unit in units.items()}
+    values = {name: float(value) for name, (value, _) in read.items()}
+    errors = {name: math.sqrt(variance) for name, (_, variance) in read.items()}
     areas = [float(each.area) for each in pair]
     difference = areas[0] - areas[1] + values[DIFFERENCE] / smaller
     level = sum(areas) + values[LEVEL] / smaller

@@ -26,7 +26,7 @@ from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.histogram.looking import looks
 from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
+from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES, number_field
 
 SUM = "sum"
 """The field of the number."""
@@ -86,12 +86,6 @@ def check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
     received = (getattr(numbers, "dtype", type(numbers)), np.shape(numbers))
     if received != (np.dtype(np.float64), shape):
         raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {received}")
-
-
-def number_field(epsilon: float) -> releases.Released:
-    """One number in units, which a neighbour moves by all of them."""
-    units = influence_sum.units_for(epsilon)
-    return releases.Released((), units, epsilon, per_record=units)
 
 
 @releases.release(lambda query: {SUM: number_field(looks.epsilon_of(query))}, admits=_admits)
@@ -167,7 +161,7 @@ def both_rounds(
     straight : as for ``influences_of``.
     """
     influences = influences_of(fields, straight)
-    smaller = fields[SIZES].min(axis=-1)
     reach = influences.sensitivity(adjacency) / influence_sum.FIXED_POINT
-    unit = reach / (released.per_record * smaller)
-    return influences.area + sums * unit, released.variance(noises) * unit**2
+    smaller = fields[SIZES].min(axis=-1)
+    moved, variance = influence_sum.on_scale(sums, released, reach / smaller, noises)
+    return influences.area + moved, variance

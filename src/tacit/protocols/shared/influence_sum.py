@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from tacit.data.engines.sql.pieces import ClassFunctions
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution
 from tacit.privacy.cost import Adjacency
+from tacit.protocol.releases import Released
 
 PUBLISHED = POSITIVES, NEGATIVES, SIZES = ("positives_below", "negatives_below", "class_sizes")
 """Fields of the query: the part of each class below every inner edge, and (P, N)."""
@@ -222,6 +224,28 @@ def units_for(epsilon: float) -> int:
     32768
     """
     return max(1, int(UNITS_PER_EPSILON * epsilon))
+
+
+def number_field(epsilon: float) -> Released:
+    """One number in units, which a neighbour moves by all of them."""
+    units = units_for(epsilon)
+    return Released((), units, epsilon, per_record=units)
+
+
+def on_scale(
+    sums: Any, released: Released, reach: Floats | float, noises: float = 1.0
+) -> tuple[Floats, Floats]:
+    """The number that was released in units, and its variance by noise, shape (...) each.
+
+    Parameters
+    ----------
+    sums : in units, shape (...).
+    released : what was declared of them.
+    reach : how far a neighbour moves the number, shape (...).
+    noises : the noise that arrived, as a multiple of what epsilon needs.
+    """
+    unit = np.asarray(reach) / released.per_record
+    return np.asarray(sums * unit), np.asarray(released.variance(noises) * unit**2)
 
 
 def whole_units(total: Integers, sensitivity: Integers | int, units: int) -> Integers:

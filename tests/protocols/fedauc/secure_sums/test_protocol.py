@@ -23,12 +23,11 @@ from tacit.protocols.fedauc.secure_sums import (
     FirstRound,
     divided,
     keep_ranks,
-    residual_field,
     sensitivity,
     summed_rank_pairs,
     summed_residuals,
 )
-from tacit.protocols.shared.influence_sum import units_for
+from tacit.protocols.shared.influence_sum import number_field, units_for
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.protocols.histogram.losses import Recorder
@@ -102,8 +101,8 @@ def test_clients_can_draw_shares_of_all_noises(records: int, epsilon: float) -> 
     spent = parts.first * epsilon
     fields = (
         Released((), 1, spent * parts.count),
-        residual_field(spent * (1 - parts.count)),
-        residual_field(epsilon - spent),
+        number_field(spent * (1 - parts.count)),
+        number_field(epsilon - spent),
     )
     assert max(field.scale for field in fields) <= MAX_SHARED_SCALE
 
@@ -249,7 +248,7 @@ def test_a_label_moves_the_released_sum_by_no_more_than_the_noise_hides() -> Non
     scores = np.arange(40) / 40
     labels = np.tile([0, 1], 20)
     clients = Clients.from_arrays(scores, labels)
-    whole = residual_field(1.0)
+    whole = number_field(1.0)
     for pivot in (0, 17, 39, 78):
         query = residual_query(clients, pivot=np.array(pivot))
         plain = query.step.answer(clients, query, NoNoise(), keep(clients))["residual"]

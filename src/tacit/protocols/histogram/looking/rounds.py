@@ -29,12 +29,11 @@ from tacit.protocols.histogram.looking.seen import Rows, Seen, average_area, num
 from tacit.protocols.histogram.second_round import (
     SUM,
     both_rounds,
-    number_field,
     summed_influences,
 )
 from tacit.protocols.histogram.trees import pooled, stratum_levels, tree_noise
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.influence_sum import check_the_same_number
+from tacit.protocols.shared.influence_sum import check_the_same_number, number_field
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
