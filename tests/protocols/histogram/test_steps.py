@@ -27,7 +27,7 @@ from tacit.protocols.histogram.steps import (
     unary_reports,
 )
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.shared.trees import forest_reports
+from tacit.protocols.shared.reports import packed
 from tacit.testing.recording import values_of
 from tests.protocols.histogram.losses import (
     HEIGHT,
@@ -191,8 +191,8 @@ class TestWhatIsSent:
             drawn.setdefault(size, []).append(bits)
             return bits
 
-        monkeypatch.setattr(forest_reports, "unary_bits", marked)
-        monkeypatch.setattr(forest_reports, "BITS_AT_ONCE", at_once)
+        monkeypatch.setattr(packed, "unary_bits", marked)
+        monkeypatch.setattr(packed, "BITS_AT_ONCE", at_once)
         clients = Clients.from_arrays(
             rng.random(90), rng.integers(0, 2, 90), rng.integers(0, 12, 90)
         )

@@ -13,7 +13,7 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.shared.trees.forest_reports import (
+from tacit.protocols.multiclass.reports import (
     _sizes,
     forest_reports,
     forests_from_reports,

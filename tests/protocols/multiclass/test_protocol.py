@@ -40,13 +40,15 @@ def classes_of(clients: tacit.Clients) -> tuple[NDArray[Any], NDArray[Any]]:
 def test_a_record_of_any_class_costs_epsilon_at_most_and_nearly_that(
     count: int, adjacency: str, trust: str
 ) -> None:
-    """Exact: the first round's noise, against what any neighbour moves."""
+    """Exact: the noise of all rounds, against what any neighbour moves.
+
+    The second round's numbers may all lie at ends of what was published, and cost nothing.
+    """
     classes = tuple("abcde"[:count])
     clients = class_clients(9, 1, classes)
     settings: dict[str, Any] = {"trust": trust, "epsilon": 1.0, "adjacency": adjacency}
     protocol = tacit.MulticlassHistogram(**settings, height=3, classes=classes)
-    worst, budget = worst_loss(protocol, clients), 1 - protocol.number_part
-    assert 0.6 * budget < worst <= budget + 1e-9
+    assert 0.6 * (1 - protocol.number_part) < worst_loss(protocol, clients) <= 1 + 1e-9
 
 
 def test_exact_sums_give_the_figures_of_scikit_learn() -> None:

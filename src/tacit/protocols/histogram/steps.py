@@ -19,7 +19,7 @@ from tacit.protocol.conversation import ClientState, Query, Reply, View, step
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.shared import cells
-from tacit.protocols.shared.trees import forest_reports
+from tacit.protocols.shared.reports import packed
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""
@@ -170,14 +170,12 @@ def encoded_leaves(
     noise : draws the bits.
     """
     values = leaves >> (height + 1 - levels)
-    return forest_reports.packed_reports(
-        values, levels, LEVEL_SIZES, offsets, settings.epsilon, noise
-    )
+    return packed.packed_reports(values, levels, LEVEL_SIZES, offsets, settings.epsilon, noise)
 
 
 def report_bytes(levels: Integers) -> Integers:
     """The bytes of a report on each of these levels."""
-    return forest_reports.packed_bytes(LEVEL_SIZES[levels])
+    return packed.packed_bytes(LEVEL_SIZES[levels])
 
 
 def level_start(level: int) -> int:
@@ -202,4 +200,4 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
     if counts is not None:
         start = level_start(level)
         return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])
-    return forest_reports.packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)
+    return packed.packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)

@@ -18,8 +18,11 @@ from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.multiclass.second_round import OTHER_BELOW, OWN_BELOW, SIZES
+from tacit.protocols.shared.counting import CountingProtocol
 from tacit.protocols.shared.declared import NO_REPORTS, forest_model
-from tacit.protocols.shared.trees.forest_protocol import ForestProtocol
+
+HEIGHT, REPORT_HEIGHT, MAX_HEIGHT = 8, 5, 12
+"""Height of the trees by default, that of private reports by default, and the largest."""
 
 PUBLISHED = (
     "Of every class the noisy distributions of its score, in the class and in all others, and both "
@@ -29,14 +32,14 @@ PUBLISHED = (
 
 
 @dataclass(frozen=True)
-class MulticlassDeclarations(ForestProtocol):
+class MulticlassDeclarations(CountingProtocol):
     """Cases, threats and laws of ``MulticlassHistogram``, and its setting ``classes``."""
 
     classes: tuple[str, ...] = setting(
         default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
     )
 
-    case_name = "multiclass"
+    setting_order = ("trust", "adjacency", "epsilon")
     replicated_fields = (OWN_BELOW, OTHER_BELOW, SIZES)
     summed = (
         "how many records of each class, and of all others, lie in every cell of the class's "
@@ -61,9 +64,26 @@ class MulticlassDeclarations(ForestProtocol):
         """Every trust model, private reports too."""
         kind: Any = cls
         return {
-            **super().law_cases(),
-            f"{cls.case_name}-local": kind(Trust.LOCAL.value, 1.0, height=4),
+            "multiclass-exact": kind(Trust.EXACT_SUM.value),
+            "multiclass": kind(Trust.SECURE_SUM.value, 1.0),
+            "multiclass-replace": kind(Trust.SECURE_SUM.value, 1.0, adjacency="replace"),
+            "multiclass-each": kind(Trust.EACH.value, 1.0),
+            "multiclass-local": kind(Trust.LOCAL.value, 1.0, height=4),
         }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """The forms with noise."""
+        kind: Any = cls
+        return {
+            "multiclass": audits.ErrorCase(kind(Trust.SECURE_SUM.value, 1.0), noticed=True),
+            "multiclass-each": audits.ErrorCase(kind(Trust.EACH.value, 4.0), repeats=1200),
+        }
+
+    @property
+    def tree_height(self) -> int:
+        """The height of every tree."""
+        return HEIGHT if self.height is None else self.height
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:

@@ -11,8 +11,8 @@ from tacit.arrays import Floats
 from tacit.data import units
 from tacit.metrics import calibration
 from tacit.metrics.cells.binning import Buckets, bucket_means
+from tacit.protocols.multiclass.forests import Forest, area_estimates, area_variance
 from tacit.protocols.shared.trees.areas import Areas
-from tacit.protocols.shared.trees.forests import Forest, area_estimates, area_variance
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
 from tacit.results.figure import class_too_small, is_class_too_small

@@ -9,7 +9,7 @@ What is summed. A record has a class y and a score s_c of each of C classes. It 
 
 So the positives of class c against the rest are in the own tree c, its negatives in the other tree
 c. Each block has a part of epsilon, and a record is in all of them: they cost epsilon together
-(``protocols.shared.trees.forests``). C separate histograms of both classes would have C votes in
+(``protocols.multiclass.forests``). C separate histograms of both classes would have C votes in
 one block.
 
 Why the parts are equal. With n records of each class, the variance by noise of the AUC of c is
@@ -21,7 +21,7 @@ and the mean of C AUCs, whose noises are independent, ``4 / C`` times: the error
 ``2 / sqrt(C)`` of the error with two classes, and a tenth more for the part of the hits.
 
 With ``local`` every record sends one report, on one level of one block, which it draws in
-proportion to the parts above (``protocols.shared.trees.forest_reports``). With M = C n records and
+proportion to the parts above (``protocols.multiclass.reports``). With M = C n records and
 half of them in either block, a count of c's own tree has the variance ``2 M v``, v that of unary
 bits. One of its other tree has ``2 (C - 1)^2 M v`` beside C - 1 times as many negatives. So the AUC
 of c has about ``4 C v k / n``, and the mean of C AUCs ``4 v k / n`` whatever C is. Were one class
@@ -30,9 +30,6 @@ reports would give the AUC of c ``C^2 v k / n (1 + 1 / (C - 1)^2)``: more from C
 
 With ``secure-sum`` a second round has the larger part of epsilon: one number a class
 (``protocols.multiclass.second_round``).
-
-The module also holds the protocol's predictions: the server's own conclusions from the expected
-forest.
 """
 
 from __future__ import annotations
@@ -40,35 +37,50 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import check_names
 from tacit.data.clients import Clients
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.ranking import auc
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol import releases
-from tacit.protocol.conversation import Conversation, Step
-from tacit.protocol.declarations import forecast
-from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
-from tacit.protocol.declarations.trust import Local, SecureSum, Trust
+from tacit.protocol.conversation import Conversation, Query, Step
+from tacit.protocol.declarations.trust import Each, SecureSum
+from tacit.protocol.settings import scaled
 from tacit.protocols.multiclass import second_round
 from tacit.protocols.multiclass.both_rounds import refined
-from tacit.protocols.multiclass.declared import MulticlassDeclarations
+from tacit.protocols.multiclass.declared import (
+    HEIGHT,
+    MAX_HEIGHT,
+    REPORT_HEIGHT,
+    MulticlassDeclarations,
+)
 from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
+from tacit.protocols.multiclass.forests import (
+    Block,
+    Forest,
+    Forests,
+    Votes,
+    count_forest,
+    exact_leaves,
+    forest_areas,
+    forest_fields,
+    forest_of,
+    noise_of,
+)
+from tacit.protocols.multiclass.reports import (
+    forest_reports,
+    forests_from_reports,
+    report_parts,
+)
 from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.trees.areas import Areas
-from tacit.protocols.shared.trees.forest_protocol import Forests
-from tacit.protocols.shared.trees.forests import (
-    Block,
-    Forest,
-    Votes,
-    count_forest,
-    forest_areas,
-)
+from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
 from tacit.results.server_result import ServerResult
@@ -79,6 +91,9 @@ OWN, OTHER, HITS = "own", "other", "hits"
 HITS_PART = 0.1
 """The fraction of epsilon of the hits, which also tell the classes' sizes. Either block of trees
 has half of what numbers and hits leave."""
+
+ONE_REPLICATE = 2**26
+"""Stated size of a replicate, where replicates have to run one at a time."""
 
 SECOND_ROUND = 0.65
 """The second round's part of epsilon: trees of a quarter of epsilon leave products of
@@ -93,9 +108,10 @@ class MulticlassHistogram(MulticlassDeclarations):
     Parameters
     ----------
     classes : the agreed names of the classes, in the order of the columns of scores.
-    trust : as ``ForestProtocol`` has it, and ``Local()``: every record sends one private report.
+    trust : as ``CountingProtocol`` has it, and ``Local()``: every record sends one private report.
         With ``SecureSum()`` a second round of one number a class has a fraction of 0.65 of epsilon.
-    epsilon, height, adjacency, scale : as ``ForestProtocol`` has them.
+    height : at most 12; None takes 8. With ``Local()`` at most 5, which None takes.
+    epsilon, adjacency, scale : as ``CountingProtocol`` has them.
 
     Clients without classes are taken to have two, with the scores 1 - s and s: a binary classifier.
 
@@ -113,11 +129,19 @@ class MulticlassHistogram(MulticlassDeclarations):
     figure = MACRO_AUC
     categories_setting = "classes"
     scores_by_class = True
-    planning_module = __name__
+    planning_module = "tacit.protocols.multiclass.forecast"
 
     def __post_init__(self) -> None:
         check_names("classes", self.classes)
         super().__post_init__()
+        if self.height is None:
+            object.__setattr__(self, "height", REPORT_HEIGHT if self.lone_records else HEIGHT)
+        # records' reports leave deeper trees so few on each level that their cells bias the figures
+        highest = REPORT_HEIGHT if self.lone_records else MAX_HEIGHT
+        if not 1 <= self.tree_height <= highest:
+            raise ValueError(f"height must be from 1 to {highest}, got {self.height}")
+        if isinstance(self.trust, SecureSum):
+            releases.check_shares(self, forest_fields(Query(count_forest, self)))
         if self.number_part:
             second_round.number_units(self.number_cost.epsilon, len(self.classes))
 
@@ -134,10 +158,20 @@ class MulticlassHistogram(MulticlassDeclarations):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of this trust model."""
-        return (
-            *super().steps,
-            *((second_round.summed_class_influences,) if self.number_part else ()),
-        )
+        if self.lone_records:
+            return (forest_reports,)
+        numbers = (second_round.summed_class_influences,) if self.number_part else ()
+        return (count_forest, *numbers)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """The counts and their noise, of every client where it sends its own.
+
+        Records draw what they report, and all replicates would have the same draw.
+        """
+        if self.lone_records:
+            return ONE_REPLICATE
+        counts = sum(4 * block.trees << block.height for block in self.blocks())
+        return 8 * counts * (clients.count if isinstance(self.trust, Each) else 1)
 
     def blocks(self) -> tuple[Block, ...]:
         """Own trees, other trees, and hits."""
@@ -146,8 +180,31 @@ class MulticlassHistogram(MulticlassDeclarations):
         return (
             Block(OWN, count, 1, self.tree_parts(tree, 1)),
             Block(OTHER, count, others, self.tree_parts(tree, others)),
-            Block(HITS, 2 * count, 1, self.count_part(HITS_PART)),
+            Block(HITS, 2 * count, 1, (self.spent(HITS_PART),)),
         )
+
+    def spent(self, fraction: float) -> float:
+        """This fraction of epsilon; infinity for exact sums."""
+        return math.inf if self.epsilon is None else fraction * self.epsilon
+
+    def tree_parts(self, fraction: float, votes: int) -> tuple[float, ...]:
+        """The levels' epsilons of a block that has this fraction of the budget, shape (h + 1,).
+
+        With private reports every record spends epsilon on one level, and these are in proportion
+        to how many records report on each.
+
+        Parameters
+        ----------
+        fraction : of epsilon.
+        votes : the trees of the block in which a record counts.
+        """
+        budget, height = self.spent(fraction), self.tree_height
+        if math.isinf(budget):
+            return (*[0.0] * height, budget)
+        if self.lone_records:
+            return report_parts(height, budget)
+        parts = epsilon_by_level(height, budget, votes * self.distance, "auc")
+        return parts[1:]  # a tree of two classes has its classes on level 1
 
     def classified(self, clients: Clients) -> tuple[Floats, Integers]:
         """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
@@ -158,12 +215,25 @@ class MulticlassHistogram(MulticlassDeclarations):
         """
         return scores_by_class(clients, self.classes, bounded=self.score_range is not None)
 
+    def check_scores(self, clients: Clients) -> None:
+        """Refuse scores that have no cell.
+
+        Raises
+        ------
+        DataError : for a score outside [0, 1] where scores are probabilities.
+        """
+        if self.score_range is not None:
+            scaled.check_scores_in_unit_interval(clients)
+
     def votes(self, clients: Clients) -> Mapping[str, Votes]:
         """Each record's cell in its own class's tree and in those of the others; and its hit."""
         self.check_scores(clients)
         scores, classes = self.classified(clients)
         records, count = np.arange(clients.records), len(self.classes)
-        leaves = self.cells_of(scores) + (np.arange(count) << self.tree_height)
+        cells = 1 << self.tree_height
+        positions = self.score_scale.positions(scores)
+        leaves = np.minimum((positions * cells).astype(np.int64), cells - 1)
+        leaves += np.arange(count) * cells
         in_class = np.arange(count) == classes[:, np.newaxis]
         hit = np.argmax(scores, axis=1) == classes
         return {
@@ -172,18 +242,40 @@ class MulticlassHistogram(MulticlassDeclarations):
             HITS: Votes(records, 2 * classes + hit),
         }
 
+    @property
+    def is_even(self) -> bool:
+        """Whether scores are their own positions."""
+        return self.scale == EVEN
+
     def conversation(self, clients: int) -> Conversation:
         """The forest up; with a second round what follows from it down, and a number a class up."""
-        if not self.number_part:
-            return (yield from super().conversation(clients))
+        if self.lone_records:
+            reply = yield Query(forest_reports, self)
+            return self.conclusion(forests_from_reports(self.blocks(), self.known_epsilon, reply))
         first = yield from releases.ask(count_forest, self, clients)
-        forests = self.forests_of(first)
+        forests = {block.name: forest_of(block, first) for block in self.blocks()}
+        if not self.number_part:
+            return self.conclusion(forests)
         fields = second_round.published(self._first_round(forests))
         second = yield from releases.ask(
             second_round.summed_class_influences, self, clients, fields
         )
         check_the_same_number(first.answered, second.answered)
         return self._refined(forests, fields, second["sums"], float(second.noises))
+
+    def expected_noise(self, clients: int) -> dict[str, TreeNoise]:
+        """The errors of a tree of every block, where so many clients answer."""
+        fields = forest_fields(Query(count_forest, self))
+        noises = float(clients if isinstance(self.trust, Each) else 1)
+        return {block.name: noise_of(block, fields, noises) for block in self.blocks()}
+
+    def exact_forests(self, clients: Clients) -> Forests:
+        """The forest of exact counts, with the noise that a run would have."""
+        votes, noise = self.votes(clients), self.expected_noise(clients.count)
+        return {
+            block.name: Forest(exact_leaves(block, votes[block.name]), noise[block.name])
+            for block in self.blocks()
+        }
 
     def _first_round(self, forests: Forests) -> second_round.FirstRound:
         positives, negatives = forests[OWN], forests[OTHER]
@@ -218,10 +310,10 @@ class MulticlassHistogram(MulticlassDeclarations):
         return self._refined(forests, fields, np.zeros(len(self.classes)), 1.0)
 
     def noiseless_value(self, clients: Clients) -> float:
-        """The figure of the exact cells, or of both rounds without noise."""
-        if not self.number_part:
-            return super().noiseless_value(clients)
+        """The figure of the exact cells, at the depth that suits the noise, or of both rounds."""
         forests = self.exact_forests(clients)
+        if not self.number_part:
+            return float(self.conclusion(forests).value)
         fields = second_round.published(self._first_round(forests))
         sums = second_round.rounded_sums(
             self, clients, second_round.ClassInfluences.of(fields)
@@ -236,86 +328,3 @@ class MulticlassHistogram(MulticlassDeclarations):
             for number in range(len(self.classes))
         ]
         return float(np.mean(by_class))
-
-
-def classes_forecast(
-    protocol: MulticlassHistogram, scenario: Scenario, shape: Shape
-) -> forecast.Forecast | None:
-    """What the server would conclude from the expected forest; nothing for private reports.
-
-    Noise adds the same to every class, independently. What cells hide is bounded by the mean of the
-    classes' errors, as a result bounds it. With two rounds the second one's number has the area
-    that cells miss; with one the bias is what cells miss of the shape's AUC.
-
-    Examples
-    --------
-    >>> scenario = Scenario(30_000, 10_000, 10, 1.0, 3)
-    >>> protocol = MulticlassHistogram(epsilon=1.0, classes=scenario.class_names)
-    >>> forecast = classes_forecast(protocol, scenario, Shape(0.8))
-    >>> 0 < forecast.error < 0.002
-    True
-    """
-    if isinstance(protocol.trust, Local):
-        return None
-    forests = expected_forests(protocol, scenario, shape)
-    result = protocol.expected_result(forests)
-    if result.silence:
-        return forecast.Forecast(math.inf)
-    _, variances = class_sizes(forests[OWN], forests[HITS])
-    return forecast.Forecast(
-        math.hypot(float(result.privacy_error), float(result.approximation_error)),
-        0.0 if protocol.number_part else float(result.value) - shape.auc,
-        min(scenario.positives, scenario.negatives),
-        math.sqrt(float(np.max(variances))),
-    )
-
-
-def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: Shape) -> Forests:
-    """The expected counts of every block, with the noise of a run.
-
-    How many of a class have their largest score at it changes no AUC: half of them are taken.
-    """
-    classes, scale = len(protocol.classes), planned_scale(protocol.scale)
-    own, other = scenario.counts(shape, 1 << protocol.tree_height, scale)
-    halves = np.full((2 * classes, 1), scenario.positives / 2)
-    counts = {OWN: np.tile(own, (classes, 1)), OTHER: np.tile(other, (classes, 1)), HITS: halves}
-    noise = protocol.expected_noise(scenario.clients)
-    return {name: Forest(each, noise[name]) for name, each in counts.items()}
-
-
-def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
-    """Noisy sums in two rounds, every client's own counts, and exact sums."""
-    if metric != forecast.Metric.of_figure(MulticlassHistogram.figure):
-        return []
-    named = partial(MulticlassHistogram, classes=scenario.class_names)
-    noisy = partial(named, epsilon=scenario.epsilon)
-    sums, each, exact = Trust.SECURE_SUM, Trust.EACH, Trust.EXACT_SUM
-    weaker = "clients that vanish weaken the guarantee unless dropouts is set"
-    return [
-        forecast.Family(
-            forecast.accepted([noisy]), (sums,), f"there is no curve, and {weaker}", metric
-        ),
-        forecast.Family(
-            forecast.accepted([partial(noisy, adjacency="replace")]),
-            (sums,),
-            f"the number of records is public, and {weaker}",
-            metric,
-        ),
-        forecast.Family(forecast.accepted([partial(noisy, trust=each.value)]), (each,), "", metric),
-        forecast.Family(
-            forecast.accepted([partial(named, trust=exact.value)]),
-            (exact,),
-            "there is no differential privacy: the sum is exact, and epsilon is not kept",
-            metric,
-        ),
-    ]
-
-
-PLANNING = forecast.Planning(
-    classes_families,
-    lambda protocol, scenario, shape, metric: (
-        classes_forecast(protocol, scenario, shape)
-        if metric == forecast.Metric.of_figure(protocol.figure)
-        else None
-    ),
-)

@@ -44,10 +44,10 @@ from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol import releases
 from tacit.protocol.conversation import Query
+from tacit.protocols.multiclass.forests import Forest, both_classes, products_of
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences, units_for, whole_units
 from tacit.protocols.shared.trees.areas import area_depth, at_depth
-from tacit.protocols.shared.trees.forests import Forest, both_classes, products_of
 
 OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
 """Fields of the query: the part of each class's own records, and of all others, below every inner

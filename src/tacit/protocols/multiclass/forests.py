@@ -18,10 +18,8 @@ different scales.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -100,23 +98,13 @@ class Forest:
         return self.leaves.sum(axis=-1), self.noise.variance_of(ones, self.leaves)
 
 
-class CountsForest(Protocol):
-    """What a protocol has whose records count in a forest."""
-
-    @property
-    def distance(self) -> int:
-        """1 where a neighbour has one record more or less, 2 where one is replaced."""
-
-    def blocks(self) -> tuple[Block, ...]:
-        """The blocks, in the order of the reply."""
-
-    def votes(self, clients: Clients) -> Mapping[str, Votes]:
-        """Where the records count, by block."""
+Forests = Mapping[str, Forest]
+"""The forests of all blocks, by name."""
 
 
 def forest_fields(query: Query) -> dict[str, releases.Released]:
     """The counts of all blocks' levels."""
-    settings: CountsForest = query.protocol
+    settings = query.protocol
     return {
         block.field(level): releases.Released(
             (block.trees << level,), block.votes * settings.distance, part
@@ -137,7 +125,7 @@ def count_forest(clients: Clients, query: Query) -> dict[str, Integers]:
     The server learns the noisy sums of all counts and how many clients answered, or each client's
     noisy counts.
     """
-    settings: CountsForest = query.protocol
+    settings = query.protocol
     votes, by_client = settings.votes(clients), query.view is View.EACH
     counts: dict[str, Integers] = {}
     for block in settings.blocks():
@@ -216,20 +204,3 @@ def area_estimates(made: Areas, positives: Forest, negatives: Forest) -> list[Es
         Estimate(value, privacy, sampling, cells, laplace_error=draw).within((0.0, 1.0))
         for value, (privacy, sampling, cells, draw) in zip(made.value.tolist(), errors, strict=True)
     ]
-
-
-def smallest_in_errors(forests: tuple[Forest, ...]) -> tuple[Floats, Floats]:
-    """The totals of the trees of both classes and their errors, the smaller class by its errors.
-
-    Returns
-    -------
-    size and standard error, shape (..., T).
-    """
-    sizes = [forest.totals() for forest in forests]
-    totals = np.stack([total for total, _ in sizes])
-    errors = np.sqrt(np.stack([variance for _, variance in sizes]))
-    ratio = totals / np.maximum(errors, math.ulp(1.0))
-    least = np.argmin(ratio, axis=0)[np.newaxis]
-    pick = (np.take_along_axis(each, least, axis=0)[0] for each in (totals, errors))
-    size, error = pick
-    return size, error
