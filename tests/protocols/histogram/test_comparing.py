@@ -34,6 +34,7 @@ from tacit.protocols.histogram.comparing import (
 )
 from tacit.protocols.histogram.looking.looks import LISTED, PARTS
 from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
+from tacit.running.simulation import simulate
 
 CELLS = 64
 
@@ -87,13 +88,14 @@ def test_intervals_cover_what_they_say() -> None:
     """
     protocol = ComparedHistograms(2.0)
     about, errors, stated = [], [], []
-    for seed in range(300):
-        clients = models(2_000, seed % 20)
-        difference = tacit.compare(clients, None, protocol, seed=seed).difference
-        low, high = difference.interval(0.95)
-        about.append(low <= exact(clients) <= high)
-        errors.append(difference.value - exact(clients))
-        stated.append(difference.standard_error)
+    for drawn in range(20):
+        clients = models(2_000, drawn)
+        difference = exact(clients)
+        for seed in range(drawn, 300, 20):
+            found = simulate(clients, protocol, SimulatedNoise(seed)).server_result
+            about.append(found.covers(difference))
+            errors.append(found.value - difference)
+            stated.append(found.standard_error)
     assert 0.91 < np.mean(about) < 0.99
     assert np.std(errors) < 1.15 * np.sqrt(np.mean(np.square(stated)))
 
@@ -195,12 +197,11 @@ def test_a_server_that_asks_again_gets_no_more_than_epsilon() -> None:
 def test_the_numbers_have_the_noise_that_they_pay_for() -> None:
     """The variances of 2,000 draws, known to 5 %: a scale 30 % off is eight errors away."""
     clients, query = models(200, 5), number_query()
-    replies = [
-        summed_differences.answer(clients, query, SimulatedNoise(seed), ClientState())
-        for seed in range(2_000)
-    ]
+    noise = SimulatedNoise(1, replicates=2_000)
+    reply = summed_differences.answer(clients, query, noise, ClientState())
     for name, field in number_fields(1.0 * 38 / PARTS).items():
-        drawn = np.array([reply[name] for reply in replies], dtype=np.float64)
+        drawn = np.asarray(reply[name], dtype=np.float64)
+        assert drawn.shape == (2_000,)
         assert np.var(drawn) == pytest.approx(2 * field.scale**2, rel=0.25)
 
 
