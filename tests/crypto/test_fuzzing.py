@@ -35,8 +35,8 @@ from tacit.protocols.published.fhe.protocol import FheAUC
 ROOT = Path(__file__).parents[2]
 SESSION = bytes(range(16))
 TERMS = b"terms"
-many = settings(max_examples=300, deadline=None)
-some = settings(max_examples=80, deadline=None)
+many = settings(max_examples=150, deadline=None)
+some = settings(max_examples=40, deadline=None)
 
 
 @st.composite

@@ -10,13 +10,11 @@ from tacit.running.joining.letters import federation_code, is_code, site_code
 
 
 def test_the_codes_have_the_bits_that_their_derivation_needs() -> None:
-    assert re.fullmatch(r"([0-9a-f]{4}-){2}[0-9a-f]{4}", site_code(b"x"))
-    assert re.fullmatch(r"([0-9a-f]{4}-){4}[0-9a-f]{4}", federation_code(b"x"))
-
-
-def test_one_changed_bit_and_the_purpose_change_the_code() -> None:
-    codes = {site_code(b"x"), site_code(b"y"), federation_code(b"x")[:14]}
-    assert len(codes) == 3
+    """One changed bit and the purpose change a code."""
+    site, other, federation = site_code(b"x"), site_code(b"y"), federation_code(b"x")
+    assert re.fullmatch(r"([0-9a-f]{4}-){2}[0-9a-f]{4}", site)
+    assert re.fullmatch(r"([0-9a-f]{4}-){4}[0-9a-f]{4}", federation)
+    assert len({site, other, federation[:14]}) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Messages as bytes: what was written is read, and nothing else gets past the readers.
 
 The fuzzed readers are those of client and server: 11 kinds of message, 3 ways to spoil each,
-100 cases each.
+50 cases each.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.crypto.secure_sum.transporting import ROUNDS, Federation
 
 SESSION = bytes(range(16))
 HEADER = messages.HEADER.size
-CASES = 100
+CASES = 50
 
 Records = st.dictionaries(st.integers(0, 99), st.binary(min_size=5, max_size=5))
 Indices = st.sets(st.integers(0, 99))

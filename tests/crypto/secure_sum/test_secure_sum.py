@@ -69,22 +69,22 @@ def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> N
 
 def test_any_thirty_of_a_hundred_clients_may_leave_in_any_round() -> None:
     clients, rng = 100, np.random.default_rng(0)
-    sent = vectors(clients, 4096)
+    sent = vectors(clients, 256)
     staying = np.full(clients, ROUNDS)
     staying[rng.permutation(clients)[:30]] = rng.integers(0, ROUNDS, 30)
-    federation = Federation(clients, 4096, around=Neighbourhood.of(clients))
+    federation = Federation(clients, 256, around=Neighbourhood.of(clients))
     result = federation.sum(sent, staying.tolist())
     assert np.array_equal(result.clients, np.flatnonzero(staying >= 3))
     assert np.array_equal(result.total, sent[staying >= 3].sum(axis=0))
 
 
-def test_a_sparse_graph_of_two_hundred_clients_bears_dropouts() -> None:
-    clients, rng = 200, np.random.default_rng(2)
-    around = Neighbourhood.of(clients, colluders=20, min_clients=180)
+def test_a_sparse_graph_bears_dropouts() -> None:
+    clients, rng = 100, np.random.default_rng(2)
+    around = Neighbourhood.of(clients, colluders=10, min_clients=90)
     assert around.degree < clients / 4
     sent = vectors(clients, 64)
     staying = np.full(clients, ROUNDS)
-    staying[rng.permutation(clients)[:20]] = rng.integers(0, ROUNDS, 20)
+    staying[rng.permutation(clients)[:10]] = rng.integers(0, ROUNDS, 10)
     result = Federation(clients, 64, around=around).sum(sent, staying.tolist())
     assert np.array_equal(result.total, sent[staying >= 3].sum(axis=0))
 

@@ -32,9 +32,10 @@ from tests.protocols.encrypted.strategies import (
 
 pytest.importorskip("tenseal")
 
-TRIES = 12
+TRIES, MANY_TRIES = 4, 12
 """Sessions in which each strategy is tried; ``python -m benchmarks.cheating`` tries 200. One that
-were believed three times in ten would be noticed but once in 70 runs of these tests."""
+were believed three times in ten would be noticed in three of four runs of these tests, and in all
+but one of 70 where ``make test-thorough`` tries more."""
 
 VARIANT_TRIES, FIRST_VARIANT = 3, 38
 
@@ -44,16 +45,29 @@ def sessions() -> list[Room]:
     return list(rooms(TRIES))
 
 
+@pytest.fixture(scope="module")
+def many_sessions() -> list[Room]:
+    return list(rooms(MANY_TRIES))
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_cheating_is_refused(sessions: list[Room], name: str) -> None:
-    """The one answer in 484 that adds to the copies of an empty cell in both runs is harmless.
+    """Those that are variants of others are tried less often."""
+    variant = list(STRATEGIES).index(name) >= FIRST_VARIANT
+    check_refusals(sessions[:VARIANT_TRIES] if variant else sessions, name)
 
-    Those that are variants of others are tried less often.
-    """
-    tried = sessions[:VARIANT_TRIES] if list(STRATEGIES).index(name) >= FIRST_VARIANT else sessions
-    outcomes = [outcome(room, STRATEGIES[name]) for room in tried]
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", list(STRATEGIES)[:FIRST_VARIANT])
+def test_cheating_is_refused_in_many_sessions(many_sessions: list[Room], name: str) -> None:
+    check_refusals(many_sessions, name)
+
+
+def check_refusals(sessions: list[Room], name: str) -> None:
+    """The one answer in 484 that adds to the copies of an empty cell in both runs is harmless."""
+    outcomes = [outcome(room, STRATEGIES[name]) for room in sessions]
     assert FORGED not in outcomes
-    assert outcomes.count(UNCHANGED) < TRIES / 4
+    assert outcomes.count(UNCHANGED) < max(len(sessions) / 4, 2)
 
 
 def test_an_answer_that_counts_as_forged(sessions: list[Room]) -> None:

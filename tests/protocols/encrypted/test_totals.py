@@ -73,8 +73,7 @@ def distance(scheme: MaskedScheme, area: float = 0.75, multiplier: int = 0) -> f
     return float(np.abs(found - 1 / len(SIZES)).sum() / 2)
 
 
-@pytest.mark.parametrize("part", [0.15, 0.5, 0.75, 0.95])
-@pytest.mark.parametrize("area", [0.3, 0.75])
+@pytest.mark.parametrize(("part", "area"), [(0.15, 0.3), (0.5, 0.75), (0.95, 0.3), (0.95, 0.75)])
 def test_who_knows_the_number_of_records_learns_no_size(part: float, area: float) -> None:
     """Multipliers in all parts of their range; the sizes' products are within an octave."""
     scheme = MaskedScheme(100, MOST)
