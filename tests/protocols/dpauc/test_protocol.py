@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, NoisyScores, evaluate
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.cells import cell_counts
 from tacit.running.evaluating import exact_auc, repeat_results
@@ -57,20 +57,24 @@ def test_the_curve_runs_from_corner_to_corner() -> None:
 
 
 def test_curve_bands_hold_their_points() -> None:
-    """1,200 curves: 95 % bands cover the noiseless rates 93 to 97 % of the time on average.
+    """300 curves: rates are as far from the noiseless ones as stated, in the middle of the curve.
 
-    Neighbouring points move together, so the average's error is about 0.6 %; false alarm ~1e-3.
+    In squares of the stated errors, whose mean errs by 4 % and is 0.92 to 0.93, as curves are made
+    to fall: false alarm 1e-5. Errors 30 % off have squares of 0.55 and of 1.9. At its ends, where
+    rates can only err to one side, a curve is nearer, so that 95 % bands hold more in all.
     """
     clients, protocol = binormal_clients(4000, 6000, 5), DPAUC(1.0, 20)
     truth = simulate(clients, protocol, NoNoise()).server_result.roc
     assert truth is not None
-    covered = []
-    for seed in range(1200):
-        curve = evaluate(clients, protocol, seed=seed).roc
+    squares, covered = [], []
+    for seed in range(300):
+        curve = simulate(clients, protocol, SimulatedNoise(seed)).server_result.roc
         assert curve is not None
-        reach = 1.96 * curve.true_positive_error[1:]
-        covered.append(np.abs(curve.true_positive_rate - truth.true_positive_rate)[1:] <= reach)
-    assert 0.93 <= np.mean(covered) <= 0.97
+        off = (curve.true_positive_rate - truth.true_positive_rate)[1:]
+        squares.append((off / curve.true_positive_error[1:])[9:15] ** 2)
+        covered.append(np.abs(off) <= 1.96 * curve.true_positive_error[1:])
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.25)
+    assert np.mean(covered) >= 0.93
 
 
 def test_no_signal_gives_no_number() -> None:

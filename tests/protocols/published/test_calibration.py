@@ -64,7 +64,7 @@ def clients() -> Clients:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"adjacency": "replace"}, {"scale": "probability"}], ids=str
+    "settings", [{}, {"adjacency": "replace", "scale": "probability"}], ids=str
 )
 def test_predicted_errors_hold_where_records_are_dealt_out(
     settings: dict[str, Any], clients: Clients

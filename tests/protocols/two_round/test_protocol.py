@@ -490,7 +490,7 @@ def test_reports_made_at_another_epsilon_are_noticed(
 
     monkeypatch.setattr(SlidingWindow, "answers", answers)
     deviation_ratio, coverage = deviation_ratio_and_coverage(
-        singles(4000, 6000), TwoRoundAUC(4.0, labels), 40
+        singles(2000, 3000), TwoRoundAUC(4.0, labels), 40
     )
     assert abs(deviation_ratio - 1) > 0.18 or not 0.9 <= coverage <= 0.993
 
