@@ -150,8 +150,9 @@ def test_average_precision_of_nothing_is_unknown() -> None:
     assert np.isnan(computed_precision.gradient).all()
 
 
-@pytest.mark.parametrize(("times", "error"), [(1, 1e-3), (100, 5e-5)])
-@pytest.mark.parametrize("separation", [0.6, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("separation", "times", "error"), [(0.6, 1, 1e-3), (0.95, 1, 1e-3), (0.8, 100, 5e-5)]
+)
 def test_average_precision_is_that_of_scikit_learn(
     separation: float, times: int, error: float
 ) -> None:
@@ -193,13 +194,13 @@ def test_average_precision_is_the_sum_that_it_says(
 
 
 def test_sampling_errors_are_those_of_drawn_samples() -> None:
-    """4,000 samples of 3,000 records: their standard deviation is within 6 % of the mean error.
+    """1,000 samples of 3,000 records: their standard deviation is within 11 % of the mean error.
 
-    That is five standard errors. Errors 30 % off are refused.
+    That is five standard errors of 2.2 %. Errors 30 % off are refused, at eight beyond the bound.
     """
     rng = np.random.default_rng(3)
     chances = np.concatenate([np.linspace(1, 5, 8), np.linspace(9, 1, 8)])
-    drawn = rng.multinomial(3000, chances / chances.sum(), 4000).reshape(4000, 2, 8)
+    drawn = rng.multinomial(3000, chances / chances.sum(), 1000).reshape(1000, 2, 8)
     above = reaching(EDGES, np.array([0.55]))
     rates: list[Callable[[Floats], Functional]] = [
         *(lambda c, rate=rate: rate(c, above) for rate in THRESHOLD_RATES.values()),
@@ -213,7 +214,7 @@ def test_sampling_errors_are_those_of_drawn_samples() -> None:
             for r, counts in zip(computed_rates, drawn, strict=False)
         ]
         deviation = np.std([float(np.squeeze(rate(c.astype(np.float64)).value)) for c in drawn])
-        assert deviation == pytest.approx(np.mean(errors), rel=0.06)
+        assert deviation == pytest.approx(np.mean(errors), rel=0.11)
 
 
 def test_noise_in_empty_cells_is_not_taken_for_records() -> None:

@@ -84,7 +84,7 @@ def test_the_predicted_error_is_the_measured_one(
     protocol: Protocol, forecast: Predict, scenario: Scenario
 ) -> None:
     predicted = forecast(protocol, scenario, EVEN).error
-    assert 0.7 < predicted / measured(protocol, scenario, EVEN, 15, 10) < 1.4
+    assert 0.7 < predicted / measured(protocol, scenario, EVEN, 5, 30) < 1.4
 
 
 def test_a_prediction_of_another_epsilon_would_be_noticed() -> None:

@@ -11,7 +11,7 @@ PATH = np.linspace(0.0, 8.0, 81)
 NOISE = even_normals(512, 1)[:, 0]
 
 
-@pytest.mark.parametrize("truth", [0.0, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("truth", [0.0, 0.5, 3.0])
 def test_a_distance_is_held_at_its_bound_too(truth: float) -> None:
     """The distance |x| of a normal x from 0, over 1,000 evenly spread ones: no chance is in it."""
     drawn = np.abs(PATH[:, np.newaxis] + NOISE)

@@ -154,12 +154,9 @@ class TestCoverage:
     that covers 95 % leaves 92 to 98 % with probability below 1e-4.
     """
 
-    @pytest.mark.parametrize("scale", ["even", "probability"])
-    def test_bands_under_noise(self, scale: str) -> None:
+    def test_bands_under_noise(self) -> None:
         """Epsilon 1, 2,000 records, 8 buckets: privacy and sampling matter alike."""
-        protocol = PublishedHistogram(
-            "secure-sum", 1.0, height=8, aim="auc", buckets=8, scale=scale
-        )
+        protocol = PublishedHistogram("secure-sum", 1.0, height=8, aim="auc", buckets=8)
         coverages = coverage(protocol, 250, 2000)
         for rates in (
             coverages.roc,

@@ -7,6 +7,7 @@ import math
 import pickle
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ def calibration_error(scores: Floats, truth: Floats) -> float:
     return float(np.abs(np.bincount(index, scores - truth, 15)).sum() / scores.size)
 
 
+@cache
 def errors_of(
     method: str, buckets: int | None, cells: int, deviation: float, seeds: int = 6
 ) -> tuple[float, float]:

@@ -72,7 +72,7 @@ def test_intervals_hold_and_stated_errors_are_the_measured_ones() -> None:
     ratios = []
     for name in CHOSEN:
         figure = exact().by_name[name].value
-        found = [run.by_name[name] for run in runs()]
+        found = [run.named(name) for run in runs()]
         assert sum(figure in each.interval() for each in found) >= 31, name
         errors = np.array([each.value - each.bias - figure for each in found])
         stated = np.array([each.standard_error for each in found])

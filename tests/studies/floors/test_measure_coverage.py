@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tacit.results.estimate import Estimate
+from tacit_studies.floors import measure_coverage
 from tacit_studies.floors.measure_coverage import (
     COVERAGE,
     RUNS_OF_RECORDS,
@@ -26,7 +28,11 @@ def test_there_is_a_job_for_each_data_set_and_size() -> None:
     assert names == ["distorted, n=4,000", "given scores, n=4,000"]
 
 
-def test_records_are_drawn_anew_for_every_few_runs() -> None:
+def test_records_are_drawn_anew_for_every_few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here by threads, which need not import everything again."""
+    monkeypatch.setattr(
+        measure_coverage, "ProcessPoolExecutor", lambda workers, _: ThreadPoolExecutor(workers)
+    )
     bench = Bench(Scores(), RUNS_OF_RECORDS + 1, seed=1)
     exact = [each.exact["brier"].value for each in _measured("distorted", 1_500, bench)]
     assert len(exact) == RUNS_OF_RECORDS + 1
