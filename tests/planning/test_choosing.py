@@ -10,8 +10,7 @@ from tacit.planning.choosing import choose, rounded_up
 from tacit.planning.planner import plan
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.registry import protocol_of
-from tacit.protocol.settings.declaring import changed_settings
-from tacit.protocol.settings.options import needed_settings, options_of
+from tacit.protocol.settings.options import options_of
 
 
 @given(st.integers(1, 10**12))
@@ -75,16 +74,6 @@ def test_a_missing_epsilon_is_named() -> None:
 
 def test_a_person_has_the_named_budget() -> None:
     assert choose(10, 40_000, 1.0, None, 4).protocol.settings["epsilon"] == 1.0
-
-
-@pytest.mark.parametrize(
-    "trust",
-    ["each", "server-sees-scores", "local", "secure-sum", "exact-sum", "encrypted", "mpc"],
-)
-def test_the_options_of_every_candidate_give_it_back(trust: str) -> None:
-    for candidate in plan(40_000, 4_000, 40_000 if trust == "local" else 10, 1.0, trust).candidates:
-        again = protocol_of(candidate.protocol.name, needed_settings(candidate.protocol))
-        assert not changed_settings(candidate.protocol, again)
 
 
 def test_options_are_quoted_for_a_shell() -> None:

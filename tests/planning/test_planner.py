@@ -14,6 +14,9 @@ from tacit.planning.planner import plan
 from tacit.planning.result import Plan
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.declarations.scenario import Scenario, plausible_shapes
+from tacit.protocol.registry import protocol_of
+from tacit.protocol.settings.declaring import changed_settings
+from tacit.protocol.settings.options import needed_settings
 
 NAMES = {
     "each": {"dpauc", "published-dpauc", "score-histogram", "two-round-auc", "ustatistic"},
@@ -63,6 +66,13 @@ def test_advice_is_two_sentences(plans: dict[str, Plan], trust: str) -> None:
     assert advice.startswith("Use ")
     assert advice.count(". ") == 1
     assert "What is given up: " in advice
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+def test_the_options_of_every_candidate_give_it_back(plans: dict[str, Plan], trust: str) -> None:
+    for own in plans[trust].candidates:
+        again = protocol_of(own.protocol.name, needed_settings(own.protocol))
+        assert not changed_settings(own.protocol, again)
 
 
 def test_the_recommended_protocol_runs_as_it_is() -> None:

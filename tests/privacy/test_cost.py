@@ -125,7 +125,7 @@ class TestCompose:
     """Composition against the exact results for pure and Gaussian releases."""
 
     @pytest.mark.parametrize("method", ["pld", "zcdp", "tightest"])
-    @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
+    @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
     @pytest.mark.parametrize(
         ("times", "each"),
         [(1, 1.0), (10, 0.5), (30, 0.3333), (1000, 0.01), (20, 3.0)],

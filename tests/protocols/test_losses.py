@@ -68,8 +68,9 @@ def figure_without(name: str, lost: int | None) -> float:
 def test_a_lost_party_leaves_the_others_figure_or_a_sentence(
     name: str, way: Literal["up", "down"], on_loss: Reaction
 ) -> None:
+    """In each of the first three turns, and in one that no run has."""
     protocol, clients = CASES[name]
-    for turn in range(7):
+    for turn in range(4):
         debits: list[list[Debit]] = [[] for _ in range(PARTIES)]
         try:
             run = rehearse(

@@ -251,17 +251,6 @@ def test_a_memory_serves_several_evaluations() -> None:
 
 
 @BOTH
-def test_batches_chunks_and_replicates_agree(labels: Any) -> None:
-    clients, protocol = binormal_clients(20, 30, 7), TwoRoundAUC(1.0, labels)
-    whole = simulate(clients, protocol, NoNoise()).server_result.value
-    for chunk in (1, 3):
-        run = simulate(clients, protocol, NoNoise(), chunk=chunk)
-        np.testing.assert_array_equal(run.server_result.value, whole)
-    several = simulate(clients, protocol, NoNoise(replicates=3)).server_result.value
-    np.testing.assert_array_equal(several, np.full(3, whole))
-
-
-@BOTH
 def test_a_batch_answers_as_its_clients_one_at_a_time(labels: Any) -> None:
     """In the second round too, which no conversation reaches without noise."""
     clients, protocol = binormal_clients(20, 30, 7), TwoRoundAUC(1.0, labels)

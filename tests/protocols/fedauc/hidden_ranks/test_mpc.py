@@ -41,13 +41,6 @@ def test_without_noise_the_auc_is_exact() -> None:
     assert run.mpc
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 7])
-def test_answering_in_chunks_changes_nothing(chunk: int) -> None:
-    whole = simulate(CLIENTS, HIDDEN, NoNoise())
-    parts = simulate(CLIENTS, HIDDEN, NoNoise(), chunk=chunk)
-    assert float(parts.server_result.value) == float(whole.server_result.value)
-
-
 @pytest.mark.parametrize("trust", ["mpc", "mpc(alpha=0.8)"])
 def test_predicted_errors_are_the_true_ones(trust: str) -> None:
     """Of 2000 estimates the spread has a relative standard deviation of at most 2.5 %, the noise
