@@ -264,7 +264,7 @@ def test_wrong_objects_are_refused(
         restored("Ciphertext", evaluator.context, bytes(2**25 + 1))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_mutated_ciphertexts_crash_nothing(data: st.DataObject) -> None:
     """Below the checksum: SEAL itself gets the bytes; most changes hit its headers."""
@@ -288,7 +288,7 @@ def _ciphertext() -> bytes:
     return _MADE[0]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     parts=st.lists(st.binary(max_size=40), max_size=4),
     place=st.floats(0, 1, exclude_max=True),
@@ -307,7 +307,7 @@ def test_any_changed_byte_of_a_message_is_refused(
             read(wrong, Kind.COUNTS, SESSION, 2)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(body=st.binary(max_size=60))
 def test_a_body_with_a_right_checksum_is_read_or_refused(body: bytes) -> None:
     from tacit.crypto.homomorphic.keys import HEADER, _checksum

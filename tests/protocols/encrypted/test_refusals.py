@@ -168,7 +168,7 @@ def test_of_masked_sessions_side_by_side_one_is_refused(
     most = protocol.masked_scheme.accepted_most
     product = parties * 20 * parties * 40
     sessions = []
-    for bound in np.geomspace(2 * product, product / 2, 27):  # 2 c Y <= most: Y <= bound
+    for bound in np.geomspace(2 * product, product / 2, 9):  # 2 c Y <= most: Y <= bound
         multiplier = int(most / (2 * bound))
         monkeypatch.setattr(masking, "log_uniform", lambda *_, chosen=multiplier: chosen)
         sessions.append(liar.confirmed())

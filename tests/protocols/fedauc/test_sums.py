@@ -67,7 +67,7 @@ def exact_sum(values: NDArray[Any]) -> int:
     return int((values >> 21).sum()) * 2**21 + int((values & (2**21 - 1)).sum())
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", ["staircase", "laplace"])
 def test_ranks_whose_sum_would_wrap_are_refused(mechanism: str) -> None:
     """2^22 ranks of 2^41 add up to 2^63: the last positive label moves the sum by 2^64."""
     records = 2**22
