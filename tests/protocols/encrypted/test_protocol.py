@@ -187,6 +187,7 @@ FORMS = {**VARIANTS, "even": EncryptedAUC}
         (kind, form, (25, 50, 100)[(row + column) % 3])
         for row, kind in enumerate(KINDS)
         for column, form in enumerate(FORMS)
+        if (row + column) % 2
     ],
 )
 def test_the_interval_holds_the_exact_auc_whatever_the_scores(
@@ -194,7 +195,7 @@ def test_the_interval_holds_the_exact_auc_whatever_the_scores(
 ) -> None:
     """It is the certain range, no wider than pairs in cells, perturbation and rounding make it.
 
-    Every number of thresholds meets every kind of scores and every form.
+    Every form meets two kinds of scores, and every kind three forms and numbers of thresholds.
     """
     data, scale = crowded(kind), EVEN if form == "even" else PROBABILITY
     protocol = FORMS[form](thresholds, most_records=2000, scale=scale)
@@ -607,9 +608,11 @@ def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
             EncryptedAUC(wrong, most_records=5000)
 
 
+OWN_EDGES = (-0.5, -0.25, 0.0, 0.25, 0.5, 0.75)
+
+
 @pytest.mark.parametrize("form", ["masked", "bfv", "ckks"])
-@pytest.mark.parametrize("edges", [None, (-0.5, -0.25, 0.0, 0.25, 0.5, 0.75)], ids=["scale", "own"])
-@pytest.mark.parametrize("scale", ["log-odds", "real"])
+@pytest.mark.parametrize(("scale", "edges"), [("log-odds", None), ("real", OWN_EDGES)])
 def test_scores_beyond_the_end_thresholds_stay_in_the_certain_range(
     scale: str, edges: tuple[float, ...] | None, form: str
 ) -> None:

@@ -69,9 +69,8 @@ SETTINGS: dict[str, tuple[Clients, PairedUStatistic]] = {
     "auc-one-client": (scored(1), PairedUStatistic("auc", 4.0, noise="laplace")),
     "kendall": (rated(3), PairedUStatistic("kendall", 1.0)),
     "kendall-large-epsilon": (rated(3), PairedUStatistic("kendall", 8.0, 1)),
-    "kendall-many-pairs": (rated(3, 401), PairedUStatistic("kendall", 12.0)),
     "gini": (spread_evenly(4), PairedUStatistic(GINI, 4.0)),
-    "gini-many-pairs": (spread_evenly(4, 400), PairedUStatistic(GINI, 12.0, 3)),
+    "gini-many-pairs": (spread_evenly(4, 401), PairedUStatistic(GINI, 12.0, 3)),
     "collision": (rated(2), PairedUStatistic("collision", 1.0)),
     "collision-many-pairs": (rated(2), PairedUStatistic("collision", 6.0)),
 }

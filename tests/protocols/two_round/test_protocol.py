@@ -439,7 +439,6 @@ def test_hidden_error_is_small_for_smooth_scores_and_large_for_crowded_ones() ->
 
 STUDIES = {
     ("private", 1.0): (2500, 2500),
-    ("public", 1.0): (1200, 1800),
     ("public", 4.0): (150, 2850),
 }
 
