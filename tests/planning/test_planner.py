@@ -182,8 +182,14 @@ def test_histograms_are_planned_for_other_figures(metric: str) -> None:
     assert 0 < prediction.recommended.forecast.error < 0.05
 
 
-@pytest.mark.parametrize("trust", TRUSTS)
-@pytest.mark.parametrize("sizes", [(2, 1, 2, 1.0), (7, 6, 1, 30.0), (10**9, 10**6, 10**8, 0.001)])
+@pytest.mark.parametrize(
+    ("trust", "sizes"),
+    [
+        *((trust, (2, 1, 2, 1.0)) for trust in TRUSTS),
+        *((trust, (10**9, 10**6, 10**8, 0.001)) for trust in TRUSTS),
+        *((trust, (7, 6, 1, 30.0)) for trust in ("server-sees-scores", "local", "secure-sum")),
+    ],
+)
 def test_extreme_federations_get_an_answer(trust: str, sizes: tuple[int, int, int, float]) -> None:
     """No warning, no traceback; JSON stays strict."""
     json.dumps(plan(*sizes, trust, auc_guess=0.9).to_dict(), allow_nan=False)

@@ -191,11 +191,14 @@ def test_variances_are_those_of_their_definitions(tables: int) -> None:
 
 
 def test_the_sampling_error_is_that_of_repeated_samples() -> None:
-    """600 samples of 400 records: the spread's own error is 3 %, false alarm at 15 % below 1e-6."""
+    """600 samples of 400 records: the spread's own error is 3 %, false alarm at 15 % below 1e-6.
+
+    The error that 100 of them state varies by less than a tenth, and its mean by 1 %.
+    """
     samples = [rated(400, seed) for seed in range(600)]
     for kernel in ("gini", "kendall", "auc"):
         protocol = UStatistic(listed(kernel), 20.0)
-        runs = [simulate(own, protocol, SimulatedNoise(1)).server_result for own in samples]
+        runs = [simulate(own, protocol, SimulatedNoise(1)).server_result for own in samples[:100]]
         exact = np.std([protocol.exact(own) for own in samples])
         predicted = math.sqrt(np.mean([float(own.sampling_error) ** 2 for own in runs]))
         assert predicted == pytest.approx(exact, rel=0.15)

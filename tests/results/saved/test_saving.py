@@ -18,7 +18,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.results.equality import is_same
 from tacit.results.evaluation import Evaluation
 from tests.federations import binormal_clients
-from tests.laws import CONVERSATIONS, PROTOCOLS
+from tests.laws import PROTOCOLS
 
 SCORES, LABELS = tacit.binormal_scores(400, 1600, 0.8, seed=0)
 NAMED = tacit.Clients.from_arrays(SCORES, LABELS, np.arange(2000) % 5)
@@ -53,7 +53,13 @@ def test_a_result_read_from_its_json_prints_as_before(result: Evaluation) -> Non
     assert str(again) == str(result)
 
 
-@pytest.mark.parametrize("name", CONVERSATIONS)
+SHAPES: list[str] = list(
+    {(type(p), p.settings.get("trust")): name for name, p in reversed(PROTOCOLS.items())}.values()
+)
+"""The first case of each protocol and trust."""
+
+
+@pytest.mark.parametrize("name", SHAPES)
 def test_every_protocols_result_comes_back_to_the_byte(name: str) -> None:
     """With sites, classes and groups."""
     protocol: Any = PROTOCOLS[name]
