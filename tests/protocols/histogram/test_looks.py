@@ -197,15 +197,16 @@ def mean_error(
 class TestAnyScale:
     """The same noise on every scale, so that ratios of errors are known better than errors."""
 
-    @pytest.mark.parametrize("aim", AIMS)
+    @pytest.mark.parametrize("aim", ["auc", pytest.param("report", marks=pytest.mark.thorough)])
     def test_shifts_of_the_log_odds_do_not_change_the_error(self, aim: Any) -> None:
+        """The looks for a report take ten times as long as those for the area alone."""
         assert mean_error(aim, -5.0) == pytest.approx(mean_error(aim, 0.0), rel=0.06)
 
     @pytest.mark.parametrize("times", [0.1, 6.0])
     @pytest.mark.parametrize("aim", AIMS)
     def test_crowded_and_wide_log_odds_hardly_do(self, times: float, aim: Any) -> None:
-        """100 runs know their mean error to 8 %: one that doubles passes with probability 1e-4."""
-        assert mean_error(aim, 0.0, times, 100) < 1.35 * mean_error(aim, 0.0)
+        """100 runs know their mean error to 8 %: one that doubles passes with probability 1e-3."""
+        assert mean_error(aim, 0.0, times, 100) < 1.35 * mean_error(aim, 0.0, 1.0, 100)
 
     def test_real_numbers_far_from_zero_need_no_bounds(self) -> None:
         clients = shifted(0.0)

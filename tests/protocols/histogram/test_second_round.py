@@ -107,7 +107,7 @@ class TestTheCost:
         assert worst_loss(query, hospital()) > 1.29 * 0.3
 
     @ADJACENCIES
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(data=st.data())
     def test_no_neighbour_moves_the_sum_by_more_than_its_units(
         self, name: str, data: st.DataObject

@@ -72,6 +72,7 @@ def test_exact_sums_give_the_figures_of_scikit_learn() -> None:
     assert abs(found.value - large) < 3 * found.standard_error < 0.003
 
 
+@pytest.mark.thorough
 def test_the_macro_error_with_five_classes_is_near_that_with_two() -> None:
     """At the same 4,000 records a class and epsilon, both with a second round.
 
