@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
+import runpy
 import subprocess
 import sys
 import traceback
@@ -18,6 +20,7 @@ SECONDS = 600.0
 """After which a line that hangs is ended."""
 OURS = "tacit "
 OF_THE_SHELL = frozenset("|&;<>")
+PROGRAM = re.compile(r"python (?P<file>[\w-]+\.py)")
 INTO_FILE = re.compile(r"(?P<line>[^|&;<>]+) > (?P<file>[\w./-]+)")
 
 
@@ -41,9 +44,9 @@ def refusal_of(result: Result, code: int = 2) -> str:
 def typed(line: str, folder: Path, own_process: bool = False) -> str:
     """What a line prints; it must end with status 0.
 
-    A command of ours alone, also one whose output goes to a file, runs in this process, since
-    starting one takes longer than most commands do. The shell still reads it: quotes, patterns and
-    ``$(...)`` mean what they mean there.
+    A command of ours alone, also one whose output goes to a file, and a file of Python run in this
+    process, since starting one takes longer than most do. The shell still reads a command: quotes,
+    patterns and ``$(...)`` mean what they mean there.
 
     Parameters
     ----------
@@ -53,6 +56,9 @@ def typed(line: str, folder: Path, own_process: bool = False) -> str:
     if saved is not None and not own_process and line.startswith(OURS):
         (folder / saved["file"]).write_text(typed(saved["line"], folder), encoding="utf-8")
         return ""
+    program = PROGRAM.fullmatch(line)
+    if program is not None and not own_process:
+        return executed(program["file"], folder)
     if own_process or not line.startswith(OURS) or OF_THE_SHELL & set(line):
         done = in_shell(line, folder)
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
@@ -63,6 +69,14 @@ def typed(line: str, folder: Path, own_process: bool = False) -> str:
     reason = "".join(traceback.format_exception(result.exception)) if result.exception else ""
     assert result.exit_code == 0, f"{line}\n{result.output}{reason}"
     return result.stdout
+
+
+def executed(file: str, folder: Path) -> str:
+    """What a file of Python prints that runs in its folder, in this process."""
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        runpy.run_path(file, run_name="__main__")
+    return printed.getvalue()
 
 
 def in_shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:

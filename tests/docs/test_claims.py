@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,11 +62,17 @@ def _is_test(file: str, name: str) -> bool:
         return False
     if path.name == "laws.py":
         return hasattr(laws, name)
-    return name in {
+    return name in _functions(path)
+
+
+@cache
+def _functions(path: Path) -> frozenset[str]:
+    """The names of all functions in a file, which many pages name."""
+    return frozenset(
         node.name
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    )
 
 
 def _name(page: Path) -> str:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import doctest
 import math
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from tests.terminal import typed
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [*sorted((DOCS / "start").glob("*.md")), DOCS / "choosing.md", DOCS / "index.md"]
-LONG = {"platform", "choosing"}
+LONG = {"platform", "choosing", "laptop"}
 """Pages whose commands take longest; `make test-thorough` types them."""
 TOLERANCE = 0.1
 
@@ -44,6 +43,7 @@ BLOCK = re.compile(
 NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 SAME = "same figures"
 TYPED = "typed by "
+UNTITLED = "untitled.py"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ def _check_python(block: Block, folder: Path) -> None:
         (folder / block.title).write_text(block.text, encoding="utf-8")
         return
     if ">>>" not in block.text:
-        run(f"python -c {shlex.quote(block.text)}", folder)
+        (folder / UNTITLED).write_text(block.text, encoding="utf-8")
+        run(f"python {UNTITLED}", folder)
         return
     test = doctest.DocTestParser().get_doctest(block.text, {}, "page", None, 0)
     assert doctest.DocTestRunner(verbose=False).run(test).failed == 0

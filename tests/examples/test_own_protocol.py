@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_commands import TYPED, blocks, check, run
+from tests.docs.test_commands import TYPED, blocks, check, commands, run
 from tests.docs.test_excerpts import excerpts
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +24,11 @@ PAGE = (ROOT / "docs" / "write-a-protocol.md").read_text(encoding="utf-8")
 OF_A_RUN = shutil.ignore_patterns(
     "*.db*", "*.key*", "*.pub", "ca.crt", ".tacit", "nodes", "server", "ledger-state", "*cache*"
 )
+
+LINES = [
+    line for block in blocks(PAGE) if block.kind == "console" for line, _ in commands(block.text)
+]
+"""All commands that the page shows."""
 
 INSTALL = ["install", "./examples/own-protocol"]
 FEDERATION = "$ tacit run --local"
@@ -49,25 +54,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield work
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("federated", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_the_page_can_be_typed(folder: Path, federated: bool) -> None:
-    """Evaluate, report, plan, audit, a federation of three, and the package's own tests.
-
-    The federation of programs is left to the thorough tests: the package's own ones rehearse it,
-    with signed messages and secure sums.
-    """
+@pytest.mark.thorough
+def test_the_page_can_be_typed(folder: Path) -> None:
+    """Evaluate, report, plan, audit, a federation of three, and the package's own tests."""
     code_blocks = blocks(PAGE)
     assert len(code_blocks) >= 5
     assert sum(block.note.startswith(TYPED) for block in code_blocks) == 1
     assert sum(FEDERATION in block.text for block in code_blocks) == 1
     for block in code_blocks:
-        if federated or FEDERATION not in block.text:
-            check(block, folder, own_process=True)
+        check(block, folder, own_process=True)
+    check_figure(folder)
+
+
+def check_figure(folder: Path) -> None:
+    """The page's files of a result have the figure, near the exact one."""
     result = json.loads((folder / "north.json").read_text(encoding="utf-8"))
     assert (result["figure"], result["protocol"]["name"]) == ("Brier score", "brier")
     assert abs(result["estimate"]["value"] - result["exact"]) < 0.02
     assert "<title>Brier score of " in (folder / "north.html").read_text(encoding="utf-8")
+
+
+def test_a_figure_of_the_package_is_evaluated_and_reported(folder: Path) -> None:
+    """The lines of the page, in one shell."""
+    typed = [line for line in LINES if "> north.json" in line or "report north.json" in line]
+    assert len(typed) == 2
+    (records,) = (block for block in blocks(PAGE) if 'open(f"{name}.csv"' in block.text)
+    check(records, folder)
+    run(" && ".join(typed), folder, own_process=True)
+    check_figure(folder)
+
+
+def test_the_tests_of_the_package_pass(folder: Path) -> None:
+    """Those of one module; all of them where the page is typed."""
+    (command,) = (line for line in LINES if "pytest" in line)
+    run(f"{command}/tests/test_accuracy.py", folder, own_process=True)
 
 
 def test_the_commands_name_it(folder: Path) -> None:
