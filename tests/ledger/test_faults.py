@@ -18,7 +18,8 @@ from tacit.privacy.cost import Adjacency, Cost
 from tests.ledger.children import answer_paid
 
 ROOT = Path(__file__).parents[2]
-KILLS = 250
+KILLS = 100
+"""Of which a quarter would notice a reply before its debit."""
 
 
 def children(*arguments: object) -> list[dict[str, Any]]:
@@ -36,13 +37,13 @@ class TestKills:
     def test_no_reply_without_its_debit(self, tmp_path: Path) -> None:
         runs = children("kill", tmp_path, 1, KILLS, 0)
         killed = [run["status"] == signal.SIGKILL for run in runs]
-        assert sum(killed) >= 200
+        assert sum(killed) >= 0.8 * KILLS
         assert all(dead or run["status"] == 0 for dead, run in zip(killed, runs, strict=True))
         assert [run for run in runs if "broken" in run or run["uncovered"]] == []
         assert sum(run["replies"] > 0 for run in runs) > KILLS / 2
 
     def test_a_reply_before_its_debit_is_noticed(self, tmp_path: Path) -> None:
-        runs = children("kill", tmp_path, 2, 25, 1)
+        runs = children("kill", tmp_path, 2, KILLS // 4, 1)
         assert any(run["uncovered"] for run in runs)
 
 

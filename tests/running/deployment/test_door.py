@@ -205,7 +205,10 @@ def test_a_server_that_is_not_there_is_not_used(tmp_path: Path) -> None:
         check_closed("127.0.0.1", port, authority)
 
 
-@pytest.mark.parametrize("name", ["flower-superlink", "flower-supernode"])
+@pytest.mark.parametrize(
+    "name",
+    ["flower-superlink", pytest.param("flower-supernode", marks=pytest.mark.thorough)],
+)
 def test_a_server_without_a_token_is_not_started(tmp_path: Path, name: str) -> None:
     pytest.importorskip("flwr")
     folder = guards.write_guards(tmp_path / "programs")

@@ -27,6 +27,15 @@ TURNS = 25
 LOCAL = ("127.0.0.1", 0)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def young_heap() -> Iterator[None]:
+    """Collections of garbage look at what these tests made, and not at all that was before."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @contextmanager
 def nothing_left_open() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as seen:

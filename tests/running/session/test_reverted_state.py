@@ -263,7 +263,7 @@ def test_no_two_answers_leave_under_one_mask(tmp_path: Path, turn: int) -> None:
         while attack.go_on():
             pass
         assert attack.coordinator.server_result is not None
-    for copy in range(len(attack.copies)):
+    for copy in {0, len(attack.copies) - 1}:
         for round_messages in attack.rounds:
             attack.revert(copy)
             attack.send(round_messages[0])

@@ -621,7 +621,7 @@ def debits_of(desk: PartyDesk) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
-@pytest.mark.parametrize("most", [40, pytest.param(300, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("most", [16, pytest.param(300, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
 def test_a_killed_party_never_replies_without_its_debit(
     tmp_path: Path, protocol: str, most: int
