@@ -127,7 +127,7 @@ def by_release(result: list[Exposure], attack: str) -> dict[str, Exposure]:
 
 def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
     """Advantages far above 0.9 without noise; with it, at most what epsilon allows."""
-    published = exposures_of(PublishedDPAUC(1.0, scale="even"), QUICK, seed=2)
+    published = exposures_of(PublishedDPAUC(1.0, 20, scale="even"), QUICK, seed=2)
     exposures = exposures_of(DPAUC(1.0, 100, scale="even"), QUICK, seed=2)
     cells = by_release(published + exposures, "cell")
     assert cells["exact counts per threshold"].advantage == 1.0

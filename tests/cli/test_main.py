@@ -643,8 +643,8 @@ def documented(folder: Path, example_folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def runs_elsewhere(line: str) -> bool:
-    """Whether ``tests/cli/test_audit.py`` runs an example, or one of its form, with ``--quick``."""
-    return "--protocol all" in line or line == "tacit audit --self-test"
+    """Whether ``test_audit.py`` or ``test_demo.py`` runs an example, or one of its form."""
+    return line.startswith("tacit audit ") or line == "tacit demo"
 
 
 @pytest.mark.parametrize(
