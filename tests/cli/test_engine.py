@@ -95,7 +95,8 @@ def test_ledgers_are_for_clients_that_compute_together(tmp_path: Path) -> None:
     assert "ledgers need engine 'spu'" in result.output
 
 
-def test_real_clients_with_ledgers_compute_together(tmp_path: Path) -> None:
+def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
+    """A limit of 2 bears one run at epsilon 2, and not a second."""
     pytest.importorskip("spu.libspu", reason="joint computations need SPU")
     options = []
     for name in ("north", "south"):
@@ -110,6 +111,12 @@ def test_real_clients_with_ledgers_compute_together(tmp_path: Path) -> None:
     again = run(tmp_path, *PAIRS, *options)
     assert again.exit_code == 2
     assert "declined: the privacy budget does not allow it" in again.output
+    for name in ("north", "south"):
+        with Ledger(tmp_path / f"{name}.db") as ledger:
+            ledger.verify()
+            debits = [line for line in ledger.lines() if line.kind == "debit"]
+            assert {line.dataset for line in debits} == {name}
+            assert sum(line.epsilon for line in debits) == pytest.approx(2.0)
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(

@@ -588,9 +588,7 @@ sys.exit(2)
 """
 
 
-@pytest.mark.parametrize(
-    "name", ["a.csv", pytest.param("a.csv.gz", marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize("name", ["a.csv", pytest.param("a.csv.gz", marks=pytest.mark.thorough)])
 def test_a_process_that_refused_a_file_ends_by_itself(folder: Path, name: str) -> None:
     """Arrow still reads ahead of the first bad record when the interpreter ends."""
     text = b"score,label\nO.5,1\n" + b"0.5,1\n0.25,0\n" * 1_000_000

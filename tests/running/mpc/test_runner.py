@@ -7,15 +7,12 @@ import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from multiprocessing.connection import Pipe
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocol.mpc import MPCError
@@ -114,21 +111,13 @@ def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.Mon
     beginning = parties._beginning
 
     def hurried(index: int) -> Values:
-        return {**beginning(index), "timeout": 3.0, "setup_timeout": 3.0}
+        return {**beginning(index), "timeout": 1.5, "setup_timeout": 1.5}
 
     monkeypatch.setattr(parties, "_beginning", hurried)
     with parties:
         begin(parties)
         with pytest.raises(MPCError, match=r"north: .*(party 1|did not answer in time)"):
             parties.answer((0, 1))
-
-
-def test_a_silent_party_is_given_up() -> None:
-    with (
-        linked() as parties,
-        pytest.raises(MPCError, match=r"no answer from south within 0\.2 s"),
-    ):
-        parties.answer((1,), timeout=0.2)
 
 
 HALF_AN_ANSWER = """
@@ -148,12 +137,15 @@ def test_a_party_that_stops_within_an_answer_is_ended() -> None:
         parties._processes[1].wait()
         parties._connections[1].close()
         parties._connections[1], parties._processes[1] = here, stalling
+        assert here.poll(TIMEOUT)
         with pytest.raises(MPCError, match=r"process of south ended with exit status -9"):
-            parties.answer((1,), timeout=2.0)
+            parties.answer((1,), timeout=0.5)
 
 
-def test_a_party_refuses_what_it_did_not_agree_to() -> None:
+def test_a_silent_party_is_given_up_and_one_refuses_what_it_did_not_agree_to() -> None:
     with linked() as parties:
+        with pytest.raises(MPCError, match=r"no answer from south within 0\.2 s"):
+            parties.answer((1,), timeout=0.2)
         parties.order(0, kind="sing")
         with pytest.raises(MPCError, match=r"north: .*unknown order 'sing'"):
             parties.answer((0,))
@@ -164,36 +156,11 @@ def test_a_party_refuses_what_it_did_not_agree_to() -> None:
 
 def test_three_processes_rank_as_one_would() -> None:
     """Without noise the AUC is exact, ties counted one half; the server received no score."""
-    clients, protocol = tied_clients(60, 3), FedAUC(1.0, trust="mpc")
+    clients, protocol = tied_clients(24, 3), FedAUC(1.0, trust="mpc")
     run = run_mpc(clients, protocol, NoNoise(), MPCSettings(timeout=TIMEOUT))
     assert float(run.server_result.value) == pytest.approx(protocol.exact(clients), abs=1e-12)
     assert run.spent == protocol.guarantee
     assert [session.parties for session in run.sessions] == [(0, 1, 2)]
-
-
-def with_ledgers(home: Path, clients: Clients, epsilon: float) -> dict[str, Path]:
-    """A ledger of every client, with a limit."""
-    ledgers = {clients.name(index): home / f"{index}.db" for index in range(clients.count)}
-    for name, path in ledgers.items():
-        with Ledger(path) as ledger:
-            ledger.limit(name, epsilon, adjacency=Adjacency.REPLACE)
-    return ledgers
-
-
-def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
-    """A limit of 6 bears one run at epsilon 4, and not a second."""
-    clients = replace(tied_clients(40, 2), simulated=False)
-    ledgers, settings = with_ledgers(tmp_path, clients, 6.0), MPCSettings(timeout=TIMEOUT)
-    run = run_mpc(clients, KENDALL, settings=settings, ledgers=ledgers)
-    assert run.spent.epsilon == pytest.approx(4.0)
-    with pytest.raises(MPCError, match="declined: the privacy budget does not allow it"):
-        run_mpc(clients, KENDALL, settings=settings, ledgers=ledgers)
-    for name, path in ledgers.items():
-        with Ledger(path) as ledger:
-            ledger.verify()
-            debits = [line for line in ledger.lines() if line.kind == "debit"]
-            assert {line.dataset for line in debits} == {name}
-            assert sum(line.epsilon for line in debits) == pytest.approx(4.0)
 
 
 def test_a_process_of_a_real_client_does_not_start_without_its_ledger() -> None:
