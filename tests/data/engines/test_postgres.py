@@ -26,7 +26,7 @@ from tacit.running.session.party.party_file import PartyFile, read_records
 from tests.data.engines.conftest import SCRIPT, TERMINATED, Server, example
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
 from tests.running.deployment.federation_files import HISTOGRAM, federation
-from tests.running.session.party.test_service import coordinated, desks_of
+from tests.running.session.party.test_service import coordinated, desk_of, desks_of
 from tests.running.session.test_changed_records import name_records, paid
 
 
@@ -274,10 +274,10 @@ def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
                 before = paid(tmp_path)
                 lost.append(None)
                 with pytest.raises(DataError, match=r"scored cannot be read: .*terminat"):
-                    desks_of(tmp_path)[index].answer(message)
+                    desk_of(tmp_path, index).answer(message)
                 assert lost == [None, before]
                 assert 0 < paid(tmp_path) == before
-            coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+            coordinator.receive(index, desk_of(tmp_path, index).answer(message))
         messages, number = coordinator.close(), number + 1
     assert coordinator.server_result is not None
     assert paid(tmp_path) == pytest.approx(1.0)

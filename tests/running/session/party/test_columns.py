@@ -36,7 +36,7 @@ from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Fault, rehearse
 from tests import classified
 from tests.running.deployment.federation_files import federation
-from tests.running.session.party.test_service import carried, desks_of
+from tests.running.session.party.test_service import carried, desk_of, desks_of
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "classes-and-groups"
 CLASSES = (
@@ -106,7 +106,7 @@ def test_a_value_that_the_plan_does_not_name_costs_nothing(
     federated(home, protocol)
     changed_file(home, ",healthy,", ",fungal,")
     changed_file(home, ",day", ",dusk")
-    desk = desks_of(home)[0]
+    desk = desk_of(home, 0)
     with pytest.raises(DataError, match=value):
         check_records(desk)
     with Ledger(home / "a" / "ledger.db") as ledger:
@@ -156,21 +156,21 @@ def test_the_mark_of_records_holds_classes_scores_and_groups(
     """Records that differ in one of them are others: a run that began with these is declined."""
     federated(home, protocol)
     with Ledger(home / "a" / "ledger.db") as ledger:
-        before = fingerprint(ledger, desks_of(home)[0].records)
+        before = fingerprint(ledger, desk_of(home, 0).records)
         changed_file(home, old, new)
-        assert fingerprint(ledger, desks_of(home)[0].records) != before
+        assert fingerprint(ledger, desk_of(home, 0).records) != before
 
 
 def test_scores_of_every_class_are_checked_for_their_unit(home: Path) -> None:
     federated(home, CLASSES)
     changed_file(home, "0.5707", "57.07")
-    said = doubts(desks_of(home)[0])
+    said = doubts(desk_of(home, 0))
     assert said[0].startswith("1 of 450 scores are outside of what the plan takes")
 
 
 def _values(home: Path, protocol: str) -> NDArray[np.float64]:
     """Party a's records as sorted rows."""
-    desk = desks_of(home)[0]
+    desk = desk_of(home, 0)
     known = desk.records.categories
     assert known is not None
     columns: list[NDArray[Any]] = [desk.records.scores, desk.records.labels, known.of_record]

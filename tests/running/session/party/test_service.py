@@ -61,12 +61,15 @@ RESPONSE = (
 FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\ntrust = "local"'
 
 
+def desk_of(home: Path, index: int) -> PartyDesk:
+    """A party's desk, opened anew as in a process of its own."""
+    desk = PartyDesk.open(home / "abcdefgh"[index] / "party.toml")
+    desk.set_limit()
+    return desk
+
+
 def desks_of(home: Path) -> list[PartyDesk]:
-    names = [party.name for party in Plan.read(home / "plan.toml").parties]
-    desks = [PartyDesk.open(home / name / "party.toml") for name in names]
-    for desk in desks:
-        desk.set_limit()
-    return desks
+    return [desk_of(home, index) for index in range(len(Plan.read(home / "plan.toml").parties))]
 
 
 def coordinated(home: Path, identity: Identity) -> Coordinator:
@@ -80,7 +83,7 @@ def carried(home: Path, identity: Identity, noise: Any = None) -> Coordinator:
     messages = coordinator.open()
     while messages:
         for index, message in messages.items():
-            coordinator.receive(index, desks_of(home)[index].answer(message, noise))
+            coordinator.receive(index, desk_of(home, index).answer(message, noise))
         messages = coordinator.close()
     return coordinator
 
@@ -119,7 +122,7 @@ def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) ->
 def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
     coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
     messages = coordinator.open()
-    first, again = (desks_of(tmp_path)[0].answer(messages[0]) for _ in range(2))
+    first, again = (desk_of(tmp_path, 0).answer(messages[0]) for _ in range(2))
     assert first == again
     with Ledger(tmp_path / "a" / "ledger.db") as ledger:
         assert len([line for line in ledger.lines() if line.step is not None]) == 1
@@ -204,7 +207,7 @@ def test_a_class_of_the_same_name_forgets_no_flipped_labels(
     monkeypatch.setattr(registry, "_registered", {"namesake": Namesake})
     path.write_text(path.read_text().replace(RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
     messages = coordinated(tmp_path, identity).open()
-    desks_of(tmp_path)[0].answer(messages[0])
+    desk_of(tmp_path, 0).answer(messages[0])
     assert notebook.read_bytes() == before
 
 
@@ -232,10 +235,10 @@ def test_records_that_changed_places_between_rounds_are_declined(
     messages = coordinator.open()
     for _ in range(rounds):
         for index, message in messages.items():
-            coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+            coordinator.receive(index, desk_of(tmp_path, index).answer(message))
         messages = coordinator.close()
     rewritten(tmp_path, lambda rows: rows[::-1])
-    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
+    coordinator.receive(0, desk_of(tmp_path, 0).answer(messages[0]))
     assert coordinator.declined == {0: CHANGED_RECORDS}
 
 
@@ -246,7 +249,7 @@ def test_a_runs_files_are_removed_together(tmp_path: Path, aged: str) -> None:
     coordinator = coordinated(tmp_path, identity)
     messages = coordinator.open()
     for index, message in messages.items():
-        coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+        coordinator.receive(index, desk_of(tmp_path, index).answer(message))
     messages = coordinator.close()
     folder, then = tmp_path / "a" / "ledger-state", time.time() - 31 * 86_400
     files = {path.suffix[1:]: path for path in (*folder.glob("*.run"), *folder.glob("*.records"))}
@@ -259,7 +262,7 @@ def test_a_runs_files_are_removed_together(tmp_path: Path, aged: str) -> None:
     path = tmp_path / "a" / "records.csv"
     text = path.read_text().rstrip()
     path.write_text(f"{text[:-1]}{1 - int(text[-1])}\n")
-    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
+    coordinator.receive(0, desk_of(tmp_path, 0).answer(messages[0]))
     assert coordinator.declined == {0: CHANGED_RECORDS}
     assert all(path.exists() for path in files.values())
 
@@ -270,11 +273,11 @@ def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> 
     coordinator = coordinated(tmp_path, identity)
     messages = coordinator.open()
     for index, message in messages.items():
-        coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+        coordinator.receive(index, desk_of(tmp_path, index).answer(message))
     messages = coordinator.close()
     (mark,) = (tmp_path / "a" / "ledger-state").glob("*.records")
     mark.unlink()
-    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
+    coordinator.receive(0, desk_of(tmp_path, 0).answer(messages[0]))
     assert coordinator.declined == {0: LOST_MARK}
 
 
@@ -283,13 +286,13 @@ def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Pat
     identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0')
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     messages = coordinated(tmp_path, identity).open()
-    desks_of(tmp_path)[0].answer(messages[0])
+    desk_of(tmp_path, 0).answer(messages[0])
     rewritten(tmp_path, lambda rows: rows[::-1])
     again = replace(verified(messages[0], agreement, COORDINATOR, 0), round=2)
     with pytest.raises(
         SignedMessageError, match="step draw_turns was answered in this run already"
     ):
-        desks_of(tmp_path)[0].answer(again.signed(agreement, identity))
+        desk_of(tmp_path, 0).answer(again.signed(agreement, identity))
 
 
 def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> None:
@@ -319,7 +322,7 @@ def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path
 
 def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
     federation(tmp_path, FEDAUC)
-    desk = desks_of(tmp_path)[0]
+    desk = desk_of(tmp_path, 0)
     for message in (b"", b"x" * 40, b"x" * 400):
         with pytest.raises(SignedMessageError):
             desk.answer(message)
@@ -329,7 +332,7 @@ def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
 def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC)
     one, other = (coordinated(tmp_path, identity) for _ in range(2))
-    desk, messages, others = desks_of(tmp_path)[0], one.open(), other.open()
+    desk, messages, others = desk_of(tmp_path, 0), one.open(), other.open()
     reply = desk.answer(messages[0])
     with pytest.raises(ForeignMessageError):
         other.receive(0, reply)
@@ -358,7 +361,7 @@ def until_answers(home: Path, coordinator: Coordinator) -> dict[int, bytes]:
     messages = coordinator.open()
     while coordinator.round < 4:
         for index, message in messages.items():
-            coordinator.receive(index, desks_of(home)[index].answer(message))
+            coordinator.receive(index, desk_of(home, index).answer(message))
         messages = coordinator.close()
     return messages
 
@@ -422,9 +425,9 @@ def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
     while all(letters):
         for place, run in enumerate(runs):
             for index, message in letters[place].items():
-                run.receive(index, desks_of(tmp_path)[index].answer(message))
+                run.receive(index, desk_of(tmp_path, index).answer(message))
             letters[place] = run.close()
-    desk = desks_of(tmp_path)[0]
+    desk = desk_of(tmp_path, 0)
     kept = (desk.party_file.state / "notebook").read_bytes()
     notes = decode_values(kept, desk._kinds, opaque=True)["notes"]
     assert sum(isinstance(note, SeenSession) for note in notes.values()) == 3
@@ -448,17 +451,17 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     identity, messages = first_messages(tmp_path)
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     forged = cheated(tmp_path, identity, messages[1])
-    reply = verified(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
+    reply = verified(desk_of(tmp_path, 1).answer(forged), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     assert decode_values(reply.body) == {"reason": REFUSED}
     with pytest.raises(StaleMessageError):
-        desks_of(tmp_path)[1].answer(messages[1])
+        desk_of(tmp_path, 1).answer(messages[1])
     kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
     assert kept == {("encrypted-auc", "confirmed"), ("encrypted-auc", "refused")}
     another = Coordinator(agreement, identity).open()
-    declined = verified(desks_of(tmp_path)[1].answer(another[1]), agreement, 1, COORDINATOR)
+    declined = verified(desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
     assert decode_values(declined.body) == {"reason": REFUSED_BEFORE}
-    desks_of(tmp_path)[0].answer(another[0])
+    desk_of(tmp_path, 0).answer(another[0])
 
 
 def test_of_sessions_that_began_before_a_refusal_none_is_opened(
@@ -470,12 +473,12 @@ def test_of_sessions_that_began_before_a_refusal_none_is_opened(
         (desk.party_file.state / CLIENT_STATE_FILE).unlink()
     second = until_answers(tmp_path, coordinated(tmp_path, identity))
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
-    desks_of(tmp_path)[1].answer(cheated(tmp_path, identity, first[1]))
+    desk_of(tmp_path, 1).answer(cheated(tmp_path, identity, first[1]))
     assert "go on with a plan that has another most_records" in capsys.readouterr().err
-    reply = verified(desks_of(tmp_path)[1].answer(second[1]), agreement, 1, COORDINATOR)
+    reply = verified(desk_of(tmp_path, 1).answer(second[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     assert decode_values(reply.body) == {"reason": REFUSED_BEFORE}
-    accepted = verified(desks_of(tmp_path)[0].answer(second[0]), agreement, 0, COORDINATOR)
+    accepted = verified(desk_of(tmp_path, 0).answer(second[0]), agreement, 0, COORDINATOR)
     assert accepted.kind is Kind.REPLY
 
 
@@ -488,7 +491,7 @@ def test_no_stored_state_has_the_identity_key(tmp_path: Path, settings: str) -> 
     messages, stored = coordinator.open(), 0
     while messages:
         for index, message in messages.items():
-            desk = desks_of(tmp_path)[index]
+            desk = desk_of(tmp_path, index)
             coordinator.receive(index, desk.answer(message))
             for file in desk.party_file.state.iterdir():
                 assert desk.identity.to_bytes() not in file.read_bytes(), file.name
@@ -511,12 +514,12 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
     with monkeypatch.context() as patched:
         patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):
-            desks_of(tmp_path)[1].answer(messages[1])
+            desk_of(tmp_path, 1).answer(messages[1])
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
-    reply = verified(desks_of(tmp_path)[1].answer(messages[1]), agreement, 1, COORDINATOR)
+    reply = verified(desk_of(tmp_path, 1).answer(messages[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     another = Coordinator(agreement, identity).open()
-    declined = verified(desks_of(tmp_path)[1].answer(another[1]), agreement, 1, COORDINATOR)
+    declined = verified(desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
     assert decode_values(declined.body) == {"reason": NOT_OPENED}
 
 
@@ -575,7 +578,7 @@ def test_a_party_under_another_name_is_refused(tmp_path: Path) -> None:
 def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
     coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
     messages = coordinator.open()
-    desk = desks_of(tmp_path)[0]
+    desk = desk_of(tmp_path, 0)
     desk.answer(messages[0])
     (state,) = desk.party_file.state.glob("*.run")
     state.write_bytes(state.read_bytes()[:-40])
