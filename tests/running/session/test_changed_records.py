@@ -14,7 +14,7 @@ from tacit.running.session.party.party_file import PartyFile
 from tacit.running.session.party.service import CHANGED_RECORDS
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.federation_files import HISTOGRAM, federation
-from tests.running.session.party.test_service import carried, coordinated, desk_of, desks_of
+from tests.running.session.party.test_service import carried, coordinated, desks_of, reopened
 
 
 def in_duckdb(home: Path, what: str = 'table = "scored"') -> None:
@@ -47,7 +47,7 @@ def carried_with_a_change(home: Path, identity: Identity, rounds: int) -> Coordi
         if number == rounds:
             one_more_record(home)
         for index, message in messages.items():
-            coordinator.receive(index, desk_of(home, index).answer(message))
+            coordinator.receive(index, reopened(home, index).answer(message))
         messages = coordinator.close()
         if not messages:
             break

@@ -61,12 +61,13 @@ def carried(home: Path, identity: Identity) -> Coordinator:
     """A whole run, with every desk opened anew for every message."""
     plan = Plan.read(home / "plan.toml")
     coordinator = Coordinator(plan.agreement(), identity)
+    files = [home / party.name / "party.toml" for party in plan.parties]
+    for file in files:
+        PartyDesk.open(file).set_limit()
     messages = coordinator.open()
     while messages:
         for index, message in messages.items():
-            desk = PartyDesk.open(home / plan.parties[index].name / "party.toml")
-            desk.set_limit()
-            coordinator.receive(index, desk.answer(message))
+            coordinator.receive(index, PartyDesk.open(files[index]).answer(message))
         messages = coordinator.close()
     return coordinator
 

@@ -61,9 +61,14 @@ RESPONSE = (
 FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\ntrust = "local"'
 
 
-def desk_of(home: Path, index: int) -> PartyDesk:
+def reopened(home: Path, index: int) -> PartyDesk:
     """A party's desk, opened anew as in a process of its own."""
-    desk = PartyDesk.open(home / "abcdefgh"[index] / "party.toml")
+    return PartyDesk.open(home / "abcdefgh"[index] / "party.toml")
+
+
+def desk_of(home: Path, index: int) -> PartyDesk:
+    """A party's desk, with its limit in its ledger."""
+    desk = reopened(home, index)
     desk.set_limit()
     return desk
 
@@ -83,7 +88,7 @@ def carried(home: Path, identity: Identity, noise: Any = None) -> Coordinator:
     messages = coordinator.open()
     while messages:
         for index, message in messages.items():
-            coordinator.receive(index, desk_of(home, index).answer(message, noise))
+            coordinator.receive(index, reopened(home, index).answer(message, noise))
         messages = coordinator.close()
     return coordinator
 
