@@ -32,6 +32,16 @@ CONVERSATIONS: list[str] = list(
 )
 """The first case of those that send the same messages and count the same costs."""
 
+
+def messages_of_case(name: str) -> tuple[object, ...]:
+    """What decides which messages a protocol sends: its steps, and whether replies are summed."""
+    protocol = PROTOCOLS[name]
+    return type(protocol), protocol.steps, "sum" in str(protocol.settings.get("trust"))
+
+
+ONE_OF_EACH: list[str] = list({messages_of_case(name): name for name in CONVERSATIONS}.values())
+"""A case for each kind of messages, whatever they cost."""
+
 globals().update(laws_for(*KINDS))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -86,9 +87,15 @@ def distinctions(tree: ast.AST, classes: set[str], names: set[str]) -> Iterator[
             yield f"line {getattr(node, 'lineno', 0)}: {name}"
 
 
+@cache
+def parsed(path: str) -> ast.Module:
+    """The syntax tree of a module of ours."""
+    return ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+
+
 def named_in(path: str) -> list[str]:
     """What a module names that is not its own."""
-    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    tree = parsed(path)
     foreign = [each for each in OURS if not path.startswith(home(each))]
     mine = spoken([each for each in OURS if path.startswith(home(each))])
     return [*mentions(tree, spoken(foreign) - mine), *crossings(tree, path)]

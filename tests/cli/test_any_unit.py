@@ -91,6 +91,12 @@ def evaluated(file: Path, name: str, *more: object) -> dict[str, Any]:
     return content
 
 
+@cache
+def as_probabilities(folder: Path, name: str) -> dict[str, Any]:
+    """The result without a unit, with which those of all units are compared."""
+    return evaluated(folder / "probability.parquet", name)
+
+
 def estimate(content: dict[str, Any]) -> float:
     """The estimated figure of a result, an AUC or another."""
     value: float = (content.get("auc") or content["estimate"])["value"]
@@ -102,7 +108,7 @@ def estimate(content: dict[str, Any]) -> float:
 def test_the_unit_is_the_only_word_about_the_scale(folder: Path, name: str, unit: str) -> None:
     content = evaluated(folder / f"{unit}.parquet", name, "--unit", unit)
     taken = "probability" if unit == "percent" else unit
-    plain = evaluated(folder / "probability.parquet", name)
+    plain = as_probabilities(folder, name)
     default = SCALES[name]
     expected = default if taken == "probability" else taken
     assert (content["unit"], content["protocol"]["scale"]) == (taken, expected)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tacit.auditing import protocol_audit
+from tacit.auditing import protocol_audit, self_test
 from tacit.auditing.steps import audit_target
 from tacit.cli import main
 from tacit.protocol.registry import kind_of, protocol_names
@@ -71,12 +71,15 @@ def test_a_protocol_without_a_guarantee_claims_nothing() -> None:
     assert result.stdout.count("claims nothing") == 1
 
 
-def test_the_self_test_catches_every_mistake() -> None:
+def test_the_self_test_says_what_it_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one mechanism of each kind; ``tests/auditing/test_self_test.py`` tries all."""
+    some = list({trial.broken: trial for trial in self_test.trials()}.values())
+    monkeypatch.setattr(self_test, "trials", lambda: some)
     result = run("--self-test", "--quick")
     assert result.exit_code == 0, result.stdout
-    assert result.stdout.count("caught") == 10
+    assert result.stdout.count("caught") == 1
     assert "MISSED" not in result.stdout
-    assert result.stdout.rstrip().splitlines()[-1].startswith("17 of 17 mechanisms came out")
+    assert result.stdout.rstrip().splitlines()[-1].startswith("2 of 2 mechanisms came out")
 
 
 def test_a_refuted_guarantee_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,9 @@ def content(name: str, **options: Any) -> dict[str, Any]:
     return made
 
 
+@cache
 def result(name: str, label: str | None = None, **options: Any) -> Result:
+    """The same as it is read for a report; it is not to be changed."""
     return Result.of(content(name, **options), label or name)
 
 

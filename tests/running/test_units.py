@@ -421,12 +421,13 @@ def with_unit(home: Path, name: str, unit: str, scale: float = 1.0) -> PartyDesk
 
 
 def carried(home: Path, coordinator: Coordinator) -> Coordinator:
+    files = [home / name / "party.toml" for name in "abc"]
+    for file in files:
+        PartyDesk.open(file).set_limit()
     messages = coordinator.open()
     while messages:
         for index, message in messages.items():
-            desk = PartyDesk.open(home / "abc"[index] / "party.toml")
-            desk.set_limit()
-            coordinator.receive(index, desk.answer(message, NoNoise()))
+            coordinator.receive(index, PartyDesk.open(files[index]).answer(message, NoNoise()))
         messages = coordinator.close()
     return coordinator
 

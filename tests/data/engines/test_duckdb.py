@@ -65,9 +65,8 @@ def test_records_in_files_give_the_figures_of_records_in_memory(name: str, tmp_p
     stored = from_files([parts(tmp_path, records)], client="site")
     memory = in_memory(records)
     assert stored.names == memory.names
-    for seed in (1, 2):
-        one, other = (tacit.evaluate(each, PROTOCOLS[name], seed) for each in (memory, stored))
-        assert one.to_dict() == other.to_dict()
+    one, other = (tacit.evaluate(each, PROTOCOLS[name], seed=1) for each in (memory, stored))
+    assert one.to_dict() == other.to_dict()
 
 
 @pytest.mark.parametrize("unit", ["percent", "log-odds", "real"])

@@ -17,6 +17,7 @@ from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import SCALES, named_scale
 
 GOLDEN = Path(__file__).parent / "golden"
+CONNECTION = duckdb.connect()
 EDGES = np.array([0.001, 0.25, 0.5])
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 
@@ -38,7 +39,7 @@ def test_a_tree_finds_the_cells_of_a_search(edges: list[float], scores: list[flo
     tried = np.array([*scores, *ascending[np.isfinite(ascending)]])
     tree = cell_expression("s", ascending, DUCKDB)
     listed = ", ".join(f"({DUCKDB.literal(score)})" for score in tried)
-    found = duckdb.connect().execute(f"SELECT {tree} FROM (VALUES {listed}) AS t(s)").fetchall()
+    found = CONNECTION.execute(f"SELECT {tree} FROM (VALUES {listed}) AS t(s)").fetchall()
     assert [row[0] for row in found] == np.searchsorted(ascending, tried, side="right").tolist()
 
 
