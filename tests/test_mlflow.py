@@ -6,11 +6,11 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import lazy_loader  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
@@ -19,22 +19,25 @@ import tacit.mlflow
 from tacit.results.missing import LeftOut
 from tacit.results.saved.reading import read_results
 
-mlflow: Any = lazy_loader.load("mlflow")
-"""Takes seconds to import, which only the worker that runs these tests should spend."""
 pytestmark = [
     pytest.mark.filterwarnings("ignore:::mlflow"),
     pytest.mark.skipif(find_spec("mlflow") is None, reason="needs mlflow"),
 ]
 
 
+def mlflow() -> Any:
+    """The package, which takes seconds to import: only for the worker that runs these tests."""
+    return import_module("mlflow")
+
+
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri((tmp_path / "store").as_uri())
+    before = mlflow().get_tracking_uri()
+    mlflow().set_tracking_uri((tmp_path / "store").as_uri())
     yield tmp_path
-    mlflow.set_tracking_uri(before)
+    mlflow().set_tracking_uri(before)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +50,9 @@ def result() -> tacit.Evaluation:
 def test_figures_and_files_are_in_the_run(
     store: Path, result: tacit.Evaluation, tmp_path: Path
 ) -> None:
-    with mlflow.start_run() as run:
+    with mlflow().start_run() as run:
         tacit.mlflow.log(result)
-    data = mlflow.get_run(run.info.run_id).data
+    data = mlflow().get_run(run.info.run_id).data
     low, high = result.auc.interval(0.95)
     assert data.metrics["tacit.auc"] == result.auc.value
     assert (data.metrics["tacit.auc_low"], data.metrics["tacit.auc_high"]) == (low, high)
@@ -57,7 +60,7 @@ def test_figures_and_files_are_in_the_run(
     assert data.tags["tacit.protocol"] == "score-histogram"
     assert data.tags["tacit.adjacency"] == "record"
     folder = Path(
-        mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="tacit")
+        mlflow().artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="tacit")
     )
     (read,) = read_results([str(folder / "result.json")])
     assert read.estimate.value == result.auc.value
@@ -66,7 +69,7 @@ def test_figures_and_files_are_in_the_run(
 
 def test_what_is_not_private_is_not_logged(store: Path, result: tacit.Evaluation) -> None:
     assert result.exact is not None
-    with mlflow.start_run() as run:
+    with mlflow().start_run() as run:
         tacit.mlflow.log(result)
     written = [path for path in store.rglob("*") if path.is_file()]
     digits = f"{result.exact:.9f}"[:9]
@@ -78,7 +81,7 @@ def test_the_exact_number_of_incomplete_records_is_not_logged(
     store: Path, result: tacit.Evaluation
 ) -> None:
     left_out = LeftOut(np.array([[9_876_543_210, 0, 0, 0], [0, 0, 0, 0]]))
-    with mlflow.start_run():
+    with mlflow().start_run():
         tacit.mlflow.log(replace(result, left_out=left_out))
     (file,) = store.rglob("result.json")
     assert json.loads(file.read_text())["missing"] == {"private": True, "counted": False}
@@ -87,10 +90,10 @@ def test_the_exact_number_of_incomplete_records_is_not_logged(
 
 
 def test_epochs_are_steps(store: Path, result: tacit.Evaluation) -> None:
-    with mlflow.start_run() as run:
+    with mlflow().start_run() as run:
         for epoch in (1, 2):
             tacit.mlflow.log(result, step=epoch)
-    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "tacit.auc")
+    history = mlflow().MlflowClient().get_metric_history(run.info.run_id, "tacit.auc")
     assert [metric.step for metric in history] == [1, 2]
     names = {path.name for path in store.rglob("result-*.json")}
     assert names == {"result-1.json", "result-2.json"}
@@ -102,7 +105,7 @@ def test_without_noise_there_is_no_epsilon(store: Path) -> None:
     metrics = tacit.mlflow.metrics_of(exact)
     assert "tacit.epsilon" not in metrics
     json.dumps(metrics, allow_nan=False)
-    with mlflow.start_run():
+    with mlflow().start_run():
         tacit.mlflow.log(exact, artifacts=False)
     assert not list(store.rglob("report.html"))
 
