@@ -33,7 +33,7 @@ from tacit.testing import recording
 EPSILON = 2.0
 CASES = {name: kind.audit_cases() for name, kind in protocol_kinds().items()}
 FEW = Effort(numbers=2**20, tries=20_000, pilot=1_000, divided=6)
-MANY = Effort(numbers=2**25, tries=400_000)
+MANY = Effort(numbers=2**25, tries=60_000)
 SLOW = {"encrypted-auc", "published-fhe"}
 SAME = {"score-histogram": 5}
 """A case whose steps another one, and whose trust a shorter one has."""

@@ -36,7 +36,7 @@ def database(folder: Path, records: pa.Table) -> str:
 
 def test_patterns_folders_and_databases_give_the_same_figure(tmp_path: Path) -> None:
     pattern, address = parts(tmp_path, table()), database(tmp_path, table())
-    more = ("--client", "site", *HISTOGRAM, "--seed", "1")
+    more = ("--client", "site", *HISTOGRAM, "--height", "5", "--seed", "1")
     figures = {
         value(pattern, *more),
         value(str(tmp_path), *more),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,13 @@ needs_node = pytest.mark.skipif(not available(), reason=MISSING)
 needs_chromium = pytest.mark.skipif(not browser.available(), reason=browser.MISSING)
 
 BATCH = 1000
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    """A browser; each page has an address of its own, and so a memory of its own."""
+    with browser.chromium() as driver:
+        yield driver
 
 
 @needs_node
@@ -124,14 +132,14 @@ def few_devices(tmp_path: Path) -> Folder:
 @needs_node
 @needs_chromium
 @pytest.mark.parametrize("loads", [3, pytest.param(200, marks=pytest.mark.thorough)])
-def test_the_page_sends_reports(tmp_path: Path, loads: int) -> None:
+def test_the_page_sends_reports(driver: Any, tmp_path: Path, loads: int) -> None:
     """Of 200 reports the estimate is within five errors, false alarm 6e-7."""
     built()
     folder = few_devices(tmp_path) if loads == 200 else phone_folder(tmp_path)
     messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
     tokens = list(folder.tokens.tokens(folder.reserve_tokens(loads), loads))
     records = []
-    with serving(folder, PHONE / "page") as address, browser.chromium() as driver:
+    with serving(folder, PHONE / "page") as address:
         for token in tokens:
             opened(driver, address, token)
             records.append(answered(driver, messages))
@@ -164,12 +172,12 @@ Promise.all([import('./tacit-device.js'), fetch('campaign')]).then(async ([libra
 
 @needs_node
 @needs_chromium
-def test_the_page_answers_once_and_is_accessible(tmp_path: Path) -> None:
+def test_the_page_answers_once_and_is_accessible(driver: Any, tmp_path: Path) -> None:
     built()
     folder = phone_folder(tmp_path)
     messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
     first, second = folder.tokens.tokens(folder.reserve_tokens(2), 2)
-    with serving(folder, PHONE / "page") as address, browser.chromium() as driver:
+    with serving(folder, PHONE / "page") as address:
         opened(driver, address, first)
         answered(driver, messages)
         sent = driver.execute_script("return document.getElementById('bytes').textContent")
@@ -207,11 +215,11 @@ Promise.all([import('./tacit-device.js'), fetch('campaign')]).then(async ([libra
 
 @needs_node
 @needs_chromium
-def test_tabs_that_ask_at_once_get_one_report(tmp_path: Path) -> None:
+def test_tabs_that_ask_at_once_get_one_report(driver: Any, tmp_path: Path) -> None:
     """Also with other records and tokens: a second report would cost epsilon again."""
     built()
     folder = phone_folder(tmp_path)
     (token,) = folder.tokens.tokens(folder.reserve_tokens(1), 1)
-    with serving(folder, PHONE / "page") as address, browser.chromium() as driver:
+    with serving(folder, PHONE / "page") as address:
         opened(driver, address, token)
         assert driver.execute_async_script(AT_ONCE) == [1, 1]

@@ -62,7 +62,7 @@ def made(name: str, settings: dict[str, object], epsilon: float) -> Protocol:
 def test_a_hospital_of_three_records_gets_a_figure_that_exists_or_none(
     name: str, settings: dict[str, object]
 ) -> None:
-    for seed in range(20):
+    for seed in range(8):
         evaluation = tacit.evaluate(THREE, made(name, settings, 1.0), seed=seed)
         if not evaluation.has_signal:
             message = " ".join(evaluation.warnings)

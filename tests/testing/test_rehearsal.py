@@ -561,9 +561,7 @@ def many_clients(count: int) -> Clients:
     return Clients.from_arrays(scores, labels, np.repeat(np.arange(count), sizes))
 
 
-@pytest.mark.parametrize(
-    ("turn", "way"), [(0, "up"), (1, "down"), (2, "up"), (3, "down"), (4, "up")]
-)
+@pytest.mark.parametrize(("turn", "way"), [(0, "up"), (2, "up"), (3, "down")])
 @pytest.mark.usefixtures("once_checked")
 def test_a_sum_bears_that_three_tenths_leave_at_once(turn: int, way: Any) -> None:
     leaving = np.random.default_rng(turn).choice(30, 9, replace=False).tolist()
