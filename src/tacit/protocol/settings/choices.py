@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar
 
-from tacit.protocol.settings.types import WORDS, alternatives, spelled
+from tacit.protocol.settings.types import WORDS, alternatives, field_types, spelled
 
 LONGEST = 1000
 """Largest number of characters of a text that is read as a choice."""
@@ -149,7 +149,7 @@ def _has_key(part: str) -> bool:
 
 def _made(prefix: str, kind: type[Choice], parts: Sequence[str]) -> Choice:
     """A choice of a class from its parameters' texts; errors begin with the prefix."""
-    types, parameters = get_type_hints(kind), dict[str, Any]()
+    types, parameters = field_types(kind), dict[str, Any]()
     known = [each.name for each in fields(kind)]
     for part in parts:
         key, _, text = (side.strip() for side in part.partition("="))
@@ -169,7 +169,7 @@ def _made(prefix: str, kind: type[Choice], parts: Sequence[str]) -> Choice:
 
 def _checked(name: str, choice: Choice) -> Choice:
     """A choice whose parameters that are choices are among those that it takes."""
-    types, changed = get_type_hints(type(choice)), {}
+    types, changed = field_types(choice.__class__), {}
     for each in fields(choice):
         value, kinds = getattr(choice, each.name), choice_kinds(alternatives(types[each.name]))
         checked = chosen(f"{name}: {each.name}", value, kinds) if kinds else value

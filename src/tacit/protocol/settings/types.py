@@ -6,10 +6,11 @@ case and with any dashes, and the name that a misspelled one is nearest to.
 
 from __future__ import annotations
 
-import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from numbers import Real
+from types import MappingProxyType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -21,6 +22,12 @@ WORDS: dict[Any, str] = {
     str: "a text",
     type(None): "none",
 }
+
+
+@cache
+def field_types(kind: type) -> Mapping[str, Any]:
+    """The types of a class's annotated fields by name; they are evaluated once for each class."""
+    return MappingProxyType(get_type_hints(kind))
 
 
 def problem_with(kind: type, name: str, value: Any) -> str | None:
@@ -40,7 +47,7 @@ def problem_with(kind: type, name: str, value: Any) -> str | None:
     'adjacency must be a text, got True'
     >>> problem_with(DPAUC, "epsilon", 1)
     """
-    hints = alternatives(get_type_hints(kind)[name])
+    hints = alternatives(field_types(kind)[name])
     if any(_fits(hint, value) for hint in hints):
         return None
     words = dict.fromkeys(_words(hint) for hint in hints)
@@ -56,7 +63,7 @@ def alternatives(hint: Any) -> tuple[Any, ...]:
     >>> alternatives(int | None)
     (<class 'int'>, <class 'NoneType'>)
     """
-    if get_origin(hint) not in (Union, types.UnionType):
+    if get_origin(hint) not in (Union, UnionType):
         return (hint,)
     forms = get_args(hint)
     if any(_is_array(form) for form in forms):
