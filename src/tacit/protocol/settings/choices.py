@@ -169,7 +169,7 @@ def _made(prefix: str, kind: type[Choice], parts: Sequence[str]) -> Choice:
 
 def _checked(name: str, choice: Choice) -> Choice:
     """A choice whose parameters that are choices are among those that it takes."""
-    types, changed = field_types(choice.__class__), {}
+    types, changed = field_types(type(choice)), {}
     for each in fields(choice):
         value, kinds = getattr(choice, each.name), choice_kinds(alternatives(types[each.name]))
         checked = chosen(f"{name}: {each.name}", value, kinds) if kinds else value
