@@ -26,7 +26,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_files
 from tacit.data.engines.sql.dialects import DUCKDB
 from tacit.data.engines.sql.statements import NUMBER, Relation, counting_statement
-from tacit.data.file_units import in_unit
+from tacit.data.scales import in_unit
 
 ROWS = 1_000_000
 CELLS = 64

@@ -2,13 +2,13 @@
 
 from .api import evaluate
 from .data.batches.splitting import binormal_scores, resample_scores
+from .data.check import check_files
 from .data.clients import Clients
 from .data.errors import DataError
-from .data.file_units import ScaleWarning, rescale
-from .data.files.checking import check_files
-from .data.files.form import FileForm
+from .data.form import FileForm
 from .data.groups import Groups
-from .data.tables.reading import read, read_with_groups
+from .data.reading import read, read_with_groups
+from .data.scales import ScaleWarning, rescale
 from .ledger.ledger import BudgetError, Ledger
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose

@@ -81,7 +81,7 @@ def clients_of(records: Any, columns: ColumnNames) -> Clients:
     listed = [records] if isinstance(records, str | os.PathLike) else records
     if isinstance(listed, Sequence) and listed:
         if all(isinstance(each, str | os.PathLike) for each in listed):
-            from tacit.data.tables.reading import read  # noqa: PLC0415 -- slow to import
+            from tacit.data.reading import read  # noqa: PLC0415 -- slow to import
 
             return read(listed, **asdict(columns))
         if all(map(_is_table, listed)):

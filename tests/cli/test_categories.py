@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from tacit.cli import main
 from tacit.data.errors import DataError
-from tacit.data.file_units import in_unit
-from tacit.data.tables.reading_categories import read_classes, read_private_groups
+from tacit.data.reading import read_classes, read_private_groups
+from tacit.data.scales import in_unit
 from tacit.results.saved.reading import check_result
 from tests.classified import CLASSES, class_clients, group_clients
 
@@ -143,7 +143,7 @@ def test_files_that_do_not_fit_are_refused(files: Path) -> None:
         read_classes(files / "c0.csv", ["a", "b"], classes=["a", "b", "c"])
     with pytest.raises(DataError, match="is none of a, b"):
         read_classes(files / "c0.csv", ["a", "b"])
-    with pytest.raises(DataError, match=r"scores in percent must be from 0 to 100, got 130\.0"):
+    with pytest.raises(DataError, match=r"from 0 to 100, got 130 in .*two\.csv, row 2 \(line 3\)"):
         read_classes(_two_classes(files, "40,130"), ["a", "b"], unit="percent")
     with pytest.raises(DataError, match="none of the agreed groups"):
         read_private_groups(files / "g0.csv", "ward", ["x", "y"])

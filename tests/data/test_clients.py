@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.files.form import DROPPED
+from tacit.data.form import DROPPED
 
 FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
 
@@ -226,11 +226,11 @@ def test_a_row_is_counted_over_all_chunks() -> None:
         ),
         (
             {"score": [0.1, None], "label": [0, 1], "site": [1, 2]},
-            "column 'score' has no value in the table, row 2" + DROPPED,
+            "column 'score' has no value in the table, row 2; " + DROPPED,
         ),
         (
             {"score": [0.1, 0.2], "label": [None, 1], "site": [1, 2]},
-            "column 'label' has no value in the table, row 1" + DROPPED,
+            "column 'label' has no value in the table, row 1; " + DROPPED,
         ),
         (
             {"score": [0.1, 0.2, 0.3], "label": [0, 1, 1], "site": ["a", "b", None]},
@@ -271,7 +271,7 @@ def test_a_column_of_words_is_refused(frame: Any, column: str, wanted: Any) -> N
 
 def test_a_polars_score_that_is_no_number_is_refused() -> None:
     table = pl.DataFrame({"score": [0.1, float("nan")], "label": [0, 1]})
-    with refused("scores must be finite, got nan in the table, row 2"):
+    with refused("column 'score' has no value, got nan in the table, row 2; " + DROPPED):
         Clients.from_frame(table)
 
 

@@ -22,7 +22,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.groups import Groups
 from tacit.data.persons import SEED_BYTES, PersonWarning, as_persons, counted, spread_persons
-from tacit.data.tables.reading import read, read_with_groups
+from tacit.data.reading import read, read_with_groups
 
 VISITS = st.lists(st.integers(0, 4), min_size=1, max_size=30)
 
@@ -194,7 +194,7 @@ class TestReading:
     def test_an_empty_cell_is_named(self, tmp_path: Path, cell: str) -> None:
         path = tmp_path / "one.csv"
         path.write_text(f"score,label,who\n0.1,0,a\n0.2,1,{cell}\n")
-        with pytest.raises(DataError, match=r"column 'who' has no value in .*one.csv, row 2"):
+        with pytest.raises(DataError, match=r"column 'who' has no value.* in .*one.csv, row 2"):
             read(path, person="who")
 
     def test_numbers_with_fractions_are_no_persons(self, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tacit.data.errors import DataError
-from tacit.data.files.form import DROPPED
-from tacit.data.tables.reading import read
-from tests.data.tables.test_reading import FORMATS, GOOD, refused, save
+from tacit.data.form import DROPPED
+from tacit.data.reading import read
+from tests.data.test_reading import FORMATS, GOOD, refused, save
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_second_values_of_several_files_are_joined() -> None:
     [
         ("x", "second values must be numbers, got 'x' in a.csv, row 2 (line 3)"),
         ("inf", "second values must be finite, got inf in a.csv, row 2 (line 3)"),
-        ("", "column 'z' has no value in a.csv, row 2 (line 3)" + DROPPED),
+        ("", "column 'z' has no value in a.csv, row 2 (line 3); " + DROPPED),
     ],
 )
 def test_an_unfit_second_value_is_refused_with_its_place(cell: Any, message: str) -> None:

@@ -118,7 +118,7 @@ LABEL_FILES = (
     Messy(
         "one_missing.csv",
         saved(text(replaced(LABELS, 7, ""))),
-        "line 8: label is missing (1 row)",
+        "line 8: column 'label' has no value (1 row)",
         **NO_OPTION,
     ),
     Messy("categories_01.parquet", parquet(categories(LABELS.tolist()))),
@@ -150,25 +150,25 @@ SCORE_FILES = (
     Messy(
         "one_nan.csv",
         saved(text(scores=replaced(SCORES, 6, "NaN"))),
-        "line 7: score is missing: 'NaN' (1 row)",
+        "line 7: column 'score' has no value: NaN (1 row)",
         **NO_OPTION,
     ),
     Messy(
         "na.csv",
         saved(text(scores=replaced(replaced(SCORES, 6, "NA"), 9, "NA"))),
-        "line 7: score is missing: 'NA' (2 rows)",
+        "line 7: column 'score' has no value: 'NA' (2 rows)",
         **NO_OPTION,
     ),
     Messy(
         "inf.csv",
         saved(text(scores=replaced(SCORES, 6, "inf"))),
-        "line 7: score is not finite: 'inf' (1 row)",
+        "line 7: scores must be finite: inf (1 row)",
         **NO_OPTION,
     ),
     Messy(
         "n_d.csv",
         saved(text(scores=replaced(SCORES, 6, "n/d"))),
-        "line 7: score is missing: 'n/d' (1 row)",
+        "line 7: column 'score' has no value: 'n/d' (1 row)",
         **NO_OPTION,
     ),
     Messy(
@@ -241,8 +241,8 @@ FORM_FILES = (
         "line 1: the first line holds values, not names; add a line",
         **NO_OPTION,
     ),
-    Messy("empty.csv", saved(""), "there are no records", **NO_OPTION),
-    Messy("header_only.csv", saved(LINES[0] + "\n"), "there are no records", **NO_OPTION),
+    Messy("empty.csv", saved(""), "has no records", **NO_OPTION),
+    Messy("header_only.csv", saved(LINES[0] + "\n"), "has no records", **NO_OPTION),
     Messy(
         "three.csv",
         saved("\n".join(LINES[:4])),
@@ -267,7 +267,7 @@ FORM_FILES = (
     Messy(
         "name_twice.csv",
         saved(text(header=("id", "score", "label", "score", "n"))),
-        "2 columns are named 'score'; rename all but one",
+        "2 columns named 'score'; rename all but one",
         **NO_OPTION,
     ),
     Messy(

@@ -98,7 +98,7 @@ def test_turns_are_uniform_and_every_record_reports_once(tmp_path: Path) -> None
         ({"score": [0.5, None, 0.1], "label": [0, 1, 1]}, "no value in .*0.parquet, row 2"),
         ({"score": [0.5, 0.2, np.inf], "label": [0, 1, 1]}, "finite, got inf in .*row 3"),
         ({"score": [0.5, 0.2, 0.3], "label": [0, 2, 1]}, "0 or 1, got 2 in .*row 2"),
-        ({"score": [0.5, 0.2, 1.3], "label": [0, 1, 1]}, r"in \[0, 1\], got 1.3 in .*row 3"),
+        ({"score": [0.5, 0.2, 1.3], "label": [0, 1, 1]}, "from 0 to 1, got 1.3 in .*row 3"),
         ({"points": [0.5], "label": [0]}, "no column 'score'"),
         ({"score": ["a", "0.5"], "label": [0, 1]}, "must be numbers, got 'a' in .*row 1"),
         ({"score": [0.5], "label": [0]}, "at least two records, got 1"),

@@ -12,10 +12,10 @@ from tacit.cli.evaluating.sources import files_in_memory
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.record_options import form_options, score_and_label, unit_option
 from tacit.cli.shell import complain
-from tacit.data.file_units import ByFile, Units
-from tacit.data.files.checking import check_files
-from tacit.data.files.form import FileForm
-from tacit.data.tables.missing import RULES
+from tacit.data.check import check_files
+from tacit.data.columns import RULES
+from tacit.data.form import FileForm
+from tacit.data.scales import ByFile, Units
 
 PROBLEMS = 1
 """The exit status where a file cannot be read as it is."""

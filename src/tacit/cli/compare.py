@@ -16,8 +16,8 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
 from tacit.data.clients import Clients
-from tacit.data.file_units import ByFile, Units
-from tacit.data.files.form import FileForm
+from tacit.data.form import FileForm
+from tacit.data.scales import ByFile, Units
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
 from tacit.results.drawing.displays import draw_comparison

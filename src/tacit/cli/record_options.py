@@ -22,13 +22,13 @@ from tacit.cli.options import Decorator, together
 from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
+from tacit.data.columns import MissingWarning, dealt_out
 from tacit.data.engines.places import is_address, matched
 from tacit.data.errors import DataError
-from tacit.data.file_units import ScaleWarning, Units
-from tacit.data.files.form import DECIMALS, FileForm
+from tacit.data.form import DECIMALS, FileForm
 from tacit.data.persons import PersonWarning
-from tacit.data.tables.missing import MissingWarning, dealt_out
-from tacit.data.tables.reading import RECORD_FILES
+from tacit.data.scales import ScaleWarning, Units
+from tacit.data.tables import RECORD_FILES
 from tacit.data.units import PROBABILITY, REAL, UNITS
 from tacit.privacy import composition
 from tacit.privacy.sampling.noise import SimulatedNoise

@@ -12,7 +12,7 @@ from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import show
 from tacit.data.engines.sql.dialects import DIALECTS
 from tacit.data.engines.sql.statements import counting_statement, relation_of
-from tacit.data.file_units import Units
+from tacit.data.scales import Units
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.units import suited_to_scores
 

@@ -20,7 +20,7 @@ from tacit.data.batches.records import FlatRecords, RecordColumns, concatenated,
 from tacit.data.categories import Categories
 from tacit.data.checking import as_ids, as_scores, check_sizes, refuse_weights, validate_clients
 from tacit.data.errors import DataError
-from tacit.data.files.form import PLAIN, FileForm
+from tacit.data.form import PLAIN, FileForm
 from tacit.data.persons import counted
 
 if TYPE_CHECKING:
@@ -220,12 +220,12 @@ class Clients(FlatRecords):
         form : how values are written that are text, such as the words for labels.
         missing : what is done with records without a score or label, as ``tacit.read`` takes it.
         """
-        from tacit.data.tables.frames import columns_of_frame  # noqa: PLC0415 -- it imports Arrow
-
-        columns = columns_of_frame(frame, score, label, client, second, person, missing, form=form)
-        scores, labels, ids, seconds, persons, left_out = columns
-        made = cls.from_arrays(scores, labels, ids, seconds, unit, persons)
-        return made if left_out is None else replace(made, left_out=left_out)
+        # imports of Arrow are slow, and clients may be of arrays
+        columns, reading = map(import_module, ("tacit.data.columns", "tacit.data.reading"))
+        drop = columns.check_rule(missing)
+        named = columns.Columns(score, label, client, second, None, person, drop, form, unit)
+        made: Clients = reading.clients_of_frame(frame, named)
+        return made
 
     @classmethod
     def from_counts(

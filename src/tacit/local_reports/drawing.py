@@ -16,17 +16,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.data import units
-from tacit.data.checking import SCORES
 from tacit.data.clients import Clients
+from tacit.data.columns import Columns, Location, Records, decoded, readable
 from tacit.data.errors import DataError
-from tacit.data.tables.columns import Location, column_of, labels_of, numbers_of, unchanging
-from tacit.data.tables.frames import Columns, require_columns, require_types
+from tacit.data.tables import Table, unchanging
 from tacit.local_reports.summing import Progress, Summing, in_one_process, unheard
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query
@@ -35,9 +33,6 @@ from tacit.protocols.shared.reports.turns import SLOTS, at_their_turn
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
 from tacit.results.traffic import Traffic
-
-Columned = tuple[NDArray[np.float64], NDArray[np.int8]]
-"""Scores and labels, each of shape (m,)."""
 
 READ_AT_ONCE = 1 << 16
 """Number of records that are decoded at a time."""
@@ -69,14 +64,12 @@ class RecordFiles:
     Parameters
     ----------
     groups : all records, in order.
-    score, label : the names of the columns; without labels they are all 0.
-    unit, target : the unit of the scores, and the one in which they are read.
+    columns : of scores and labels, with the unit of the scores.
+    target : the unit in which scores are read.
     """
 
     groups: tuple[RowGroup, ...]
-    score: str
-    label: str | None
-    unit: str | None = None
+    columns: Columns
     target: str | None = None
 
     @classmethod
@@ -90,19 +83,25 @@ class RecordFiles:
     ) -> RecordFiles:
         """The records of files, numbered in this order.
 
+        Parameters
+        ----------
+        files : Parquet files.
+        score, label : the names of the columns; without labels they are all 0.
+        unit, target : the unit of the scores, and the one in which they are read.
+
         Raises
         ------
         DataError : for a file that is no Parquet file, without records, or without the columns.
         """
-        groups, start = list[RowGroup](), 0
+        groups, start, columns = list[RowGroup](), 0, Columns(score, label, unit=unit)
         for file in files:
             first = start
-            for index, size in enumerate(_group_sizes(file, Columns(score, label, None, None))):
+            for index, size in enumerate(_group_sizes(file, columns)):
                 groups.append(RowGroup(file, index, start, start + size, start - first))
                 start += size
         if not start:
             raise DataError("the files have no records")
-        return cls(tuple(groups), score, label, unit, target)
+        return cls(tuple(groups), columns, target)
 
     @property
     def records(self) -> int:
@@ -122,51 +121,32 @@ class RecordFiles:
             if group.start < stop and start < group.stop
             for part in self._batches(group, start, stop)
         ]
-        scores = np.concatenate([scores for scores, _ in parts])
-        labels = np.concatenate([labels for _, labels in parts])
-        if self.unit is not None and self.target is not None:
-            scores = units.converted(scores, self.unit, self.target)
-        return Clients(scores, labels, np.arange(scores.size + 1), unit=self.target, _checked=True)
+        made, unit = Records.joined(parts), self.columns.unit
+        scores = made.scores
+        if unit is not None and self.target is not None:
+            scores = units.converted(scores, unit, self.target)
+        offsets = np.arange(scores.size + 1)
+        return Clients(scores, made.labels, offsets, unit=self.target, _checked=True)
 
-    def _batches(self, group: RowGroup, start: int, stop: int) -> Iterator[Columned]:
-        """Scores and labels of the records of a group that are in a range."""
-        names = Columns(self.score, self.label, None, None).names
-        place = group.start
+    def _batches(self, group: RowGroup, start: int, stop: int) -> Iterator[Records]:
+        """The records of a group that are in a range."""
+        names, place = self.columns.names, group.start
         with unchanging(group.file), pq.ParquetFile(group.file) as file:
             for batch in file.iter_batches(READ_AT_ONCE, row_groups=[group.index], columns=names):
                 low, high = max(start - place, 0), min(stop - place, batch.num_rows)
                 if low < high:
-                    before = group.before + place - group.start + low
-                    yield self._columns(batch.slice(low, high - low), Location(group.file, before))
+                    location = Location(group.file, group.before + place - group.start + low)
+                    yield decoded(batch.slice(low, high - low), self.columns, location)
                 place += batch.num_rows
                 if place >= stop:
                     return
-
-    def _columns(self, batch: pa.RecordBatch, location: Location) -> Columned:
-        scores = numbers_of(column_of(batch, self.score, location), SCORES, location)
-        self._check_unit(scores, location)
-        if self.label is None:
-            return scores, np.zeros(scores.size, dtype=np.int8)
-        labels, _ = labels_of(column_of(batch, self.label, location), location)
-        return scores, labels
-
-    def _check_unit(self, scores: NDArray[np.float64], location: Location) -> None:
-        if self.unit is None:
-            return
-        wrong = np.flatnonzero(units.outside(scores, self.unit))
-        if wrong.size:
-            low, high = units.RANGES[self.unit]
-            raise DataError(
-                f"scores in {self.unit} must be in [{low:g}, {high:g}], got {scores[wrong[0]]} in "
-                f"{location.row(int(wrong[0]))}"
-            )
 
 
 def _group_sizes(file: str, columns: Columns) -> list[int]:
     """The numbers of records of a file's row groups."""
     with unchanging(file), pq.ParquetFile(file) as opened:
-        require_columns(opened.schema_arrow.names, columns, file)
-        require_types(opened.schema_arrow, columns, file)
+        schema = opened.schema_arrow
+        readable(Table(file, schema.names, lambda names: iter(()), schema), columns, Location(file))
         metadata = opened.metadata
         return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
 

@@ -1,7 +1,7 @@
 """How many records were left out because they lack a score or a label, with noise.
 
 What is counted. A client leaves out a record that lacks a score or a label
-(``tacit.data.tables.missing``), and counts it once. Adding, removing or replacing a record,
+(``tacit.data.columns``), and counts it once. Adding, removing or replacing a record,
 complete or not, or taking away its label, moves the count of one client by at most 1. So the
 sensitivity is 1 whichever of these the guarantee is about, and discrete Laplace noise of scale ``1
 / epsilon`` costs epsilon (Laplace mechanism on the integers, Ghosh et al. 2012). Beside another

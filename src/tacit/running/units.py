@@ -13,7 +13,7 @@ from collections.abc import Collection
 from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.file_units import in_unit
+from tacit.data.scales import in_unit
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import changed_settings, known_settings

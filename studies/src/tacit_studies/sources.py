@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 
 from tacit.data.batches.splitting import binormal_scores, resample_scores
 from tacit.data.clients import Clients
-from tacit.data.tables.reading import read
+from tacit.data.reading import read
 from tacit_studies.references import fedauc as paper
 
 Floats = NDArray[np.float64]

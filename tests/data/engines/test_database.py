@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from tacit.data.engines.database_table import DatabaseTable
+from tacit.data.engines.opening import DatabaseTable
 
 
 def read_in_order(folder: Path, order: str) -> list[tuple[float, int]]:

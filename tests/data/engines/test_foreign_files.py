@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.data.engines.database_table import DatabaseTable
 from tacit.data.engines.duckdb_engine import DuckDBEngine
-from tacit.data.engines.opening import from_database, from_files
+from tacit.data.engines.opening import DatabaseTable, from_database, from_files
 from tacit.data.errors import DataError
 
 PRIVATE = "private-key"

@@ -15,13 +15,12 @@ import pytest
 import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines import postgres_engine
-from tacit.data.engines.database_table import DatabaseTable
-from tacit.data.engines.opening import from_database
+from tacit.data.engines.opening import DatabaseTable, from_database
 from tacit.data.engines.places import public_address
 from tacit.data.engines.postgres_engine import PostgresEngine
 from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.errors import DataError
-from tacit.data.tables.reading import read
+from tacit.data.reading import read
 from tacit.running.session.party.party_file import PartyFile, read_records
 from tests.data.engines.conftest import SCRIPT, TERMINATED, Server, example
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
@@ -253,7 +252,7 @@ def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
     lost: list[float | None] = []
 
     def interrupted(
-        engine: PostgresEngine, statement: str, tables: Sequence[ConstantTable]
+        engine: PostgresEngine, statement: str, tables: Sequence[ConstantTable] = ()
     ) -> Iterator[pa.RecordBatch]:
         batches = whole(engine, statement, tables)
         yield next(batches)

@@ -10,7 +10,7 @@ import pytest
 
 from tacit import DataError, evaluate, read, read_with_groups
 from tacit.data.clients import Clients
-from tacit.data.file_units import ScaleWarning
+from tacit.data.scales import ScaleWarning
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC

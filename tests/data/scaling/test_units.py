@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Clients, DataError
-from tacit.data.file_units import in_unit, rescale
+from tacit.data.scales import in_unit, rescale
 from tacit.data.units import (
     MAX_LOG_ODDS,
     RANGES,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tacit import FedAUC, ScoreHistogram
-from tacit.data.files.form import FileForm
+from tacit.data.form import FileForm
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.session.party.party_file import PartyFile, read_records

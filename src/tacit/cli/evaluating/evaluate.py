@@ -17,8 +17,8 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.options import refuse
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
-from tacit.data.file_units import ByFile, Units
-from tacit.data.files.form import FileForm
+from tacit.data.form import FileForm
+from tacit.data.scales import ByFile, Units
 from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
 from tacit.protocol.conversation import Protocol

@@ -21,9 +21,9 @@ from tacit.cli.setting_options import Spelled, Texts
 from tacit.cli.shell import NO_SIGNAL
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
-from tacit.data.file_units import ByFile, Units
-from tacit.data.files.form import FileForm
-from tacit.data.tables.reading_categories import read_classes, read_private_groups
+from tacit.data.form import FileForm
+from tacit.data.reading import read_classes, read_private_groups
+from tacit.data.scales import ByFile, Units
 from tacit.output import PictureFile
 from tacit.planning.choosing import choose
 from tacit.protocol.conversation import Protocol

@@ -14,10 +14,10 @@ import tacit
 from tacit.cli.options import refuse, together
 from tacit.cli.shell import complain, progress_of
 from tacit.data.clients import Clients
+from tacit.data.columns import RULES, Rule
 from tacit.data.engines.places import is_address, is_large, is_pattern, matched
-from tacit.data.file_units import ByFile, Units
-from tacit.data.files.form import PLAIN, FileForm
-from tacit.data.tables.missing import RULES, Rule
+from tacit.data.form import PLAIN, FileForm
+from tacit.data.scales import ByFile, Units
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.one_count import OneCount
 from tacit.results.text import escaped

@@ -1,19 +1,189 @@
-"""From addresses, patterns and large files to clients whose records stay where they are."""
+"""From addresses, patterns and large files to clients whose records stay where they are, or not.
+
+A table of a database is named as in a party's file, never with a password.
+
+A database may return rows in another order for every message of a run, and what a party remembers
+of its records is by their places. So records in memory are in the order of their values: equal
+records have equal places.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from tacit.data.categories import Categories
 from tacit.data.clients import Clients
-from tacit.data.engines.database_table import DatabaseTable
-from tacit.data.engines.places import PARQUET, matched
-from tacit.data.engines.records import EngineRecords, Progress, unshown
-from tacit.data.engines.sql.dialects import DUCKDB
-from tacit.data.engines.sql.statements import Relation
+from tacit.data.columns import Columns, Records, records_of
+from tacit.data.engines.places import DUCKDB_PREFIX, PARQUET, matched, public_address
+from tacit.data.engines.records import (
+    Engine,
+    EngineRecords,
+    Progress,
+    checked,
+    require_columns,
+    unshown,
+)
+from tacit.data.engines.sql.dialects import DUCKDB, POSTGRES
+from tacit.data.engines.sql.statements import Relation, relation_of
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
-from tacit.data.tables.reading import file_names
+from tacit.data.tables import Table, file_names
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """Where a party's records are, if they are in a database.
+
+    Parameters
+    ----------
+    address : of the database, as ``from_database`` takes it.
+    table, query : one of them.
+    passfile : the file of a password, as libpq reads it; None for libpq's own places.
+    """
+
+    address: str
+    table: str | None = None
+    query: str | None = None
+    passfile: Path | None = None
+
+    def __str__(self) -> str:
+        """What messages call it: without user and password."""
+        called = "a query" if self.table is None else f"table {self.table}"
+        return f"{called} of {self.public_address}"
+
+    @property
+    def public_address(self) -> str:
+        """The address without its user.
+
+        Raises
+        ------
+        DataError : for an address with a password.
+        """
+        if self.address.startswith(DUCKDB_PREFIX):
+            return self.address
+        return public_address(self.address)
+
+    def at(self, home: Path) -> DatabaseTable:
+        """The same with whole paths, those in it being relative to a folder."""
+        address = self.address
+        if address.startswith(DUCKDB_PREFIX):
+            address = f"{DUCKDB_PREFIX}{home / address.removeprefix(DUCKDB_PREFIX)}"
+        passfile = None if self.passfile is None else home / self.passfile
+        return DatabaseTable(address, self.table, self.query, passfile)
+
+    def settings(self) -> dict[str, str]:
+        """The keys of a party's file that name it."""
+        named = {"records": self.address, "table": self.table, "query": self.query}
+        named["passfile"] = None if self.passfile is None else str(self.passfile)
+        return {key: value for key, value in named.items() if value is not None}
+
+    def read(self, score: str, label: str | None, name: str) -> Clients:
+        """All records as one client, in memory, in the order of their scores and labels.
+
+        Raises
+        ------
+        DataError : for a table that cannot be read, and records that cannot be used.
+        """
+        (records,) = self._records((score,), label)
+        order = np.lexsort((records.labels, records.scores))
+        clients = Clients.from_arrays(records.scores[order], records.labels[order])
+        return replace(clients, names=(name,))
+
+    def read_classes(
+        self, scores: Sequence[str], label: str, names: Sequence[str], name: str
+    ) -> Clients:
+        """One client, in memory, with the class of every record and its score of every class.
+
+        Parameters
+        ----------
+        scores : the columns of scores, one for each class.
+        label : the column of labels: the classes' names, or their indices from 0.
+        names : the agreed classes, in the order of the columns.
+        name : the client's.
+
+        Raises
+        ------
+        DataError : for a column that is not there, a value that is missing or not finite, and a
+            label that is no class.
+        """
+        records = self._records(scores, None, label)
+        matrix = np.stack([each.scores for each in records], axis=1)
+        made = Categories.of_values(names, records[0].groups, matrix)
+        order = np.lexsort((made.of_record, *matrix.T))
+        blank = np.zeros(order.size)
+        clients = Clients.from_arrays(blank, blank).with_categories(made.taken(order))
+        return replace(clients, names=(name,))
+
+    def read_groups(
+        self, group: str, names: Sequence[str], score: str, label: str, name: str
+    ) -> Clients:
+        """One client, in memory, with the private group of every record.
+
+        Parameters
+        ----------
+        group : the column of groups.
+        names : the agreed groups.
+        score, label : the other columns.
+        name : the client's.
+
+        Raises
+        ------
+        DataError : as ``read_classes``, and for a record of none of the agreed groups.
+        """
+        (records,) = self._records((score,), label, group)
+        made = Categories.of_values(names, records.groups)
+        order = np.lexsort((made.of_record, records.labels, records.scores))
+        clients = Clients.from_arrays(records.scores[order], records.labels[order])
+        return replace(clients.with_categories(made.taken(order)), names=(name,))
+
+    def _records(
+        self, scores: Sequence[str], label: str | None, group: str | None = None
+    ) -> list[Records]:
+        """All records with each column of scores; groups are texts."""
+        engine, relation = self.opened(scores[0], label)
+        others = [column for column in (label, group) if column is not None]
+        require_columns(engine, engine.kinds(relation), (*scores, *others))
+        for column in scores:
+            checked(engine, replace(relation, score=column))
+        dialect = relation.dialect
+        values = {column: replace(relation, score=column).score_value for column in scores}
+        values |= {column: dialect.quoted(column) for column in others}
+        if group is not None:
+            values[group] = f"CAST({values[group]} AS {dialect.text})"
+        chosen = ", ".join(f"{value} AS {dialect.quoted(name)}" for name, value in values.items())
+        batches = list(engine.batches(f"SELECT {chosen} FROM {relation.table}"))
+        table = Table(
+            engine.source, list(values), lambda names: (batch.select(names) for batch in batches)
+        )
+        return [records_of(table, Columns(score, label, group=group)) for score in scores]
+
+    def opened(
+        self, score: str, label: str | None, client: str | None = None
+    ) -> tuple[Engine, Relation]:
+        """The engine of the database, and the table with its columns.
+
+        Raises
+        ------
+        DataError : for a table beside a query, or none of them, and where the engine is not there.
+        """
+        if (self.table is None) == (self.query is None):
+            raise DataError("a database needs a table or a query, one of them")
+        called = "the query" if self.table is None else f"table {self.table}"
+        named = self.table, self.query, score, label, client
+        if self.address.startswith(DUCKDB_PREFIX):
+            from tacit.data.engines.duckdb_engine import DuckDBEngine  # noqa: PLC0415 -- slow
+
+            file = self.address.removeprefix(DUCKDB_PREFIX)
+            relation = relation_of(DUCKDB, *named)
+            return DuckDBEngine(f"{file}, {called}", database=file), relation
+        from tacit.data.engines.postgres_engine import PostgresEngine  # noqa: PLC0415 -- an extra
+
+        relation = relation_of(POSTGRES, *named)
+        return PostgresEngine(self.address, called, self.passfile), relation
 
 
 def from_database(

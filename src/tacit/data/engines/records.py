@@ -21,7 +21,7 @@ from tacit.data.engines.sql.dialects import ConstantTable
 from tacit.data.engines.sql.pieces import ScorePieces
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError, no_column
-from tacit.data.files.form import reads_as_number
+from tacit.data.form import reads_as_number
 from tacit.data.units import LinearMap
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
@@ -89,7 +89,7 @@ class EngineRecords:
         progress: Progress = unshown,
     ) -> None:
         self._engine, self._progress = engine, progress
-        self._relation = _checked(engine, relation)
+        self._relation = checked(engine, relation)
         rows = self._summary()
         self._ids = tuple(str(row[0]) for row in rows)
         self.names = self._ids if relation.client is not None else (name,) * bool(name)
@@ -311,7 +311,7 @@ def require_columns(engine: Engine, kinds: Mapping[str, str], names: Sequence[st
             raise DataError(f"{engine.source} has {no_column(name, list(kinds))}")
 
 
-def _checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
+def checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
     """The relation with the kind of its labels, or an error that names a column."""
     kinds = engine.kinds(relation)
     named = (relation.score, relation.label, relation.client)

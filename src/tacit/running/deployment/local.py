@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.data.engines.database_table import DatabaseTable
+from tacit.data.engines.opening import DatabaseTable
 from tacit.data.errors import DataError
-from tacit.data.file_units import check_scales
+from tacit.data.scales import check_scales
 from tacit.running.deployment.files import private_folder, write_public
 from tacit.running.deployment.flower_programs.programs import (
     Program,

@@ -193,7 +193,7 @@ def test_a_database_gives_the_records_of_a_file(home: Path, protocol: str) -> No
     np.testing.assert_array_equal(_values(home, protocol), from_file)
     with duckdb.connect(str(home / "a" / "clinic.duckdb")) as connection:
         connection.execute("UPDATE scored SET diagnosis = NULL, ward = NULL WHERE score > 0.9")
-    with pytest.raises(DataError, match="has no value in some records"):
+    with pytest.raises(DataError, match=r"has no value in .*, row"):
         _values(home, protocol)
 
 

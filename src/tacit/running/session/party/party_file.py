@@ -17,13 +17,12 @@ from typing import Any
 
 from tacit.data import units
 from tacit.data.clients import Clients
-from tacit.data.engines.database_table import DatabaseTable
+from tacit.data.columns import RULES, Rule
+from tacit.data.engines.opening import DatabaseTable
 from tacit.data.engines.places import is_address
 from tacit.data.errors import DataError
-from tacit.data.files.form import PLAIN, FileForm
-from tacit.data.tables.missing import RULES, Rule
-from tacit.data.tables.reading import read
-from tacit.data.tables.reading_categories import read_classes, read_private_groups
+from tacit.data.form import PLAIN, FileForm
+from tacit.data.reading import read, read_classes, read_private_groups
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.running.session.plan_file import Plan

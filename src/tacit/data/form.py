@@ -1,8 +1,4 @@
-"""How a file writes what it holds, labels by their words, and what to do about other values.
-
-Labels from the words that files write for them. What to do about a value that cannot be read, as a
-refusal and a check say it.
-"""
+"""How a file writes what it holds, labels by their words, and what to do about other values."""
 
 from __future__ import annotations
 
@@ -103,9 +99,8 @@ MISSING_WORDS = frozenset(
 )
 """What programs and people write where there is no value, without case."""
 
-MISSING_REMEDY = "fill it in, or leave such records out: --missing drop"
-DROPPED = f'; {MISSING_REMEDY}, in Python missing="drop"'
-"""The remedy behind the refusal of a record without a score or a label."""
+DROPPED = 'fill it in, or leave such records out: --missing drop, in Python missing="drop"'
+"""What to do about a record without a score or a label."""
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?|[+-]?\d{1,3}([. ']\d{3})+(,\d*)?")
@@ -113,22 +108,20 @@ _PERCENT = re.compile(r"[+-]?[\d.,]+\s*%")
 
 
 def remedy_of_number(value: str, form: FileForm) -> str:
-    """What to do about text that is no number, after a semicolon; empty where nothing is known.
+    """What to do about text that is no number; empty where nothing is known.
 
     Examples
     --------
     >>> remedy_of_number("0,25", FileForm()), remedy_of_number("x", FileForm())
-    ('; for numbers with a decimal comma: --decimal ,', '')
+    ('for numbers with a decimal comma: --decimal ,', '')
     """
     text = value.strip()
     if _PERCENT.fullmatch(text):
-        return "; for scores in percent: --unit percent"
-    if text.casefold() in MISSING_WORDS:
-        return f"; it seems to be missing: {MISSING_REMEDY}"
+        return "for scores in percent: --unit percent"
     if form.decimal == "." and _DECIMAL_COMMA.fullmatch(text):
-        return "; for numbers with a decimal comma: --decimal ,"
+        return "for numbers with a decimal comma: --decimal ,"
     if _THOUSANDS.fullmatch(text):
-        return "; write numbers without separators of thousands"
+        return "write numbers without separators of thousands"
     return ""
 
 
@@ -142,17 +135,17 @@ _REMEDIES_BY_END = {
 
 
 def remedy_of_name(name: str) -> str:
-    """What to do about a file of another kind, by its name in lower case, after a semicolon.
+    """What to do about a file of another kind, by its name in lower case; empty where unknown.
 
     Examples
     --------
     >>> remedy_of_name("records.xlsx")
-    '; save the sheet as CSV'
+    'save the sheet as CSV'
     """
     for ends, remedy in _REMEDIES_BY_END.items():
         if name.endswith(ends):
-            return f"; {remedy}"
-    return "" if "." in name else "; if it holds one record a line, rename it to .csv"
+            return remedy
+    return "" if "." in name else "if it holds one record a line, rename it to .csv"
 
 
 NO_LABEL = -1
@@ -183,14 +176,14 @@ def meanings(
     """
     if not form.positive:
         return [_USUAL.get(canonical(value), NO_LABEL) for value in values], negative
-    labels = []
-    for word in map(canonical, values):
-        if word in form.words:
-            labels.append(1)
-            continue
-        negative = word if negative is None else negative
-        labels.append(0 if word == negative else NO_LABEL)
-    return labels, negative
+    words = list(map(canonical, values))
+    # a word for a missing value means 0 only where there is no other
+    others = sorted(
+        (word for word in words if word not in form.words), key=MISSING_WORDS.__contains__
+    )
+    negative = negative or next(iter(others), None)
+    of_word = {negative: 0} | dict.fromkeys(form.words, 1)
+    return [of_word.get(word, NO_LABEL) for word in words], negative
 
 
 def label_requirement(
@@ -208,21 +201,20 @@ def label_requirement(
         words = " or ".join(map(repr, form.positive))
         return f"labels must be {words} or one other word, here {negative!r}", ""
     different = {canonical(value): str(value).strip() for value in values}
+    for word in MISSING_WORDS & different.keys():
+        del different[word]
     if not _are_two_words(set(different)):
         return "labels must be 0 or 1", ""
     positive = next((different[word] for word in LIKELY_POSITIVE if word in different), None)
     word = positive or f"one of {' and '.join(map(repr, different.values()))}"
-    remedy = f"; name the word that means 1: --positive {word}, in Python FileForm(positive=(...,))"
+    remedy = f"name the word that means 1: --positive {word}, in Python FileForm(positive=(...,))"
     return "labels must be 0 or 1", remedy
 
 
 def _are_two_words(words: set[str]) -> bool:
     """Whether two values are labels in other words, and not 0 or 1 with a mistake beside it."""
     return words in ({"1", "2"}, {"1", "-1"}) or (
-        len(words) == 2
-        and words.isdisjoint(_USUAL)
-        and words.isdisjoint(MISSING_WORDS)
-        and not any(map(reads_as_number, words))
+        len(words) == 2 and words.isdisjoint(_USUAL) and not any(map(reads_as_number, words))
     )
 
 
@@ -233,3 +225,8 @@ def reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def with_remedy(sentence: str, remedy: str) -> str:
+    """A refusal, and what to do about it behind a semicolon where that is known."""
+    return f"{sentence}; {remedy}" if remedy else sentence

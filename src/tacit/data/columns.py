@@ -1,0 +1,727 @@
+"""Columns of tables as arrays of scores, labels and ids; wrong values are refused, or listed.
+
+Whoever reads records gets the error of the first wrong value; whoever checks them for their owner
+gets all, each kind with its number of rows.
+
+Records without a score or a label are refused, or left out and counted. Leaving a record out looks
+at this record alone. So records that differ in one before it differ in at most one after it, and
+what is released about the rest keeps its guarantee. Where numbers of records are public (labels or
+replaced records are protected), so is the number that is complete.
+"""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES, SECOND
+from tacit.data.errors import DataError, no_column
+from tacit.data.form import (
+    DROPPED,
+    MAX_WORDS,
+    MISSING_WORDS,
+    NO_LABEL,
+    PLAIN,
+    FileForm,
+    label_requirement,
+    meanings,
+    reads_as_number,
+    remedy_of_number,
+    with_remedy,
+)
+from tacit.data.persons import as_persons
+from tacit.data.tables import Table, place_of
+from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, PERCENT, RANGES, outside
+
+Rule = Literal["refuse", "drop"]
+"""What is done with an incomplete record: an error that names it, or it is left out."""
+RULES: tuple[str, ...] = get_args(Rule)
+
+MAX_QUOTED = 60
+"""Largest number of characters that are shown of a wrong value."""
+
+_BLANKS = pa.array(sorted(MISSING_WORDS), pa.large_string())
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|(?i)^[+-]?(nan|inf|infinity)$"
+_CORRECT = "correct it"
+
+
+class MissingWarning(UserWarning):
+    """Clients without any complete record, which take no part."""
+
+
+def check_rule(rule: str) -> bool:
+    """Whether incomplete records are left out.
+
+    Raises
+    ------
+    ValueError : for another word.
+
+    Examples
+    --------
+    >>> check_rule("drop"), check_rule("refuse")
+    (True, False)
+    """
+    if rule not in RULES:
+        raise ValueError(f"missing must be one of {RULES}, got {rule!r}")
+    return rule == "drop"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are read; None for one that is not.
+
+    Parameters
+    ----------
+    score, label, client, second, group, person : the columns' names.
+    drop : whether records without a score, second value or label are left out.
+    form : how their values are written.
+    unit : what the scores are; None where that is not said.
+    negative : the word that means a label of 0, once it was read; None before, and where labels
+        are 0 and 1.
+    """
+
+    score: str
+    label: str | None
+    client: str | None = None
+    second: str | None = None
+    group: str | None = None
+    person: str | None = None
+    drop: bool = False
+    form: FileForm = PLAIN
+    unit: str | None = None
+    negative: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, each once."""
+        return list(dict.fromkeys(self.by_option.values()))
+
+    @property
+    def by_option(self) -> dict[str, str]:
+        """The columns that are read, by what they hold."""
+        named = {
+            "score": self.score,
+            "label": self.label,
+            "client": self.client,
+            "second": self.second,
+            "groups": self.group,
+            "person": self.person,
+        }
+        return {option: name for option, name in named.items() if name is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The values of the columns, each of shape (M,).
+
+    Parameters
+    ----------
+    scores, labels : of the records; without labels they are all 0.
+    ids, second, groups : the client ids in Arrow, second values, and groups; None without.
+    persons : digests of whose records they are; None without.
+    negative : the word that means a label of 0; None where it is not known.
+    missing, missing_ids : of records that were left out whether each lacks no more than its label,
+        shape (D,), and its client id; None where none may be.
+    """
+
+    scores: NDArray[np.float64]
+    labels: NDArray[np.int8]
+    ids: Any = None
+    second: Any = None
+    groups: Any = None
+    persons: Any = None
+    negative: str | None = None
+    missing: Any = None
+    missing_ids: Any = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Records]) -> Records:
+        """The records of several batches in order."""
+
+        def column(name: str) -> Any:
+            columns = [getattr(part, name) for part in parts]
+            if columns[0] is None:
+                return None
+            is_array = isinstance(columns[0], np.ndarray)
+            return np.concatenate(columns) if is_array else pa.chunked_array(columns)
+
+        others = ("ids", "second", "groups", "persons", "missing", "missing_ids")
+        return cls(
+            column("scores"),
+            column("labels"),
+            negative=parts[-1].negative,
+            **{name: column(name) for name in others},
+        )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One reason for which a file cannot be read, with all rows that have it.
+
+    Parameters
+    ----------
+    what : the reason, with an example.
+    remedy : what to do about it; empty where the reason says so.
+    rows : how many records have it; 0 where it is the whole file's.
+    row : the first of these records, from 1; None where it is the whole file's.
+    line : the line on which that begins, as an editor counts; None for what has no lines.
+    may_be_left_out : whether these records may be left out, as ones without a value.
+    """
+
+    what: str
+    remedy: str = ""
+    rows: int = 0
+    row: int | None = None
+    line: int | None = None
+    may_be_left_out: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """The problem in one line."""
+        return with_remedy(self.description, self.remedy)
+
+    @property
+    def description(self) -> str:
+        """The problem without its remedy."""
+        at = f"line {self.line}: " if self.line else f"row {self.row}: " if self.row else ""
+        rows = f" ({self.rows:,} row{'s' * (self.rows > 1)})" if self.rows else ""
+        return f"{at}{self.what}{rows}"
+
+
+@dataclass(frozen=True)
+class Location:
+    """The location of a batch of records in its source, and what becomes of wrong ones.
+
+    Parameters
+    ----------
+    source : the file or table.
+    before : the number of its records before the batch.
+    line_of : the line on which a record begins, by its number from 1; None for no lines.
+    rows : which of them the batch holds, shape (rows,); None for all.
+    problems : where all wrong values are listed; None where the first one is an error.
+
+    Examples
+    --------
+    >>> Location("north.csv", 100).row(0)
+    'north.csv, row 101'
+    """
+
+    source: str
+    before: int = 0
+    line_of: Callable[[int], int | None] | None = None
+    rows: NDArray[np.int64] | None = None
+    problems: list[Problem] | None = None
+
+    def row(self, index: int) -> str:
+        """The location of a record of the batch; ``index`` counts from 0."""
+        return place_of(self.source, self._number(index), self.line_of)
+
+    def refuse(
+        self,
+        wrong: NDArray[np.bool_],
+        values: Any,
+        must: str,
+        remedy: str = "",
+        advice: str = _CORRECT,
+        may_be_left_out: bool = False,
+    ) -> None:
+        """Refuse the first of some values, or list them.
+
+        Parameters
+        ----------
+        wrong : which values, shape (rows,).
+        values : of the batch.
+        must : what they must be.
+        remedy : what to do about them; where it is empty, a list has ``advice``.
+        may_be_left_out : as a problem has it.
+
+        Raises
+        ------
+        DataError : naming the first such value and its location.
+        """
+        if not wrong.any():
+            return
+        first = int(np.argmax(wrong))
+        value = values[first]
+        quoted = _quoted(value) if value.is_valid else ""
+        if self.problems is None:
+            got = f", got {quoted}" if quoted else ""
+            raise DataError(with_remedy(f"{must}{got} in {self.row(first)}", remedy))
+        number = self._number(first)
+        what = f"{must}: {quoted}" if quoted else must
+        rows, line = int(np.count_nonzero(wrong)), self.line_of and self.line_of(number)
+        self.problems.append(Problem(what, remedy or advice, rows, number, line, may_be_left_out))
+
+    def refuse_missing(
+        self, wrong: NDArray[np.bool_], values: Any, name: str, remedy: str = DROPPED
+    ) -> None:
+        """Refuse records without a value of a column, or list them."""
+        must = f"column {name!r} has no value"
+        self.refuse(wrong, values, must, remedy, "fill it in", may_be_left_out=remedy == DROPPED)
+
+    def refuse_whole(self, wrong: str, advice: str, line: int | None = None) -> None:
+        """Refuse the whole source, or list that."""
+        if self.problems is None:
+            raise DataError(wrong)
+        self.problems.append(Problem(wrong, advice, line=line))
+
+    def _number(self, index: int) -> int:
+        return self.before + (int(index) if self.rows is None else int(self.rows[index])) + 1
+
+
+def _quoted(value: Any) -> str:
+    """A value as a sentence holds it: a word in quotation marks, a number as it is, neither long.
+
+    A damaged file may hold one of a million characters.
+    """
+    text = str(value)
+    shown = repr(text) if is_text(value.type) and not reads_as_number(text) else text
+    return shown if len(shown) <= MAX_QUOTED else f"{shown[:MAX_QUOTED]}..."
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text."""
+    return str(kind) in {"string", "large_string", "string_view"}
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return bool(is_number or is_text(kind))
+
+
+def _is_label(kind: pa.DataType) -> bool:
+    return _is_number(kind) or bool(pa.types.is_boolean(kind))
+
+
+def _is_id(kind: pa.DataType) -> bool:
+    return is_text(kind) or bool(pa.types.is_integer(kind))
+
+
+_NUMBERS, _IDS = (_is_number, "numbers"), (_is_id, "integers or strings")
+_TYPES: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
+    "score": _NUMBERS,
+    "label": (_is_label, "0/1, booleans or words"),
+    "client": _IDS,
+    "second": _NUMBERS,
+    "groups": _IDS,
+    "person": _IDS,
+}
+
+
+def records_of(table: Table, columns: Columns, problems: list[Problem] | None = None) -> Records:
+    """The records of a table, decoded batch by batch.
+
+    Parameters
+    ----------
+    table : the table.
+    columns : what is read of it, and how it is written.
+    problems : a list that gets all that is wrong, where the records are checked: if it then has a
+        problem of more than records that are left out, the records are good for nothing.
+
+    Raises
+    ------
+    DataError : for what is wrong where there is no list; for a table without records.
+    """
+    location = Location(table.source, line_of=table.line_of, problems=problems)
+    names = readable(table, columns, location)
+    parts, before = list[Records](), 0
+    for batch, rows in _batches(table, names, problems):
+        here = replace(location, before=before, rows=rows)
+        parts.append(decoded(batch, columns, here))
+        columns = replace(columns, negative=parts[-1].negative)
+        before += batch.num_rows
+    if not before and not problems:
+        raise DataError(f"{table.source} has no records")
+    listed = [each for each in problems or () if not (columns.drop and each.may_be_left_out)]
+    if not listed and not any(part.scores.size for part in parts):
+        raise DataError(
+            f"{table.source} has no complete record: all {before:,} lack a score or label"
+        )
+    return Records.joined(parts or [Records(np.zeros(0), np.zeros(0, dtype=np.int8))])
+
+
+def _batches(
+    table: Table, names: Sequence[str], problems: list[Problem] | None
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
+    """Batches, and which records they hold; where problems are listed all at once."""
+    if problems is None:
+        yield from ((batch, None) for batch in table.batches(names))
+        return
+    if not names:
+        return
+    listed = list(table.batches(names))
+    problems += _malformed(table)
+    together = pa.Table.from_batches(listed).combine_chunks().to_batches() if listed else []
+    skipped = np.array([row.number - 2 for row in table.malformed], dtype=np.int64)
+    size = sum(batch.num_rows for batch in listed)
+    rows = np.delete(np.arange(size + skipped.size), skipped)
+    start = 0
+    for batch in together:
+        # of several batches all but the last are before
+        yield batch, rows[start : start + batch.num_rows] - start
+        start += batch.num_rows
+
+
+def _malformed(table: Table) -> list[Problem]:
+    """The records with another number of values, one problem for each number."""
+    problems = []
+    for actual in sorted({row.actual_columns for row in table.malformed}):
+        same = [row for row in table.malformed if row.actual_columns == actual]
+        first, many = same[0], actual > same[0].expected_columns
+        remedy = "put values that hold the separator in quotation marks" if many else "complete it"
+        what = f"{actual} values instead of {first.expected_columns}: {first.text!r:.60}"
+        # the header is the first row
+        number = first.number - 1
+        line = table.line_of and table.line_of(number)
+        problems.append(Problem(what, remedy, len(same), number, line))
+    return problems
+
+
+def readable(table: Table, columns: Columns, location: Location) -> list[str]:
+    """The names of the columns that can be read; others are refused, or listed."""
+    header, source = table.header, table.source
+    if not header and table.schema is None:
+        return []
+    first = header[0] if header else ""
+    if location.problems is not None and table.schema is None:
+        if first.startswith("#"):
+            location.refuse_whole(f"the first line is a comment, {first!r:.60}", "remove it", 1)
+            return []
+        if any(map(reads_as_number, header)) and set(header).isdisjoint(columns.names):
+            advice = f"add a line with the names of the columns, such as {','.join(columns.names)}"
+            location.refuse_whole("the first line holds values, not names", advice, 1)
+            return []
+    names = dict[str, None]()
+    for option, name in columns.by_option.items():
+        count = header.count(name)
+        if count > 1:
+            wrong = f"{source} has {count} columns named {name!r}"
+            location.refuse_whole(wrong, "rename all but one")
+        elif not count:
+            wrong = f"{source} has {no_column(name, header)}"
+            location.refuse_whole(wrong, _other_name(option, name, header))
+        elif table.schema is None or _is_of_type(table.schema, name, option, location):
+            names[name] = None
+    return list(names)
+
+
+def _other_name(option: str, name: str, header: list[str]) -> str:
+    by_case = {each.casefold(): each for each in header}
+    near = get_close_matches(name.casefold(), by_case, n=1, cutoff=0.6)
+    if not near:
+        return f"name it: --{option} COLUMN"
+    return f"--{option} {shlex.quote(by_case[near[0]])}"
+
+
+def _is_of_type(schema: pa.Schema, name: str, option: str, location: Location) -> bool:
+    kind = schema.field(name).type
+    values = kind.value_type if pa.types.is_dictionary(kind) else kind
+    accepts, description = _TYPES[option]
+    if accepts(values) or pa.types.is_null(values):
+        return True
+    wrong = f"column {name!r} of {location.source} must hold {description}, got type {values}"
+    location.refuse_whole(wrong, "")
+    return False
+
+
+def decoded(batch: pa.RecordBatch, columns: Columns, location: Location) -> Records:
+    """The records of a batch.
+
+    Raises
+    ------
+    DataError : naming the location, for a value that is missing or wrong.
+    """
+    values = {
+        option: _plain(batch.column(name))
+        for option, name in columns.by_option.items()
+        if name in batch.schema.names
+    }
+    if not columns.drop:
+        return _complete(values, batch.num_rows, columns, location)
+    lacking = {
+        option: absent(values[option])
+        for option in ("score", "second", "label")
+        if option in values
+    }
+    if location.problems is not None:
+        for option, wrong in lacking.items():
+            location.refuse_missing(wrong, values[option], columns.by_option[option])
+    no_label = lacking.pop("label", np.zeros(batch.num_rows, dtype=np.bool_))
+    no_score = np.logical_or.reduce(list(lacking.values()) or [np.zeros_like(no_label)])
+    left = no_score | no_label
+    inside, outside_ = np.flatnonzero(~left), pa.array(np.flatnonzero(left))
+    taken = {option: column.take(pa.array(inside)) for option, column in values.items()}
+    rows = inside if location.rows is None else location.rows[inside]
+    made = _complete(taken, inside.size, columns, replace(location, rows=rows))
+    ids = values["client"].take(outside_) if "client" in values else None
+    return replace(made, missing=~no_score[left], missing_ids=ids)
+
+
+def _complete(values: dict[str, Any], rows: int, columns: Columns, location: Location) -> Records:
+    """The records of a batch of which none is left out."""
+    named, form, unit = columns.by_option, columns.form, columns.unit
+    form = replace(form, percent=form.percent or unit == PERCENT)
+    scores, labels, negative = np.zeros(rows), np.zeros(rows, dtype=np.int8), columns.negative
+    second = None
+    if "score" in values:
+        scores = _numbers(values["score"], named["score"], SCORES, location, form, unit)
+    if "label" in values:
+        labels, negative = _labels(values["label"], named["label"], location, form, negative)
+    if "second" in values:
+        second = _numbers(values["second"], named["second"], SECOND, location, form)
+    ids = {
+        option: _ids(values[option], named[option], location, are_keys=option == "person")
+        for option in ("client", "groups", "person")
+        if option in values
+    }
+    persons = ids.get("person")
+    return Records(
+        scores,
+        labels,
+        ids.get("client"),
+        second,
+        _as_names(ids["groups"]) if "groups" in ids else None,
+        None if persons is None else as_persons(persons.to_numpy(zero_copy_only=False)),
+        negative,
+    )
+
+
+def _plain(column: Any) -> Any:
+    """A column without a dictionary; text has 64-bit offsets, which every kernel takes."""
+    if pa.types.is_dictionary(column.type):
+        return _plain(column.dictionary).take(column.indices)
+    return column.cast(pa.large_string()) if is_text(column.type) else column
+
+
+def absent(column: Any) -> NDArray[np.bool_]:
+    """Which values of a column are absent, or are words that stand for an absent one."""
+    nothing = column.is_null(nan_is_null=True)
+    if is_text(column.type):
+        word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
+        nothing = pc.or_(nothing, pc.is_in(word, _BLANKS))
+    mask: NDArray[np.bool_] = nothing.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _numbers(
+    column: Any,
+    name: str,
+    called: str,
+    location: Location,
+    form: FileForm = PLAIN,
+    unit: str | None = None,
+) -> NDArray[np.float64]:
+    """Finite numbers, shape (rows,); whole ones are those that float64 holds.
+
+    Parameters
+    ----------
+    name, called : the column, and what its numbers are called.
+    form : how they are written, where they are text.
+    unit : what they are; None where that is not said.
+    """
+    text = _plain_numbers(column, form) if is_text(column.type) else column
+    try:
+        cast = text.cast(pa.float64(), safe=False)
+        no_number = np.zeros(len(text), dtype=np.bool_)
+    except pa.ArrowInvalid:
+        no_number = ~_mask(pc.match_substring_regex(text, _NUMBER))
+        cast = pc.if_else(pa.array(no_number), None, text).cast(pa.float64())
+    numbers: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        missing = ~finite & absent(column)
+        location.refuse_missing(missing, column, name)
+        _refuse_no_numbers(column, no_number & ~missing, called, form, location)
+        remedy = ENDS_OF_LOG_ODDS if unit == LOG_ODDS else ""
+        infinite = ~finite & ~missing & ~no_number
+        location.refuse(infinite, column, f"{called} must be finite", remedy)
+        numbers = np.where(finite, numbers, 0.0)
+    location.refuse(_rounded(numbers, column), column, f"{called} {MUST_BE_EXACT}")
+    if unit is not None:
+        low, high = RANGES[unit]
+        must = f"{called} in {unit} must be from {low:g} to {high:g}"
+        wrong = outside(numbers, unit) & finite
+        location.refuse(wrong, column, must, advice="name another --unit")
+    return numbers
+
+
+def _refuse_no_numbers(
+    column: Any, wrong: NDArray[np.bool_], called: str, form: FileForm, location: Location
+) -> None:
+    """Refuse text that is no number, or list it by what is to be done about it."""
+    if not wrong.any():
+        return
+    encoded = pc.if_else(pa.array(wrong), column, None).dictionary_encode()
+    # different words beyond these count as the last of them
+    remedies = [remedy_of_number(str(each), form) for each in encoded.dictionary[:MAX_WORDS]]
+    index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    by_word = np.minimum(index, MAX_WORDS - 1)
+    for remedy in dict.fromkeys(remedies):
+        same = np.array([each == remedy for each in remedies])[by_word]
+        location.refuse(wrong & same, column, f"{called} must be numbers", remedy)
+
+
+def _rounded(numbers: NDArray[np.float64], column: Any) -> NDArray[np.bool_]:
+    """Which numbers were whole and may have been rounded, so that different ones would tie."""
+    large = np.abs(numbers) >= ROUNDED
+    if pa.types.is_floating(column.type):
+        return np.zeros_like(large)
+    if large.any() and is_text(column.type):
+        large &= _mask(pc.match_substring_regex(column, r"^\s*[+-]?[0-9]+\s*$"))
+    return large
+
+
+def _plain_numbers(text: Any, form: FileForm) -> Any:
+    """Text with numbers as Arrow reads them: no spaces around, a point, no percent sign."""
+    text = pc.ascii_trim_whitespace(text)
+    if form.percent:
+        text = pc.replace_substring_regex(text, r"\s*%$", "")
+    if form.decimal == ",":
+        both = pc.and_(pc.match_substring(text, ","), pc.match_substring(text, "."))
+        text = pc.if_else(both, text, pc.replace_substring(text, ",", "."))
+    return text
+
+
+def _labels(
+    column: Any, name: str, location: Location, form: FileForm, negative: str | None
+) -> tuple[NDArray[np.int8], str | None]:
+    """Labels, shape (rows,), and the word that means 0, as far as it is known.
+
+    Parameters
+    ----------
+    name : of the column.
+    form : its words mean 1; without them labels are numbers, or the words true and false.
+    negative : the word that means 0 in earlier rows; None where there was none.
+    """
+    encoded = column.dictionary_encode()
+    values = encoded.dictionary[:MAX_WORDS].to_pylist()
+    meant, negative = meanings(values, form, negative)
+    # a missing value's index is the last
+    of_word = np.full(len(encoded.dictionary) + 1, NO_LABEL, dtype=np.int8)
+    of_word[: len(meant)] = meant
+    labels = of_word[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    wrong = labels == NO_LABEL
+    if wrong.any():
+        missing = wrong & absent(column)
+        location.refuse_missing(missing, column, name)
+        must, remedy = label_requirement(values, form, negative)
+        words = ", ".join(f"{str(each)!r:.30}" for each in values[:5])
+        more = f" and {len(encoded.dictionary) - 5:,} more" if len(encoded.dictionary) > 5 else ""
+        advice = f"the values are {words}{more}: correct them"
+        location.refuse(wrong & ~missing, column, must, remedy, advice)
+    return labels, negative
+
+
+def _ids(column: Any, name: str, location: Location, are_keys: bool) -> Any:
+    """Ids, of which none is missing; keys are not blank either."""
+    empty = column.is_null().to_numpy(zero_copy_only=False)
+    if are_keys and is_text(column.type):
+        empty = empty | _mask(pc.equal(pc.utf8_trim_whitespace(column), ""))
+    if empty.any():
+        location.refuse_missing(empty, column, name, remedy="")
+        column = column.filter(pa.array(~empty))
+    return column
+
+
+def _as_names(column: Any) -> NDArray[Any]:
+    """Groups as integers or as strings."""
+    values = column.to_numpy(zero_copy_only=False)
+    return values if values.dtype.kind in "iu" else values.astype(np.str_)
+
+
+def _mask(array: Any) -> NDArray[np.bool_]:
+    """An array of truth as NumPy has it; nothing is false."""
+    mask: NDArray[np.bool_] = array.fill_null(False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def left_out_records(
+    records: Records, names: Sequence[Any], source: str
+) -> NDArray[np.int64] | None:
+    """Records of each client without a score, and with one but no label, shape (2, K).
+
+    None where none may be left out.
+
+    Parameters
+    ----------
+    records : as they were decoded.
+    names : of the clients that have records, in their order; empty where the source is one client.
+    source : the file or table.
+
+    Raises
+    ------
+    DataError : where the client of a record is missing.
+
+    Warns
+    -----
+    MissingWarning : for clients none of whose records is complete.
+    """
+    if records.missing is None:
+        return None
+    if records.missing_ids is None:
+        return left_out_of(records.missing, [source] * records.missing.size, [source], source)
+    return left_out_of(
+        records.missing, records.missing_ids.to_pylist(), list(map(str, names)), source
+    )
+
+
+def left_out_of(
+    labelless: NDArray[np.bool_], names: Sequence[Any], clients: Sequence[str], source: str
+) -> NDArray[np.int64]:
+    """The records of each client without a score and without a label only, shape (2, K).
+
+    Parameters
+    ----------
+    labelless : whether each record that was left out lacks no more than its label, shape (D,).
+    names : the client of each, shape (D,).
+    clients : the clients that take part, shape (K,).
+    source : the file or table.
+
+    Examples
+    --------
+    >>> left_out_of(np.array([False, True, True]), ["a", "b", "b"], ["a", "b"], "all.csv").tolist()
+    [[1, 0], [0, 2]]
+    """
+    texts = ["" if name is None else str(name) for name in names]
+    if "" in texts:
+        raise DataError(f"a record without a score or label has no client in {source}")
+    place = {name: index for index, name in enumerate(clients)}
+    owners = np.array([place.get(name, -1) for name in texts], dtype=np.int64)
+    unknown = set(texts) - place.keys()
+    if unknown:
+        warnings.warn(
+            f"{len(unknown):,} client{'s' * (len(unknown) > 1)} of {source} with no complete "
+            f"record, {np.count_nonzero(owners < 0):,} incomplete in all, take no part and are not "
+            "counted",
+            MissingWarning,
+            stacklevel=5,
+        )
+    counts = np.zeros((2, len(clients)), dtype=np.int64)
+    known = owners >= 0
+    np.add.at(counts, (labelless[known].astype(np.int64), owners[known]), 1)
+    return counts
+
+
+def dealt_out(left_out: NDArray[np.int64] | None, clients: int) -> NDArray[np.int64] | None:
+    """Records that were left out, dealt to simulated clients as evenly as can be, shape (2, K).
+
+    Examples
+    --------
+    >>> dealt_out(np.array([[5], [1]]), 2).tolist()
+    [[3, 2], [1, 0]]
+    """
+    if left_out is None:
+        return None
+    totals = left_out.sum(axis=-1, keepdims=True)
+    made: NDArray[np.int64] = totals // clients + (np.arange(clients) < totals % clients)
+    return made

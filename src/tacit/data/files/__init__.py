@@ -1,1 +1,0 @@
-"""Files as people have them: how values are written, lines, and all problems at once."""

@@ -1,0 +1,417 @@
+"""Clients from CSV, Parquet and Feather files, and from frames."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tacit.data.categories import Categories
+from tacit.data.clients import Clients
+from tacit.data.columns import (
+    Columns,
+    Problem,
+    Records,
+    Rule,
+    check_rule,
+    left_out_records,
+    records_of,
+)
+from tacit.data.errors import DataError
+from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
+from tacit.data.groups import Groups
+from tacit.data.persons import PersonWarning, spread_persons
+from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
+from tacit.data.tables import extension_of, file_names, opened_table, table_of_frame
+
+FilePath = str | os.PathLike[str]
+
+
+def read(
+    paths: FilePath | Sequence[FilePath],
+    score: ByFile = "score",
+    label: ByFile | None = "label",
+    client: str | None = None,
+    second: str | None = None,
+    unit: Units = None,
+    person: str | None = None,
+    missing: Rule = "refuse",
+    *,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
+) -> Clients:
+    """Read clients from CSV, Parquet or Feather files.
+
+    Only the needed columns are read, batch by batch: memory grows with those columns' records, and
+    not with the other columns a file has.
+
+    Parameters
+    ----------
+    paths : one file or several; the format follows the extension, which is .csv, .tsv (both also
+        with .gz or .bz2), .parquet, .pq, .feather or .arrow. Text is UTF-8, or UTF-16 with a mark.
+    score : the column of scores, finite numbers, whole ones below 2**53 in size; higher means more
+        likely positive. A mapping from paths as given names a file's own column; one that it leaves
+        out has ``"score"``.
+    label : the column of labels, 0/1 or true/false, or a mapping as for scores; None for records
+        without labels, which are then all 0.
+    client : the column of client ids, integers or strings; CSV ids are strings, as written. Clients
+        come in order of file and then of id. Without it each file is one client, named by its stem,
+        or by its path as given where several files have that stem.
+    second : the column of a second value of each record, finite numbers; None where there is none.
+    unit : what the scores are: ``"probability"`` (from 0 to 1), ``"percent"``, ``"log-odds"`` or
+        ``"real"`` (any numbers, as ranking needs), or a mapping from paths as given to such words;
+        a file that it leaves out holds probabilities. Scores of one unit stay as they are, those of
+        several become probabilities. None names none.
+    person : the column that says whose record it is, integers or strings, none of them missing;
+        None where nothing is said. It is read as a key (``tacit.data.persons``).
+    form : how values are written that are text: words for labels, separator, decimal mark; for all
+        files, or a mapping from paths.
+    missing : what is done with records without a score, second value or label: ``"refuse"`` raises
+        an error, ``"drop"`` leaves them out and counts them (``Clients.left_out``). Missing is what
+        is null, NaN, or in CSV empty or a word such as NA, n/d or null.
+
+    Raises
+    ------
+    DataError : when a file is missing, unreadable, without records, given twice, or changed while
+        it was being read; when it lacks a column; when a score or second value is not a finite
+        number, a label not 0 or 1, or a value missing, naming file, row and value; when two files
+        hold the same client; when a score cannot be of its unit, units do not go together, or
+        no unit is named and files with labels are evidently of different scales. Row 17 is a
+        file's 17th record, the header not counted; of a file of text the line is named too.
+
+    Warns
+    -----
+    ScaleWarning : when files may be of different scales, or a file of another one than named.
+    PersonWarning : when persons have records at two clients or more.
+    MissingWarning : when all records of a client are left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "clinic.csv")
+    ...     _ = path.write_text("score,label\\n0.2,0\\n0.9,1\\n")
+    ...     clients = read(path)
+    >>> clients.names, clients.scores
+    (('clinic',), array([0.2, 0.9]))
+    """
+    named = Columns("", "", client, second, person=person, drop=check_rule(missing))
+    return _read_all(columns_of_files(paths, named, score, label, unit, form))[0]
+
+
+def read_with_groups(
+    paths: FilePath | Sequence[FilePath],
+    group: str,
+    score: ByFile = "score",
+    label: ByFile | None = "label",
+    client: str | None = None,
+    second: str | None = None,
+    unit: Units = None,
+    group_names: Sequence[str] | None = None,
+    person: str | None = None,
+    missing: Rule = "refuse",
+    *,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
+) -> tuple[Clients, Groups]:
+    """Read clients as ``read`` does, and to which public group each of their records belongs.
+
+    Parameters
+    ----------
+    paths, score, label, client, second, unit, person, missing, form : as ``read`` takes them.
+    group : the column of groups, integers or strings; CSV groups are strings, as written.
+    group_names : the agreed groups; None reads them off the records.
+
+    Raises
+    ------
+    DataError : as ``read`` does; for a missing group, for too many, and for one that is not agreed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "clinic.csv")
+    ...     _ = path.write_text("score,label,ward\\n0.2,0,east\\n0.9,1,west\\n")
+    ...     clients, groups = read_with_groups(path, "ward")
+    >>> clients.records, groups.names, groups.of_record.tolist()
+    (2, ('east', 'west'), [0, 1])
+    """
+    named = Columns("", "", client, second, group, person, check_rule(missing))
+    clients, groups = _read_all(columns_of_files(paths, named, score, label, unit, form))
+    return clients, Groups.from_arrays(groups, names=group_names)
+
+
+def read_private_groups(
+    paths: FilePath | Sequence[FilePath],
+    group: str,
+    names: Sequence[str],
+    score: ByFile = "score",
+    label: ByFile | None = "label",
+    client: str | None = None,
+    unit: Units = None,
+    person: str | None = None,
+    *,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
+) -> Clients:
+    """Read clients with the private group of each record.
+
+    Parameters
+    ----------
+    paths, score, label, client, unit, person, form : as ``read`` takes them.
+    group : the column of groups, integers or texts.
+    names : the agreed groups; only this list is public.
+
+    Raises
+    ------
+    DataError : as ``read`` does; for a record of none of the agreed groups.
+    """
+    clients, groups = read_with_groups(
+        paths, group, score, label, client, unit=unit, person=person, group_names=names, form=form
+    )
+    return clients.with_categories(Categories(tuple(names), groups.of_record))
+
+
+def read_classes(
+    paths: FilePath | Sequence[FilePath],
+    scores: Sequence[str],
+    label: str = "label",
+    classes: Sequence[str] | None = None,
+    client: str | None = None,
+    person: str | None = None,
+    unit: Units = None,
+    *,
+    form: FileForm | Mapping[str, FileForm] = PLAIN,
+) -> Clients:
+    """Read clients of a classifier with several classes, one column of scores for each class.
+
+    The files are read once for each column.
+
+    Parameters
+    ----------
+    paths, client, person, form : as ``read`` takes them.
+    unit : as ``read`` takes it, for all columns of scores.
+    scores : the columns of scores, one for each class.
+    label : the column of labels, integers or texts: the classes' names, or their indices from 0.
+    classes : the agreed names of the classes, in the order of the columns; None takes the names of
+        the columns.
+
+    Raises
+    ------
+    DataError : as ``read`` does; for fewer than two columns, another number of names, and a label
+        that is no class.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "clinic.csv")
+    ...     _ = path.write_text("flu,cold,label\\n0.2,0.8,cold\\n0.9,0.1,flu\\n")
+    ...     clients = read_classes(path, ["flu", "cold"])
+    >>> clients.categories.names, clients.categories.of_record.tolist()
+    (('flu', 'cold'), [1, 0])
+    """
+    names = tuple(scores) if classes is None else tuple(classes)
+    if len(scores) < 2 or len(scores) != len(names):
+        raise DataError(
+            f"every class needs a column of scores, got {len(scores)} columns for "
+            f"{len(names)} classes"
+        )
+    columns: list[NDArray[np.float64]] = []
+    for column in scores:
+        clients, labels = read_with_groups(
+            paths, label, column, None, client, unit=unit, person=person, form=form
+        )
+        columns.append(clients.scores)
+    if any(column.size != columns[0].size for column in columns):
+        raise DataError("a file changed while its columns were read")
+    values = np.array(labels.names)[labels.of_record]
+    made = Categories.of_values(names, values, np.stack(columns, axis=1))
+    return replace(clients, scores=np.zeros(clients.records)).with_categories(made)
+
+
+def clients_of_frame(frame: Any, columns: Columns) -> Clients:
+    """Clients of a table in memory.
+
+    Parameters
+    ----------
+    frame : M rows of a pandas, polars or Arrow table, or anything with an Arrow stream.
+    columns : what is read of it.
+
+    Raises
+    ------
+    DataError : when the frame has no Arrow stream or lacks a column, or a column has the wrong
+        type, a missing value, a score that is not finite or a label other than 0 and 1. Row 17 is
+        the frame's 17th.
+    """
+    table = table_of_frame(frame)
+    made = clients_of_records(records_of(table, columns), table.source)[0]
+    return made.in_named_unit(columns.unit)
+
+
+def columns_of_files(
+    paths: FilePath | Sequence[FilePath],
+    columns: Columns,
+    score: ByFile,
+    label: ByFile | None,
+    unit: Units,
+    form: FileForm | Mapping[str, FileForm],
+) -> dict[str, Columns]:
+    """What is read of each file, by its path as given.
+
+    Parameters
+    ----------
+    paths : the files.
+    columns : the columns that have the same name in all files.
+    score, label, unit, form : as ``read`` takes them.
+
+    Raises
+    ------
+    DataError : for a file that is given twice, and a path that is not among the files.
+    """
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not listed:
+        raise DataError("at least one file is needed, got none")
+    sources = [os.fspath(path) for path in listed]
+    each = zip(
+        by_file(sources, score, "score", "a column of scores"),
+        by_file(sources, label, "label", "a column of labels"),
+        by_file(sources, form, PLAIN, "a form"),
+        units_of(sources, unit),
+        strict=True,
+    )
+    made = {
+        source: replace(columns, score=its_score, label=its_label, form=its_form, unit=its_unit)
+        for source, (its_score, its_label, its_form, its_unit) in zip(sources, each, strict=True)
+    }
+    seen: set[Path] = set()
+    for source in sources:
+        path = Path(source).resolve()
+        if path in seen:
+            raise DataError(f"duplicate file {source}")
+        seen.add(path)
+    return made
+
+
+def _read_all(columns: Mapping[str, Columns]) -> tuple[Clients, Any]:
+    """All files' clients, and the groups of their records in the same order."""
+    for source in columns:
+        extension_of(source)
+    return together({source: read_file(source, each) for source, each in columns.items()}, columns)
+
+
+def read_file(source: str, columns: Columns, problems: list[Problem] | None = None) -> Records:
+    """The records of one file.
+
+    Parameters
+    ----------
+    source : the file.
+    columns : what is read of it, and how it is written.
+    problems : as ``records_of`` takes it.
+
+    Raises
+    ------
+    DataError : as ``read`` does.
+    """
+    with opened_table(source, columns.form, columns.names, problems is not None) as table:
+        return records_of(table, columns, problems)
+
+
+def together(records: Mapping[str, Records], columns: Mapping[str, Columns]) -> tuple[Clients, Any]:
+    """The clients of several files, and the groups of their records in the same order.
+
+    Parameters
+    ----------
+    records : of each file.
+    columns : what was read of it.
+
+    Raises
+    ------
+    DataError : for files that cannot be read together.
+    """
+    sources, first = list(columns), next(iter(columns.values()))
+    units = [each.unit for each in columns.values()]
+    _refuse_strange_words(records)
+    parts = [
+        clients_of_records(part, source, (name,))
+        for (source, part), name in zip(records.items(), file_names(sources), strict=True)
+    ]
+    clients = [part for part, _ in parts]
+    if first.client is not None:
+        _refuse_shared_clients(sources, clients)
+    if first.label is not None:
+        check_scales(sources, clients, units)
+    clients = in_one_unit(clients, units)
+    made = clients[0] if len(parts) == 1 else Clients.concatenate(clients)
+    _warn_of_spread_persons(made)
+    return made, None if first.group is None else np.concatenate([groups for _, groups in parts])
+
+
+def _warn_of_spread_persons(clients: Clients) -> None:
+    """Say on the reader's screen alone how many persons are at two clients: it is about records."""
+    persons = clients.persons
+    number = 0 if persons is None else spread_persons(persons, clients.offsets)
+    if number:
+        warnings.warn(
+            f"{number:,} person{'s' * (number > 1)} with records at two clients or more: the "
+            "guarantee is about a person's records at one client, and does not cover them",
+            PersonWarning,
+            stacklevel=4,
+        )
+
+
+def _refuse_strange_words(records: Mapping[str, Records]) -> None:
+    """Refuse a file whose labels are one word that means 0 here alone: it may mean 1."""
+    known = {part.negative for part in records.values() if part.labels.any()} - {None}
+    for source, part in records.items():
+        word = part.negative
+        if word is None or part.labels.any() or word in LIKELY_NEGATIVE:
+            continue
+        if known and word not in known:
+            raise DataError(
+                f"all labels of {source} are {word!r}, which other files do not have: "
+                f"if it means 1, add --positive {word}"
+            )
+
+
+def clients_of_records(
+    records: Records, source: str, names: tuple[str, ...] = ()
+) -> tuple[Clients, Any]:
+    """The clients of one source in order of their ids, and their records' groups.
+
+    Parameters
+    ----------
+    records : as they were decoded.
+    source : the file or table.
+    names : of the only client, where no column names clients.
+    """
+    columns = records.scores, records.labels
+    if records.ids is None:
+        made = Clients.from_arrays(*columns, second=records.second, persons=records.persons)
+        left_out = left_out_records(records, (), source)
+        return replace(made, names=names, left_out=left_out), records.groups
+    encoded = records.ids.combine_chunks().dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    whose = rank[encoded.indices.to_numpy()]
+    made = Clients.from_arrays(*columns, whose, records.second, persons=records.persons)
+    names = tuple(map(str, encoded.dictionary.take(order).to_pylist()))
+    left_out = left_out_records(records, names, source)
+    groups = records.groups
+    if groups is not None:
+        groups = groups[np.argsort(whose, kind="stable")]
+    return replace(made, names=names, left_out=left_out), groups
+
+
+def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:
+    source_of: dict[str, str] = {}
+    for source, part in zip(sources, parts, strict=True):
+        for name in part.names:
+            first = source_of.setdefault(name, source)
+            if first != source:
+                raise DataError(f"duplicate client {name!r}, found in both {first} and {source}")

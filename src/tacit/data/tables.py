@@ -1,0 +1,363 @@
+"""Files and frames as tables: names of columns, batches of records in Arrow, lines in an editor."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import os
+import re
+import stat
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from tacit.data.errors import DataError
+from tacit.data.form import SEPARATORS, FileForm, remedy_of_name, with_remedy
+
+PACKINGS = {"": None, ".gz": "gzip", ".bz2": "bz2"}
+"""Arrow's name of the packing that a file of text ends with."""
+TEXTS = {f"{kind}{packing}": packing for kind in (".csv", ".tsv") for packing in PACKINGS}
+FEATHER = (".feather", ".arrow")
+RECORD_FILES = (*TEXTS, ".parquet", ".pq", *FEATHER)
+"""How the names of files of records end."""
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of text that are parsed at once; no record may be longer."""
+BATCH_ROWS = 1 << 16
+BUFFER_BYTES = 1 << 20
+"""Rows of Parquet that are read at once, and bytes."""
+
+_MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_LONG_ROW = "straddles two block boundaries"
+_READ_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
+
+
+@dataclass(frozen=True)
+class Table:
+    """An opened file or frame.
+
+    Parameters
+    ----------
+    source : what messages call it.
+    header : the names of its columns.
+    batches : reads the columns of some names in batches of records, in their order.
+    schema : the types of its columns; None for text, and where batches say it.
+    line_of : the line on which a record begins, by its number from 1 (the header is number 0); None
+        where there are no lines.
+    malformed : records of text with another number of values, which were skipped.
+    """
+
+    source: str
+    header: list[str]
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+    schema: pa.Schema | None = None
+    line_of: Callable[[int], int | None] | None = None
+    malformed: list[pa_csv.InvalidRow] = field(default_factory=list)
+
+
+def table_of_frame(frame: Any) -> Table:
+    """A pandas, polars or Arrow table, or anything with an Arrow stream.
+
+    Raises
+    ------
+    DataError : for anything else.
+    """
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise DataError(
+            "a table must have an Arrow stream, as pandas 2.2, polars and Arrow tables do, "
+            f"got {type(frame).__name__}"
+        )
+    try:
+        table = pa.table(frame)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise DataError(f"the table cannot be read as Arrow: {reason(error)}") from None
+    schema = table.schema
+    return Table(
+        "the table", schema.names, lambda names: iter(table.select(names).to_batches()), schema
+    )
+
+
+@contextmanager
+def opened_table(
+    source: str, form: FileForm, wanted: Sequence[str], skips: bool = False
+) -> Iterator[Table]:
+    """A file, which must not change before it is closed.
+
+    Parameters
+    ----------
+    source : the file.
+    form : how it is written.
+    wanted : the columns by which the separator is found.
+    skips : whether records with another number of values are skipped and noted, or refused.
+
+    Raises
+    ------
+    DataError : for a file that cannot be read, naming it and the reason.
+    """
+    extension = extension_of(source)
+    with unchanging(source), ExitStack() as closing:
+        if extension in TEXTS:
+            yield _TextFile.begun(source, extension, form, wanted, closing).table(closing, skips)
+        else:
+            read = _feather if extension in FEATHER else _parquet
+            schema, batches = read(opened_file(source, closing))
+            yield Table(source, schema.names, batches, schema)
+
+
+def extension_of(source: str) -> str:
+    """The end of a file's name, which says how it is written.
+
+    Raises
+    ------
+    DataError : for another end, with the remedy.
+    """
+    name = Path(source).name.lower()
+    for extension in RECORD_FILES:
+        if name.endswith(extension):
+            return extension
+    sentence = f"files must end in {', '.join(RECORD_FILES)}, got {source}"
+    raise DataError(with_remedy(sentence, remedy_of_name(name)))
+
+
+def file_names(sources: Sequence[str]) -> tuple[str, ...]:
+    """What clients are called that are a file each: stems, or paths where stems are the same."""
+    stems = [Path(source).name[: -len(extension_of(source))] for source in sources]
+    shared = Counter(stems)
+    return tuple(
+        source if shared[stem] > 1 else stem for source, stem in zip(sources, stems, strict=True)
+    )
+
+
+def _parquet(stream: pa.NativeFile) -> tuple[pa.Schema, Any]:
+    import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
+
+    file = pq.ParquetFile(stream, buffer_size=BUFFER_BYTES, page_checksum_verification=True)
+
+    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in file.iter_batches(BATCH_ROWS, columns=list(names)):
+            batch.validate(full=True)
+            yield batch
+
+    return file.schema_arrow, batches
+
+
+def _feather(stream: pa.NativeFile) -> tuple[pa.Schema, Any]:
+    file = pa.ipc.open_file(stream)
+
+    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for number in range(file.num_record_batches):
+            batch = file.get_batch(number)
+            batch.validate(full=True)
+            yield batch.select(list(names))
+
+    return file.schema, batches
+
+
+@dataclass(frozen=True)
+class _TextFile:
+    """A file of text after a look at its first line.
+
+    Parameters
+    ----------
+    source, extension : the file, and the end of its name.
+    separator : what stands between its values.
+    header : the names of its columns as written; empty where no record follows them.
+    """
+
+    source: str
+    extension: str
+    separator: str
+    header: tuple[str, ...]
+
+    @classmethod
+    def begun(
+        cls, source: str, extension: str, form: FileForm, wanted: Sequence[str], closing: ExitStack
+    ) -> _TextFile:
+        """A file with the separator of its form, if that is named.
+
+        Else it is the usual one or, where the header has all wanted columns with another only, that
+        one.
+        """
+        line = _first_line(source, extension, closing)
+        usual = "\t" if extension.startswith(".tsv") else ","
+        first, *others = [form.separator] if form.separator else [usual, *SEPARATORS]
+        for mark in (first, *(mark for mark in others if mark in line)):
+            header = tuple(next(csv.reader([line], delimiter=mark), []))
+            if {name.strip() for name in header}.issuperset(wanted):
+                return cls(source, extension, mark, header)
+        return cls(source, extension, first, tuple(next(csv.reader([line], delimiter=first), [])))
+
+    def table(self, closing: ExitStack, skips: bool) -> Table:
+        """Its columns as text; names are without spaces around."""
+        malformed: list[pa_csv.InvalidRow] = []
+
+        def noted(row: pa_csv.InvalidRow) -> str:
+            malformed.append(row)
+            return "skip"
+
+        names = [name.strip() for name in self.header]
+        by_name = dict(zip(names, self.header, strict=True))
+        # Arrow's threads may not call into an interpreter that has ended: who skips reads all
+        handler = noted if skips else None
+
+        def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            if not self.header:
+                return
+            try:
+                for batch in self._parsed([by_name[name] for name in chosen], closing, handler):
+                    yield batch.rename_columns(list(chosen))
+            except pa.ArrowInvalid as error:
+                raise self._meaning(error) from None
+
+        return Table(self.source, names, batches, None, self.line_of, malformed)
+
+    def line_of(self, row: int) -> int | None:
+        """The line on which a record begins; None where the file cannot be read as text.
+
+        Blank lines are no records, and a record may go on over several lines.
+        """
+        with ExitStack() as closing:
+            packed = _opened_text(self.source, self.extension, closing)
+            text = io.TextIOWrapper(packed, encoding="utf-8", errors="replace", newline="")
+            reader = csv.reader(text, delimiter=self.separator)
+            try:
+                fields = next(islice(filter(None, reader), row, None), None)
+            except (csv.Error, OSError):
+                return None
+            if fields is None:
+                return None
+            return reader.line_num - sum(each.count("\n") for each in fields)
+
+    def _parsed(
+        self,
+        written: list[str],
+        closing: ExitStack,
+        on_malformed: Callable[[pa_csv.InvalidRow], str] | None,
+    ) -> pa_csv.CSVStreamingReader:
+        """A reader of some columns; it counts rows, as it has no threads."""
+        return pa_csv.open_csv(
+            _opened_text(self.source, self.extension, closing),
+            read_options=pa_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self.separator, newlines_in_values=True, invalid_row_handler=on_malformed
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=written,
+                column_types=dict.fromkeys(written, pa.large_string()),
+                strings_can_be_null=True,
+                null_values=[""],
+            ),
+        )
+
+    def _meaning(self, error: pa.ArrowInvalid) -> Exception:
+        """What an error of Arrow's parser means, with the row and line; else the error itself."""
+        if _LONG_ROW in str(error):
+            return DataError(
+                f"a record of {self.source} must have at most {BLOCK_BYTES:,} bytes, got more; "
+                "is a quotation mark not closed?"
+            )
+        malformed = _MALFORMED_ROW.search(str(error))
+        if malformed is None:
+            return error
+        row, fields, actual = map(int, malformed.groups())
+        # the header is the first row
+        where = place_of(self.source, row - 1, self.line_of)
+        return DataError(f"a record must have {fields} fields, got {actual} in {where}")
+
+
+def place_of(source: str, row: int, line_of: Callable[[int], int | None] | None) -> str:
+    """Where a record is, by its number from 1.
+
+    Examples
+    --------
+    >>> place_of("north.csv", 101, lambda row: row + 1)
+    'north.csv, row 101 (line 102)'
+    """
+    line = None if line_of is None else line_of(row)
+    return f"{source}, row {row}" + (f" (line {line})" if line is not None else "")
+
+
+def _first_line(source: str, extension: str, closing: ExitStack) -> str:
+    """The first line, up to a block long; empty when nothing follows it."""
+    stream = _opened_text(source, extension, closing)
+    begun = stream.read(BLOCK_BYTES)
+    line, end, followed = begun.partition(b"\n")
+    if not end and b"\r" in line.removesuffix(b"\r"):
+        raise DataError(f"lines of {source} must end in LF or CR LF, got CR alone")
+    if not (followed or stream.read(1)):
+        return ""
+    return (line + end).decode("utf-8-sig")
+
+
+@contextmanager
+def unchanging(source: str) -> Iterator[None]:
+    """Refuse a file when it cannot be read or changes before it is closed.
+
+    Raises
+    ------
+    DataError : naming the file and the reason.
+    """
+    try:
+        before = _stamp(source)
+        try:
+            yield
+        finally:
+            if _stamp(source) != before:
+                raise DataError(f"{source} changed while it was being read") from None
+    except FileNotFoundError:
+        raise DataError(f"{source} does not exist") from None
+    except _READ_ERRORS as error:
+        raise DataError(f"{source} cannot be read: {reason(error)}") from None
+
+
+def _stamp(source: str) -> tuple[int, ...]:
+    """Which file a path leads to, and its state.
+
+    Raises
+    ------
+    OSError : for what is no regular file: a pipe can be read only once.
+    """
+    status = Path(source).stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is no regular file")
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an error's message, without its full stop."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (text.splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def opened_file(source: str, closing: ExitStack) -> pa.NativeFile:
+    """A file that Arrow's threads read by themselves.
+
+    The threads read ahead. If a reader is left before its end, they may still read when the
+    interpreter ends. A file that is a Python object would then call into an interpreter that no
+    longer exists, which ends the process by SIGABRT.
+    """
+    return closing.enter_context(pa.OSFile(source))
+
+
+def _opened_text(source: str, extension: str, closing: ExitStack) -> pa.NativeFile:
+    """The same for a file of text, from its beginning; UTF-16 is read whole, and is then UTF-8."""
+    file, packing = opened_file(source, closing), PACKINGS[TEXTS[extension]]
+    if packing is not None:
+        return closing.enter_context(pa.CompressedInputStream(file, packing))
+    mark = file.read(len(BOM_UTF16_LE))
+    file.seek(0)
+    if mark in (BOM_UTF16_LE, BOM_UTF16_BE):
+        text = file.read().decode("utf-16")
+        return closing.enter_context(pa.BufferReader(text.encode()))
+    return file

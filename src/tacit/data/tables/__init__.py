@@ -1,1 +1,0 @@
-"""Records from files and tables in memory, through Arrow."""
