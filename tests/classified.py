@@ -70,7 +70,7 @@ def without(clients: Clients, record: int) -> Clients:
     known = clients.categories
     assert known is not None
     made = Clients.from_arrays(clients.scores[left], clients.labels[left])
-    return made.with_categories(known.taken(left))
+    return made.with_categories(known[left])
 
 
 def category_neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clients]:

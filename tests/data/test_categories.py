@@ -62,7 +62,10 @@ def test_what_is_no_category_is_refused(
 
 def test_batches_of_other_classes_do_not_go_together() -> None:
     plain = Clients.from_arrays([0.1], [0])
-    with pytest.raises(DataError, match="all batches must have the same classes"):
+    with pytest.raises(DataError, match="1 of 2 batches have categories: all must"):
         Clients.concatenate([clients_of_three(), plain])
+    other = plain.with_categories(Categories.of_values("xyz", ["x"]))
+    with pytest.raises(DataError, match="all batches must have the same classes"):
+        Clients.concatenate([clients_of_three(), other])
     with pytest.raises(DataError, match="1 records but 2 categories"):
         plain.with_categories(Categories.of_values("ab", ["a", "b"]))

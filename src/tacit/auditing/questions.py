@@ -283,5 +283,5 @@ def _removed(clients: Clients, client: int, record: int) -> Clients:
         labels=np.delete(clients.labels, record),
         offsets=offsets,
         second=second,
-        categories=None if clients.categories is None else clients.categories.taken(left),
+        categories=None if clients.categories is None else clients.categories[left],
     )

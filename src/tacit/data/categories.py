@@ -96,7 +96,11 @@ class Categories:
         matrix = None if scores is None else np.asarray(scores, dtype=np.float64)
         return cls(listed, positions[inverse].astype(np.int64), matrix)
 
-    def taken(self, records: Any) -> Categories:
+    def __len__(self) -> int:
+        """The number of records."""
+        return self.of_record.size
+
+    def __getitem__(self, records: Any) -> Categories:
         """The categories of some records: a slice, a mask of shape (M,), or indices."""
         scores = None if self.scores is None else self.scores[records]
         return Categories(self.names, self.of_record[records], scores, _checked=True)
@@ -106,18 +110,14 @@ class Categories:
         return self if self.scores is None else replace(self, scores=rising(self.scores))
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Categories | None]) -> Categories | None:
-        """Those of several batches, which all have the same names, or all have none.
+    def concatenate(cls, known: Sequence[Categories]) -> Categories:
+        """Those of several batches, which all have the same names.
 
         Raises
         ------
         DataError : where they differ.
         """
-        known = [part for part in parts if part is not None]
-        if not known:
-            return None
-        same = all(part.names == known[0].names for part in known)
-        if len(known) < len(parts) or not same:
+        if any(part.names != known[0].names for part in known):
             raise DataError("all batches must have the same classes or groups, or none of them any")
         matrices = [part.scores for part in known if part.scores is not None]
         if matrices and len(matrices) < len(known):

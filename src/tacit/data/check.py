@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.columns import Columns, Problem, Records, Rule, check_rule
+from tacit.data.columns import Columns, Records, Rule, check_rule
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
 from tacit.data.reading import FilePath, columns_of_files, read_file, together
 from tacit.data.scales import ByFile, Units
+from tacit.data.tables import Problem
 from tacit.data.units import UNITS
 
 FEW_RECORDS = 50

@@ -21,6 +21,9 @@ SCORES = "scores"
 SECOND = "second values"
 """What messages call the second values of records."""
 
+COLUMNS = ("scores", "labels", "second", "persons", "categories")
+"""What is known of each record, as clients name it."""
+
 ROUNDED = 2.0**53
 """Size from which float64 rounds whole numbers: different ones would tie; figures would err."""
 
@@ -78,7 +81,7 @@ WEIGHTED = (
 def validate_clients(clients: Any) -> None:
     """Refuse clients that cannot be (``Clients``)."""
     offsets, records = clients.offsets, clients.scores.size
-    check_sizes(clients)
+    check_sizes(columns_of(clients))
     if offsets.size < 2:
         raise DataError("at least one client is needed, got none")
     if offsets[0] != 0 or offsets[-1] != records:
@@ -112,21 +115,23 @@ def _check_finite(clients: Any, values: NDArray[np.float64], called: str) -> Non
         raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {location}{remedy}")
 
 
-def check_sizes(columns: Any) -> None:
+def columns_of(clients: Any) -> dict[str, Any]:
+    """What clients say of each record, by name."""
+    return {name: getattr(clients, name) for name in COLUMNS}
+
+
+def check_sizes(columns: dict[str, Any]) -> None:
     """Refuse another number of labels, second values, persons or categories than scores.
 
     Parameters
     ----------
-    columns : has the columns of records by their names; all but scores and labels may be None.
+    columns : of records, by their names; all but scores and labels may be None.
     """
-    records = columns.scores.size
-    others = {"labels": columns.labels, SECOND: columns.second, "persons": columns.persons}
-    for called, column in others.items():
-        if column is not None and column.size != records:
-            raise DataError(f"{records} scores but {column.size} {called}")
-    categories = columns.categories
-    if categories is not None and categories.of_record.size != records:
-        raise DataError(f"{records} records but {categories.of_record.size} categories")
+    records = len(columns["scores"])
+    for name, column in columns.items():
+        if column is not None and len(column) != records:
+            called = SECOND if name == "second" else name
+            raise DataError(f"{records} scores but {len(column)} {called}")
 
 
 def _refuse_duplicates(names: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,21 +15,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.data.batches.ragged import Ragged, by_client
+from tacit.data.batches.ragged import Ragged, Scalar, ascending_order, by_client, dealt
 from tacit.data.batches.ranked import StoredScores
-from tacit.data.batches.records import FlatRecords, RecordColumns, concatenated, dealt
 from tacit.data.categories import Categories
-from tacit.data.checking import as_ids, as_scores, check_sizes, refuse_weights, validate_clients
+from tacit.data.checking import (
+    COLUMNS,
+    SECOND,
+    as_ids,
+    as_labels,
+    as_scores,
+    check_sizes,
+    columns_of,
+    refuse_weights,
+    validate_clients,
+)
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
-from tacit.data.persons import counted
+from tacit.data.persons import as_persons, counted
 
 if TYPE_CHECKING:
     from tacit.data.batches.ranked import Ranking
+    from tacit.data.engines.sql.pieces import ClassFunctions
 
 
 @dataclass(frozen=True, eq=False)
-class Clients(FlatRecords):
+class Clients:
     """One or more clients' scored and labelled records.
 
     Parameters
@@ -108,19 +119,20 @@ class Clients(FlatRecords):
         sample_weight : None; weights are refused.
         """
         refuse_weights(sample_weight)
-        columns = RecordColumns.of(scores, labels, second, persons)
+        columns = _as_columns(scores, labels, second, persons)
+        shapes = columns["scores"].shape, columns["labels"].shape
         if client_ids is None:
-            offsets = np.array([0, columns.scores.size], dtype=np.int64)
-            return cls(offsets=offsets, unit=unit, **columns.by_name)
+            offsets = np.array([0, columns["scores"].size], dtype=np.int64)
+            return cls(offsets=offsets, unit=unit, **columns)
         ids = as_ids(client_ids)
-        if not ids.shape == columns.scores.shape == columns.labels.shape:
+        if {*shapes, ids.shape} != {ids.shape}:
             raise DataError(
                 "scores, labels and client ids must have one length, "
-                f"got {columns.scores.shape}, {columns.labels.shape} and {ids.shape}"
+                f"got {shapes[0]}, {shapes[1]} and {ids.shape}"
             )
         check_sizes(columns)
         order, offsets, names = by_client(ids)
-        return cls(offsets=offsets, names=names, unit=unit, **columns.taken(order).by_name)
+        return cls(offsets=offsets, names=names, unit=unit, **_taken(columns, order))
 
     @classmethod
     def from_values(
@@ -190,7 +202,7 @@ class Clients(FlatRecords):
         if categories.of_record.size != self.records:
             raise DataError(f"{self.records} records but {categories.of_record.size} categories")
         if client_ids is not None:
-            categories = categories.taken(by_client(as_ids(client_ids))[0])
+            categories = categories[by_client(as_ids(client_ids))[0]]
         return replace(self, categories=categories)
 
     @classmethod
@@ -283,10 +295,10 @@ class Clients(FlatRecords):
         value of each record, ``persons`` says whose it is; a person's records are dealt out too.
         ``categories`` are the records' classes or private groups.
         """
-        columns = RecordColumns.of(scores, labels, second, persons, categories)
+        columns = _as_columns(scores, labels, second, persons, categories)
         check_sizes(columns)
-        order, offsets = dealt(columns.scores, clients, by, seed)
-        return cls(offsets=offsets, simulated=True, **columns.taken(order).by_name)
+        order, offsets = dealt(columns["scores"], clients, by, seed)
+        return cls(offsets=offsets, simulated=True, **_taken(columns, order))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Clients]) -> Clients:
@@ -297,7 +309,95 @@ class Clients(FlatRecords):
         DataError : for no batch at all, where only some of them have second values, or where their
             units differ.
         """
-        return cls(**concatenated(parts))
+        if not parts:
+            raise DataError("no clients were given")
+        ends = np.cumsum([part.records for part in parts])
+        shifted = [
+            part.offsets[1:] + end - part.records for part, end in zip(parts, ends, strict=True)
+        ]
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([np.zeros(1, dtype=np.int64), *shifted]),
+            tuple(name for part in parts for name in part.names),
+            any(part.simulated for part in parts),
+            _all_or_none(SECOND, [part.second for part in parts]),
+            _common_unit(parts),
+            _all_or_none("persons", [part.persons for part in parts]),
+            _all_or_none("categories", [part.categories for part in parts], Categories.concatenate),
+            _all_left_out(parts),
+        )
+
+    @property
+    def count(self) -> int:
+        """K, the number of clients."""
+        return self.offsets.size - 1
+
+    @property
+    def records(self) -> int:
+        """M, the number of records of all clients."""
+        return self.scores.size
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of records of each client, shape (K,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def positives(self) -> int:
+        """P, the number of records with label 1."""
+        return int(np.count_nonzero(self.labels))
+
+    @cached_property
+    def client_of_record(self) -> NDArray[np.int64]:
+        """The index of the client that holds each record, shape (M,)."""
+        return np.repeat(np.arange(self.count, dtype=np.int64), self.sizes)
+
+    @cached_property
+    def ascending(self) -> NDArray[np.int64]:
+        """Indices of the records in ascending order of score within each client, shape (M,)."""
+        return ascending_order(self.scores, self.sizes)
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the records are in memory, not in files or a database (``engines.stored``)."""
+        return True
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest score."""
+        return float(self.scores.min()), float(self.scores.max())
+
+    def counts_in(self, edges: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Positives and negatives by cell and client, shape (2, B, K).
+
+        Parameters
+        ----------
+        edges : the inner edges of B cells, ascending, shape (B-1,); a record's cell is the number
+            of edges that are at most its score.
+        """
+        cells = np.searchsorted(edges, self.scores, side="right")
+        shape = (2, edges.size + 1, self.count)
+        group = np.where(self.labels == 1, 0, shape[1]) + cells
+        index = group * self.count + self.client_of_record
+        return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
+
+    def summed(self, functions: ClassFunctions) -> NDArray[np.int64] | None:
+        """Sums over records by a statement, shape (K,); None where records are read for it."""
+        return None
+
+    def ragged(self, values: NDArray[Scalar]) -> Ragged[Scalar]:
+        """Values of shape (..., M), cut like these clients' records."""
+        return Ragged(values, self.offsets)
+
+    def name(self, index: int) -> str:
+        """What to call a client in a message."""
+        return self.names[index] if self.names else f"client {index}"
+
+    def location(self, record: int) -> str:
+        """Where a record stands, in a message: its client, and its row counted from 1."""
+        client = int(np.searchsorted(self.offsets, record, side="right")) - 1
+        return f"{self.name(client)}, row {record - int(self.offsets[client]) + 1}"
 
     @property
     def ranking(self) -> Ranking | None:
@@ -358,10 +458,7 @@ class Clients(FlatRecords):
 
     def taken(self, which: slice | NDArray[np.bool_], offsets: NDArray[np.int64]) -> Clients:
         """Some of the records, cut by other offsets."""
-        columns = RecordColumns(
-            self.scores, self.labels, self.second, self.persons, self.categories
-        ).taken(which)
-        return replace(self, offsets=offsets, _checked=True, **columns.by_name)
+        return replace(self, offsets=offsets, _checked=True, **_taken(columns_of(self), which))
 
     def counted(self, per_person: int, seed: bytes) -> tuple[Clients, NDArray[np.bool_]]:
         """The records that count where a person is the unit of privacy, and which those are.
@@ -399,3 +496,55 @@ def sorted_scores(clients: Clients) -> Ragged[np.float64]:
     if clients.ranking is None:
         return clients.ragged(load())
     return StoredScores(clients.offsets, clients.ranking.ranked, load)
+
+
+def _as_columns(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    second: ArrayLike | None,
+    persons: ArrayLike | None,
+    categories: Categories | None = None,
+) -> dict[str, Any]:
+    """The columns of records by their names, of values in any form."""
+    columns = (
+        as_scores(scores),
+        as_labels(labels),
+        None if second is None else as_scores(second, SECOND),
+        None if persons is None else as_persons(persons),
+        categories,
+    )
+    return dict(zip(COLUMNS, columns, strict=True))
+
+
+def _taken(columns: dict[str, Any], which: Any) -> dict[str, Any]:
+    """The columns of some records, or of all in another order."""
+    return {name: None if each is None else each[which] for name, each in columns.items()}
+
+
+def _all_or_none(
+    called: str, columns: Sequence[Any], joined: Callable[[Any], Any] = np.concatenate
+) -> Any:
+    """A column of all batches, which all have it, or none has."""
+    known = [column for column in columns if column is not None]
+    if known and len(known) < len(columns):
+        raise DataError(f"{len(known)} of {len(columns)} batches have {called}: all must, or none")
+    return joined(known) if known else None
+
+
+def _all_left_out(parts: Sequence[Any]) -> NDArray[np.int64] | None:
+    """What was left out of all batches; of one that says nothing, no record was."""
+    if all(part.left_out is None for part in parts):
+        return None
+    counts = [
+        np.zeros((2, part.count), dtype=np.int64) if part.left_out is None else part.left_out
+        for part in parts
+    ]
+    return np.concatenate(counts, axis=1)
+
+
+def _common_unit(parts: Sequence[Any]) -> str | None:
+    """The unit of all batches; a batch of unknown unit fits no other."""
+    units = sorted({part.unit or "no named unit" for part in parts})
+    if len(units) > 1:
+        raise DataError(f"batches of one unit can be put together, got {' and '.join(units)}")
+    return parts[0].unit

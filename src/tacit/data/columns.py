@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES, SECOND
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import (
-    DROPPED,
     MAX_WORDS,
     MISSING_WORDS,
     NO_LABEL,
@@ -36,22 +35,17 @@ from tacit.data.form import (
     meanings,
     reads_as_number,
     remedy_of_number,
-    with_remedy,
 )
 from tacit.data.persons import as_persons
-from tacit.data.tables import Table, place_of
+from tacit.data.tables import Location, Problem, Table, is_text
 from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, PERCENT, RANGES, outside
 
 Rule = Literal["refuse", "drop"]
 """What is done with an incomplete record: an error that names it, or it is left out."""
 RULES: tuple[str, ...] = get_args(Rule)
 
-MAX_QUOTED = 60
-"""Largest number of characters that are shown of a wrong value."""
-
 _BLANKS = pa.array(sorted(MISSING_WORDS), pa.large_string())
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|(?i)^[+-]?(nan|inf|infinity)$"
-_CORRECT = "correct it"
 
 
 class MissingWarning(UserWarning):
@@ -161,136 +155,6 @@ class Records:
             negative=parts[-1].negative,
             **{name: column(name) for name in others},
         )
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One reason for which a file cannot be read, with all rows that have it.
-
-    Parameters
-    ----------
-    what : the reason, with an example.
-    remedy : what to do about it; empty where the reason says so.
-    rows : how many records have it; 0 where it is the whole file's.
-    row : the first of these records, from 1; None where it is the whole file's.
-    line : the line on which that begins, as an editor counts; None for what has no lines.
-    may_be_left_out : whether these records may be left out, as ones without a value.
-    """
-
-    what: str
-    remedy: str = ""
-    rows: int = 0
-    row: int | None = None
-    line: int | None = None
-    may_be_left_out: bool = False
-
-    @property
-    def sentence(self) -> str:
-        """The problem in one line."""
-        return with_remedy(self.description, self.remedy)
-
-    @property
-    def description(self) -> str:
-        """The problem without its remedy."""
-        at = f"line {self.line}: " if self.line else f"row {self.row}: " if self.row else ""
-        rows = f" ({self.rows:,} row{'s' * (self.rows > 1)})" if self.rows else ""
-        return f"{at}{self.what}{rows}"
-
-
-@dataclass(frozen=True)
-class Location:
-    """The location of a batch of records in its source, and what becomes of wrong ones.
-
-    Parameters
-    ----------
-    source : the file or table.
-    before : the number of its records before the batch.
-    line_of : the line on which a record begins, by its number from 1; None for no lines.
-    rows : which of them the batch holds, shape (rows,); None for all.
-    problems : where all wrong values are listed; None where the first one is an error.
-
-    Examples
-    --------
-    >>> Location("north.csv", 100).row(0)
-    'north.csv, row 101'
-    """
-
-    source: str
-    before: int = 0
-    line_of: Callable[[int], int | None] | None = None
-    rows: NDArray[np.int64] | None = None
-    problems: list[Problem] | None = None
-
-    def row(self, index: int) -> str:
-        """The location of a record of the batch; ``index`` counts from 0."""
-        return place_of(self.source, self._number(index), self.line_of)
-
-    def refuse(
-        self,
-        wrong: NDArray[np.bool_],
-        values: Any,
-        must: str,
-        remedy: str = "",
-        advice: str = _CORRECT,
-        may_be_left_out: bool = False,
-    ) -> None:
-        """Refuse the first of some values, or list them.
-
-        Parameters
-        ----------
-        wrong : which values, shape (rows,).
-        values : of the batch.
-        must : what they must be.
-        remedy : what to do about them; where it is empty, a list has ``advice``.
-        may_be_left_out : as a problem has it.
-
-        Raises
-        ------
-        DataError : naming the first such value and its location.
-        """
-        if not wrong.any():
-            return
-        first = int(np.argmax(wrong))
-        value = values[first]
-        quoted = _quoted(value) if value.is_valid else ""
-        if self.problems is None:
-            got = f", got {quoted}" if quoted else ""
-            raise DataError(with_remedy(f"{must}{got} in {self.row(first)}", remedy))
-        number = self._number(first)
-        what = f"{must}: {quoted}" if quoted else must
-        rows, line = int(np.count_nonzero(wrong)), self.line_of and self.line_of(number)
-        self.problems.append(Problem(what, remedy or advice, rows, number, line, may_be_left_out))
-
-    def refuse_missing(
-        self, wrong: NDArray[np.bool_], values: Any, name: str, remedy: str = DROPPED
-    ) -> None:
-        """Refuse records without a value of a column, or list them."""
-        must = f"column {name!r} has no value"
-        self.refuse(wrong, values, must, remedy, "fill it in", may_be_left_out=remedy == DROPPED)
-
-    def refuse_whole(self, wrong: str, advice: str, line: int | None = None) -> None:
-        """Refuse the whole source, or list that."""
-        if self.problems is None:
-            raise DataError(wrong)
-        self.problems.append(Problem(wrong, advice, line=line))
-
-    def _number(self, index: int) -> int:
-        return self.before + (int(index) if self.rows is None else int(self.rows[index])) + 1
-
-
-def _quoted(value: Any) -> str:
-    """A value as a sentence holds it: a word in quotation marks, a number as it is, neither long.
-
-    A damaged file may hold one of a million characters.
-    """
-    text = str(value)
-    shown = repr(text) if is_text(value.type) and not reads_as_number(text) else text
-    return shown if len(shown) <= MAX_QUOTED else f"{shown[:MAX_QUOTED]}..."
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds text."""
-    return str(kind) in {"string", "large_string", "string_view"}
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -12,10 +12,6 @@ class DataError(ValueError):
     """Records that cannot be evaluated; the message names the location and the value."""
 
 
-class NotFiniteError(DataError):
-    """Scores of a file that are infinite or no number."""
-
-
 def no_column(name: str, header: Sequence[str]) -> str:
     """What a source has in place of a column: none of its name, and columns of other names.
 

@@ -17,7 +17,6 @@ from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.columns import (
     Columns,
-    Problem,
     Records,
     Rule,
     check_rule,
@@ -29,7 +28,7 @@ from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
 from tacit.data.groups import Groups
 from tacit.data.persons import PersonWarning, spread_persons
 from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
-from tacit.data.tables import extension_of, file_names, opened_table, table_of_frame
+from tacit.data.tables import Problem, extension_of, file_names, opened_table, table_of_frame
 
 FilePath = str | os.PathLike[str]
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from tacit.arrays import Integers
 from tacit.data import units
 from tacit.data.clients import Clients
-from tacit.data.columns import Columns, Location, Records, decoded, readable
+from tacit.data.columns import Columns, Records, decoded, readable
 from tacit.data.errors import DataError
-from tacit.data.tables import Table, unchanging
+from tacit.data.tables import Location, Table, unchanging
 from tacit.local_reports.summing import Progress, Summing, in_one_process, unheard
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query

@@ -115,7 +115,7 @@ class DatabaseTable:
         made = Categories.of_values(names, records[0].groups, matrix)
         order = np.lexsort((made.of_record, *matrix.T))
         blank = np.zeros(order.size)
-        clients = Clients.from_arrays(blank, blank).with_categories(made.taken(order))
+        clients = Clients.from_arrays(blank, blank).with_categories(made[order])
         return replace(clients, names=(name,))
 
     def read_groups(
@@ -138,7 +138,7 @@ class DatabaseTable:
         made = Categories.of_values(names, records.groups)
         order = np.lexsort((made.of_record, records.labels, records.scores))
         clients = Clients.from_arrays(records.scores[order], records.labels[order])
-        return replace(clients.with_categories(made.taken(order)), names=(name,))
+        return replace(clients.with_categories(made[order]), names=(name,))
 
     def _records(
         self, scores: Sequence[str], label: str | None, group: str | None = None
