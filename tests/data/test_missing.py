@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.data.columns import MissingWarning, dealt_out, left_out_of
+from tacit.data.columns import MissingWarning, Records, dealt_out, left_out_records
 
 ROWS = "score,label,site\n0.5,1,a\n,1,a\n0.7,,b\nNA,nan,b\n0.2,0,b\n0.1, null ,a\n"
 
@@ -92,10 +92,13 @@ def test_an_unknown_rule_and_a_missing_client_are_refused(tmp_path: Path) -> Non
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(-1, 3)), max_size=30))
 def test_counts_agree_with_a_loop(dropped: list[tuple[int, int]]) -> None:
     kinds = np.array([kind == 2 for kind, _ in dropped], dtype=np.bool_)
-    names = [str(owner) for _, owner in dropped]
+    names = pa.array([str(owner) for _, owner in dropped], pa.string())
+    none = np.zeros(0)
+    records = Records(none, none.astype(np.int8), missing=kinds, missing_ids=names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingWarning)
-        found = left_out_of(kinds, names, ["0", "1", "2", "3"], "all.csv")
+        found = left_out_records(records, ["0", "1", "2", "3"], "all.csv")
+    assert found is not None
     assert found.tolist() == [
         [sum(each == (kind, owner) for each in dropped) for owner in range(4)] for kind in (1, 2)
     ]

@@ -123,7 +123,7 @@ def check_files(
     line 2: labels must be 0 or 1: 'no' (3 rows)
     line 4: column 'score' has no value (1 row)
     """
-    named = Columns("", "", client, second, person=person, drop=check_rule(missing))
+    named = Columns((), None, client, second, person=person, drop=check_rule(missing))
     columns = columns_of_files(paths, named, score, label, unit, form)
     checks, records = [], dict[str, Records]()
     for source, each in columns.items():

@@ -233,10 +233,10 @@ class Clients:
         missing : what is done with records without a score or label, as ``tacit.read`` takes it.
         """
         # imports of Arrow are slow, and clients may be of arrays
-        columns, reading = map(import_module, ("tacit.data.columns", "tacit.data.reading"))
-        drop = columns.check_rule(missing)
-        named = columns.Columns(score, label, client, second, None, person, drop, form, unit)
-        made: Clients = reading.clients_of_frame(frame, named)
+        tables, reading = map(import_module, ("tacit.data.tables", "tacit.data.reading"))
+        drop = reading.check_rule(missing)
+        named = reading.Columns((score,), label, client, second, None, person, drop, form, unit)
+        made: Clients = reading.clients_of_table(tables.table_of_frame(frame), named)
         return made
 
     @classmethod

@@ -75,15 +75,17 @@ class Columns:
 
     Parameters
     ----------
-    score, label, client, second, group, person : the columns' names.
+    scores : the columns of scores: one, or one of each class.
+    label, client, second, group, person : the columns' names.
     drop : whether records without a score, second value or label are left out.
     form : how their values are written.
     unit : what the scores are; None where that is not said.
+    classes : the agreed names of classes or private groups that groups are; empty for public ones.
     negative : the word that means a label of 0, once it was read; None before, and where labels
         are 0 and 1.
     """
 
-    score: str
+    scores: tuple[str, ...]
     label: str | None
     client: str | None = None
     second: str | None = None
@@ -92,25 +94,26 @@ class Columns:
     drop: bool = False
     form: FileForm = PLAIN
     unit: str | None = None
+    classes: tuple[str, ...] = ()
     negative: str | None = None
 
     @property
     def names(self) -> list[str]:
         """The names of the columns, each once."""
-        return list(dict.fromkeys(self.by_option.values()))
+        return list(dict.fromkeys(name for _, name in self.by_option))
 
     @property
-    def by_option(self) -> dict[str, str]:
-        """The columns that are read, by what they hold."""
-        named = {
-            "score": self.score,
+    def by_option(self) -> list[tuple[str, str]]:
+        """What the columns hold, and their names."""
+        others = {
             "label": self.label,
             "client": self.client,
             "second": self.second,
             "groups": self.group,
             "person": self.person,
         }
-        return {option: name for option, name in named.items() if name is not None}
+        read = [(option, name) for option, name in others.items() if name is not None]
+        return [*(("score", name) for name in self.scores), *read]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +122,8 @@ class Records:
 
     Parameters
     ----------
-    scores, labels : of the records; without labels they are all 0.
+    scores : of the records; of every class shape (M, C).
+    labels : without labels they are all 0.
     ids, second, groups : the client ids in Arrow, second values, and groups; None without.
     persons : digests of whose records they are; None without.
     negative : the word that means a label of 0; None where it is not known.
@@ -148,13 +152,9 @@ class Records:
             is_array = isinstance(columns[0], np.ndarray)
             return np.concatenate(columns) if is_array else pa.chunked_array(columns)
 
-        others = ("ids", "second", "groups", "persons", "missing", "missing_ids")
-        return cls(
-            column("scores"),
-            column("labels"),
-            negative=parts[-1].negative,
-            **{name: column(name) for name in others},
-        )
+        names = ("scores", "labels", "ids", "second", "groups", "persons")
+        more = {name: column(name) for name in (*names, "missing", "missing_ids")}
+        return cls(negative=parts[-1].negative, **more)
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -207,7 +207,7 @@ def records_of(table: Table, columns: Columns, problems: list[Problem] | None = 
     if not before and not problems:
         raise DataError(f"{table.source} has no records")
     listed = [each for each in problems or () if not (columns.drop and each.may_be_left_out)]
-    if not listed and not any(part.scores.size for part in parts):
+    if not listed and not any(part.labels.size for part in parts):
         raise DataError(
             f"{table.source} has no complete record: all {before:,} lack a score or label"
         )
@@ -266,7 +266,7 @@ def readable(table: Table, columns: Columns, location: Location) -> list[str]:
             location.refuse_whole("the first line holds values, not names", advice, 1)
             return []
     names = dict[str, None]()
-    for option, name in columns.by_option.items():
+    for option, name in columns.by_option:
         count = header.count(name)
         if count > 1:
             wrong = f"{source} has {count} columns named {name!r}"
@@ -305,56 +305,53 @@ def decoded(batch: pa.RecordBatch, columns: Columns, location: Location) -> Reco
     ------
     DataError : naming the location, for a value that is missing or wrong.
     """
-    values = {
-        option: _plain(batch.column(name))
-        for option, name in columns.by_option.items()
-        if name in batch.schema.names
-    }
+    present = [name for name in columns.names if name in batch.schema.names]
+    values: dict[str | None, Any] = {name: _plain(batch.column(name)) for name in present}
     if not columns.drop:
         return _complete(values, batch.num_rows, columns, location)
-    lacking = {
-        option: absent(values[option])
-        for option in ("score", "second", "label")
-        if option in values
-    }
+    needed = [*columns.scores, columns.second, columns.label]
+    lacking = {name: absent(values[name]) for name in needed if name in values}
     if location.problems is not None:
-        for option, wrong in lacking.items():
-            location.refuse_missing(wrong, values[option], columns.by_option[option])
-    no_label = lacking.pop("label", np.zeros(batch.num_rows, dtype=np.bool_))
-    no_score = np.logical_or.reduce(list(lacking.values()) or [np.zeros_like(no_label)])
+        for name, wrong in lacking.items():
+            location.refuse_missing(wrong, values[name], str(name))
+    none = np.zeros(batch.num_rows, dtype=np.bool_)
+    no_label = lacking.pop(columns.label, none)
+    no_score = np.logical_or.reduce([none, *lacking.values()])
     left = no_score | no_label
     inside, outside_ = np.flatnonzero(~left), pa.array(np.flatnonzero(left))
-    taken = {option: column.take(pa.array(inside)) for option, column in values.items()}
+    taken = {name: column.take(pa.array(inside)) for name, column in values.items()}
     rows = inside if location.rows is None else location.rows[inside]
     made = _complete(taken, inside.size, columns, replace(location, rows=rows))
-    ids = values["client"].take(outside_) if "client" in values else None
+    ids = values[columns.client].take(outside_) if columns.client in values else None
     return replace(made, missing=~no_score[left], missing_ids=ids)
 
 
-def _complete(values: dict[str, Any], rows: int, columns: Columns, location: Location) -> Records:
+def _complete(
+    values: dict[str | None, Any], rows: int, columns: Columns, location: Location
+) -> Records:
     """The records of a batch of which none is left out."""
-    named, form, unit = columns.by_option, columns.form, columns.unit
-    form = replace(form, percent=form.percent or unit == PERCENT)
-    scores, labels, negative = np.zeros(rows), np.zeros(rows, dtype=np.int8), columns.negative
-    second = None
-    if "score" in values:
-        scores = _numbers(values["score"], named["score"], SCORES, location, form, unit)
-    if "label" in values:
-        labels, negative = _labels(values["label"], named["label"], location, form, negative)
-    if "second" in values:
-        second = _numbers(values["second"], named["second"], SECOND, location, form)
-    ids = {
-        option: _ids(values[option], named[option], location, are_keys=option == "person")
-        for option in ("client", "groups", "person")
-        if option in values
-    }
-    persons = ids.get("person")
+    form = replace(columns.form, percent=columns.form.percent or columns.unit == PERCENT)
+
+    def numbers(name: str, called: str, unit: str | None = None) -> NDArray[np.float64]:
+        return _numbers(values[name], name, called, location, form, unit)
+
+    def ids(name: str | None, are_keys: bool = False) -> Any:
+        if name is None or name not in values:
+            return None
+        return _ids(values[name], name, location, are_keys)
+
+    scores = [numbers(name, SCORES, columns.unit) for name in columns.scores if name in values]
+    labels, negative = np.zeros(rows, dtype=np.int8), columns.negative
+    if columns.label is not None and columns.label in values:
+        column = values[columns.label]
+        labels, negative = _labels(column, columns.label, location, form, negative)
+    second, groups, persons = columns.second, ids(columns.group), ids(columns.person, are_keys=True)
     return Records(
-        scores,
+        np.stack(scores, axis=1) if len(scores) > 1 else (scores or [np.zeros(rows)])[0],
         labels,
-        ids.get("client"),
-        second,
-        _as_names(ids["groups"]) if "groups" in ids else None,
+        ids(columns.client),
+        numbers(second, SECOND) if second is not None and second in values else None,
+        None if groups is None else _as_names(groups),
         None if persons is None else as_persons(persons.to_numpy(zero_copy_only=False)),
         negative,
     )
@@ -519,7 +516,7 @@ def left_out_records(
     Parameters
     ----------
     records : as they were decoded.
-    names : of the clients that have records, in their order; empty where the source is one client.
+    names : of the clients that have records, in their order; of one that no column names any.
     source : the file or table.
 
     Raises
@@ -529,50 +526,34 @@ def left_out_records(
     Warns
     -----
     MissingWarning : for clients none of whose records is complete.
-    """
-    if records.missing is None:
-        return None
-    if records.missing_ids is None:
-        return left_out_of(records.missing, [source] * records.missing.size, [source], source)
-    return left_out_of(
-        records.missing, records.missing_ids.to_pylist(), list(map(str, names)), source
-    )
-
-
-def left_out_of(
-    labelless: NDArray[np.bool_], names: Sequence[Any], clients: Sequence[str], source: str
-) -> NDArray[np.int64]:
-    """The records of each client without a score and without a label only, shape (2, K).
-
-    Parameters
-    ----------
-    labelless : whether each record that was left out lacks no more than its label, shape (D,).
-    names : the client of each, shape (D,).
-    clients : the clients that take part, shape (K,).
-    source : the file or table.
 
     Examples
     --------
-    >>> left_out_of(np.array([False, True, True]), ["a", "b", "b"], ["a", "b"], "all.csv").tolist()
+    >>> ids, lacking = pa.array(["a", "b", "b"]), np.array([False, True, True])
+    >>> records = Records(np.zeros(0), np.zeros(0), missing=lacking, missing_ids=ids)
+    >>> left_out_records(records, ["a", "b"], "all.csv").tolist()
     [[1, 0], [0, 2]]
     """
-    texts = ["" if name is None else str(name) for name in names]
+    if records.missing is None:
+        return None
+    texts, place = [source] * records.missing.size, {source: 0}
+    if records.missing_ids is not None:
+        texts = ["" if name is None else str(name) for name in records.missing_ids.to_pylist()]
+        place = {str(name): index for index, name in enumerate(names)}
     if "" in texts:
         raise DataError(f"a record without a score or label has no client in {source}")
-    place = {name: index for index, name in enumerate(clients)}
     owners = np.array([place.get(name, -1) for name in texts], dtype=np.int64)
-    unknown = set(texts) - place.keys()
+    known, unknown = owners >= 0, set(texts) - place.keys()
     if unknown:
         warnings.warn(
             f"{len(unknown):,} client{'s' * (len(unknown) > 1)} of {source} with no complete "
-            f"record, {np.count_nonzero(owners < 0):,} incomplete in all, take no part and are not "
+            f"record, {np.count_nonzero(~known):,} incomplete in all, take no part and are not "
             "counted",
             MissingWarning,
             stacklevel=5,
         )
-    counts = np.zeros((2, len(clients)), dtype=np.int64)
-    known = owners >= 0
-    np.add.at(counts, (labelless[known].astype(np.int64), owners[known]), 1)
+    counts = np.zeros((2, len(place)), dtype=np.int64)
+    np.add.at(counts, (records.missing[known].astype(np.int64), owners[known]), 1)
     return counts
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
@@ -28,7 +27,7 @@ from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
 from tacit.data.groups import Groups
 from tacit.data.persons import PersonWarning, spread_persons
 from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
-from tacit.data.tables import Problem, extension_of, file_names, opened_table, table_of_frame
+from tacit.data.tables import Problem, Table, extension_of, file_names, opened_table
 
 FilePath = str | os.PathLike[str]
 
@@ -100,8 +99,8 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    named = Columns("", "", client, second, person=person, drop=check_rule(missing))
-    return _read_all(columns_of_files(paths, named, score, label, unit, form))[0]
+    named = Columns((), None, client, second, person=person, drop=check_rule(missing))
+    return read_columns(columns_of_files(paths, named, score, label, unit, form))[0]
 
 
 def read_with_groups(
@@ -140,8 +139,8 @@ def read_with_groups(
     >>> clients.records, groups.names, groups.of_record.tolist()
     (2, ('east', 'west'), [0, 1])
     """
-    named = Columns("", "", client, second, group, person, check_rule(missing))
-    clients, groups = _read_all(columns_of_files(paths, named, score, label, unit, form))
+    named = Columns((), None, client, second, group, person, check_rule(missing))
+    clients, groups = read_columns(columns_of_files(paths, named, score, label, unit, form))
     return clients, Groups.from_arrays(groups, names=group_names)
 
 
@@ -169,10 +168,8 @@ def read_private_groups(
     ------
     DataError : as ``read`` does; for a record of none of the agreed groups.
     """
-    clients, groups = read_with_groups(
-        paths, group, score, label, client, unit=unit, person=person, group_names=names, form=form
-    )
-    return clients.with_categories(Categories(tuple(names), groups.of_record))
+    named = Columns((), None, client, None, group, person, classes=tuple(names))
+    return read_columns(columns_of_files(paths, named, score, label, unit, form))[0]
 
 
 def read_classes(
@@ -187,8 +184,6 @@ def read_classes(
     form: FileForm | Mapping[str, FileForm] = PLAIN,
 ) -> Clients:
     """Read clients of a classifier with several classes, one column of scores for each class.
-
-    The files are read once for each column.
 
     Parameters
     ----------
@@ -220,42 +215,31 @@ def read_classes(
             f"every class needs a column of scores, got {len(scores)} columns for "
             f"{len(names)} classes"
         )
-    columns: list[NDArray[np.float64]] = []
-    for column in scores:
-        clients, labels = read_with_groups(
-            paths, label, column, None, client, unit=unit, person=person, form=form
-        )
-        columns.append(clients.scores)
-    if any(column.size != columns[0].size for column in columns):
-        raise DataError("a file changed while its columns were read")
-    values = np.array(labels.names)[labels.of_record]
-    made = Categories.of_values(names, values, np.stack(columns, axis=1))
-    return replace(clients, scores=np.zeros(clients.records)).with_categories(made)
+    named = Columns((), None, client, None, label, person, classes=names)
+    return read_columns(columns_of_files(paths, named, tuple(scores), None, unit, form))[0]
 
 
-def clients_of_frame(frame: Any, columns: Columns) -> Clients:
-    """Clients of a table in memory.
+def clients_of_table(table: Table, columns: Columns) -> Clients:
+    """Clients of a frame, or of the answer of a database.
 
     Parameters
     ----------
-    frame : M rows of a pandas, polars or Arrow table, or anything with an Arrow stream.
+    table : the table.
     columns : what is read of it.
 
     Raises
     ------
-    DataError : when the frame has no Arrow stream or lacks a column, or a column has the wrong
-        type, a missing value, a score that is not finite or a label other than 0 and 1. Row 17 is
-        the frame's 17th.
+    DataError : when the table lacks a column, or a column has the wrong type, a missing value, a
+        score that is not finite or a label other than 0 and 1. Row 17 is the table's 17th.
     """
-    table = table_of_frame(frame)
-    made = clients_of_records(records_of(table, columns), table.source)[0]
-    return made.in_named_unit(columns.unit)
+    records = records_of(table, columns)
+    return clients_of_records(records, columns, table.source)[0].in_named_unit(columns.unit)
 
 
 def columns_of_files(
     paths: FilePath | Sequence[FilePath],
     columns: Columns,
-    score: ByFile,
+    score: ByFile | tuple[str, ...],
     label: ByFile | None,
     unit: Units,
     form: FileForm | Mapping[str, FileForm],
@@ -266,7 +250,7 @@ def columns_of_files(
     ----------
     paths : the files.
     columns : the columns that have the same name in all files.
-    score, label, unit, form : as ``read`` takes them.
+    score, label, unit, form : as ``read`` takes them; score also as several columns.
 
     Raises
     ------
@@ -283,10 +267,12 @@ def columns_of_files(
         units_of(sources, unit),
         strict=True,
     )
-    made = {
-        source: replace(columns, score=its_score, label=its_label, form=its_form, unit=its_unit)
-        for source, (its_score, its_label, its_form, its_unit) in zip(sources, each, strict=True)
-    }
+    made = {}
+    for source, (its_score, its_label, its_form, its_unit) in zip(sources, each, strict=True):
+        scores = (its_score,) if isinstance(its_score, str) else tuple(its_score)
+        made[source] = replace(
+            columns, scores=scores, label=its_label, form=its_form, unit=its_unit
+        )
     seen: set[Path] = set()
     for source in sources:
         path = Path(source).resolve()
@@ -296,8 +282,17 @@ def columns_of_files(
     return made
 
 
-def _read_all(columns: Mapping[str, Columns]) -> tuple[Clients, Any]:
-    """All files' clients, and the groups of their records in the same order."""
+def read_columns(columns: Mapping[str, Columns]) -> tuple[Clients, Any]:
+    """All files' clients, and the groups of their records in the same order.
+
+    Parameters
+    ----------
+    columns : what is read of each file.
+
+    Raises
+    ------
+    DataError : as ``read`` does.
+    """
     for source in columns:
         extension_of(source)
     return together({source: read_file(source, each) for source, each in columns.items()}, columns)
@@ -336,8 +331,8 @@ def together(records: Mapping[str, Records], columns: Mapping[str, Columns]) -> 
     units = [each.unit for each in columns.values()]
     _refuse_strange_words(records)
     parts = [
-        clients_of_records(part, source, (name,))
-        for (source, part), name in zip(records.items(), file_names(sources), strict=True)
+        clients_of_records(records[source], columns[source], source, (name,))
+        for source, name in zip(sources, file_names(sources), strict=True)
     ]
     clients = [part for part, _ in parts]
     if first.client is not None:
@@ -378,33 +373,41 @@ def _refuse_strange_words(records: Mapping[str, Records]) -> None:
 
 
 def clients_of_records(
-    records: Records, source: str, names: tuple[str, ...] = ()
+    records: Records, columns: Columns, source: str, names: tuple[str, ...] = ()
 ) -> tuple[Clients, Any]:
     """The clients of one source in order of their ids, and their records' groups.
 
     Parameters
     ----------
     records : as they were decoded.
+    columns : what was read.
     source : the file or table.
     names : of the only client, where no column names clients.
     """
-    columns = records.scores, records.labels
-    if records.ids is None:
-        made = Clients.from_arrays(*columns, second=records.second, persons=records.persons)
-        left_out = left_out_records(records, (), source)
-        return replace(made, names=names, left_out=left_out), records.groups
-    encoded = records.ids.combine_chunks().dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
-    rank = np.empty(order.size, dtype=np.int64)
-    rank[order] = np.arange(order.size)
-    whose = rank[encoded.indices.to_numpy()]
-    made = Clients.from_arrays(*columns, whose, records.second, persons=records.persons)
-    names = tuple(map(str, encoded.dictionary.take(order).to_pylist()))
-    left_out = left_out_records(records, names, source)
-    groups = records.groups
-    if groups is not None:
-        groups = groups[np.argsort(whose, kind="stable")]
-    return replace(made, names=names, left_out=left_out), groups
+    scores, groups, whose = records.scores, records.groups, None
+    categories = None if not columns.classes else _categories(records, columns.classes)
+    if scores.ndim > 1:
+        scores = np.zeros(len(scores))
+    if records.ids is not None:
+        encoded = records.ids.combine_chunks().dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary).to_numpy()
+        rank = np.empty(order.size, dtype=np.int64)
+        rank[order] = np.arange(order.size)
+        whose = rank[encoded.indices.to_numpy()]
+        names = tuple(map(str, encoded.dictionary.take(order).to_pylist()))
+        groups = None if groups is None else groups[np.argsort(whose, kind="stable")]
+    made = Clients.from_arrays(
+        scores, records.labels, whose, records.second, persons=records.persons
+    )
+    made = replace(made, names=names, left_out=left_out_records(records, names, source))
+    return (made if categories is None else made.with_categories(categories, whose)), groups
+
+
+def _categories(records: Records, names: tuple[str, ...]) -> Categories:
+    """The classes of records with a score of each, or their private groups."""
+    if records.scores.ndim > 1:
+        return Categories.of_values(names, records.groups, records.scores)
+    return Categories(names, Groups.from_arrays(records.groups, names=names).of_record)
 
 
 def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:

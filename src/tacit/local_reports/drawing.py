@@ -93,7 +93,7 @@ class RecordFiles:
         ------
         DataError : for a file that is no Parquet file, without records, or without the columns.
         """
-        groups, start, columns = list[RowGroup](), 0, Columns(score, label, unit=unit)
+        groups, start, columns = list[RowGroup](), 0, Columns((score,), label, unit=unit)
         for file in files:
             first = start
             for index, size in enumerate(_group_sizes(file, columns)):

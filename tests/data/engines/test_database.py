@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 
+from tacit.data.columns import Columns
 from tacit.data.engines.opening import DatabaseTable
 
 
@@ -16,7 +17,7 @@ def read_in_order(folder: Path, order: str) -> list[tuple[float, int]]:
             "CREATE TABLE scored AS SELECT * FROM (VALUES (0.5, 1), (0.25, 0), (0.5, 0), (0.0, 1)) "
             f"AS made(score, label) ORDER BY {order}"
         )
-    records = DatabaseTable(f"duckdb://{file}", "scored").read("score", "label", "a")
+    records = DatabaseTable(f"duckdb://{file}", "scored").read(Columns(("score",), "label"), "a")
     assert records.names == ("a",)
     return list(zip(records.scores.tolist(), records.labels.tolist(), strict=True))
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
+from tacit.data.columns import Columns
 from tacit.data.engines.duckdb_engine import DuckDBEngine
 from tacit.data.engines.opening import DatabaseTable, from_database, from_files
 from tacit.data.errors import DataError
@@ -102,7 +103,7 @@ def test_a_party_of_a_federation_reads_no_other_file_either(folder: Path) -> Non
     file = database(folder, f"CREATE VIEW scored AS {view}")
     for table, query in (("scored", None), (None, view)):
         with pytest.raises(DataError, match="disabled by configuration"):
-            DatabaseTable(f"duckdb://{file}", table, query).read("score", "label", "a")
+            DatabaseTable(f"duckdb://{file}", table, query).read(Columns(("score",), "label"), "a")
 
 
 OPENING = (

@@ -14,6 +14,7 @@ import pytest
 
 import tacit
 from tacit.data.clients import Clients
+from tacit.data.columns import Columns
 from tacit.data.engines import postgres_engine
 from tacit.data.engines.opening import DatabaseTable, from_database
 from tacit.data.engines.places import public_address
@@ -90,7 +91,7 @@ def test_a_database_in_ascii_gives_the_figures_of_records_in_memory(
     assert stored.names == memory.names == ("B", "a", "x", "é")
     one, other = (tacit.evaluate(each, PROTOCOLS[protocol], 1) for each in (memory, stored))
     assert other.auc.value == pytest.approx(one.auc.value, abs=1e-12)
-    party = DatabaseTable(in_ascii.address, table="scored").read("score", "label", "a")
+    party = DatabaseTable(in_ascii.address, table="scored").read(Columns(("score",), "label"), "a")
     assert sorted(party.scores.tolist()) == sorted(memory.scores.tolist())
 
 
@@ -222,11 +223,11 @@ def test_a_view_whose_type_changes_between_two_messages_is_declined(postgres: Se
     memory = filled(postgres)
     view = DatabaseTable(postgres.address, table="lent")
     postgres.run("CREATE VIEW lent AS SELECT score, label FROM scored")
-    assert view.read("score", "label", "a").records == memory.records
+    assert view.read(Columns(("score",), "label"), "a").records == memory.records
     postgres.run("DROP VIEW lent")
     postgres.run("CREATE VIEW lent AS SELECT score, label::text AS label FROM scored")
     with pytest.raises(DataError, match="must hold 0/1 or booleans, got type text"):
-        view.read("score", "label", "a")
+        view.read(Columns(("score",), "label"), "a")
 
 
 def test_a_lost_connection_is_one_sentence(postgres: Server) -> None:

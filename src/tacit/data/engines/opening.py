@@ -15,9 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.data.categories import Categories
 from tacit.data.clients import Clients
-from tacit.data.columns import Columns, Records, records_of
+from tacit.data.columns import Columns
 from tacit.data.engines.places import DUCKDB_PREFIX, PARQUET, matched, public_address
 from tacit.data.engines.records import (
     Engine,
@@ -31,6 +30,7 @@ from tacit.data.engines.sql.dialects import DUCKDB, POSTGRES
 from tacit.data.engines.sql.statements import Relation, relation_of
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
+from tacit.data.reading import clients_of_table
 from tacit.data.tables import Table, file_names
 
 
@@ -81,85 +81,37 @@ class DatabaseTable:
         named["passfile"] = None if self.passfile is None else str(self.passfile)
         return {key: value for key, value in named.items() if value is not None}
 
-    def read(self, score: str, label: str | None, name: str) -> Clients:
-        """All records as one client, in memory, in the order of their scores and labels.
+    def read(self, columns: Columns, name: str) -> Clients:
+        """All records as one client, in memory, in an order that follows from their values.
+
+        Parameters
+        ----------
+        columns : what is read.
+        name : the client's.
 
         Raises
         ------
         DataError : for a table that cannot be read, and records that cannot be used.
         """
-        (records,) = self._records((score,), label)
-        order = np.lexsort((records.labels, records.scores))
-        clients = Clients.from_arrays(records.scores[order], records.labels[order])
-        return replace(clients, names=(name,))
-
-    def read_classes(
-        self, scores: Sequence[str], label: str, names: Sequence[str], name: str
-    ) -> Clients:
-        """One client, in memory, with the class of every record and its score of every class.
-
-        Parameters
-        ----------
-        scores : the columns of scores, one for each class.
-        label : the column of labels: the classes' names, or their indices from 0.
-        names : the agreed classes, in the order of the columns.
-        name : the client's.
-
-        Raises
-        ------
-        DataError : for a column that is not there, a value that is missing or not finite, and a
-            label that is no class.
-        """
-        records = self._records(scores, None, label)
-        matrix = np.stack([each.scores for each in records], axis=1)
-        made = Categories.of_values(names, records[0].groups, matrix)
-        order = np.lexsort((made.of_record, *matrix.T))
-        blank = np.zeros(order.size)
-        clients = Clients.from_arrays(blank, blank).with_categories(made[order])
-        return replace(clients, names=(name,))
-
-    def read_groups(
-        self, group: str, names: Sequence[str], score: str, label: str, name: str
-    ) -> Clients:
-        """One client, in memory, with the private group of every record.
-
-        Parameters
-        ----------
-        group : the column of groups.
-        names : the agreed groups.
-        score, label : the other columns.
-        name : the client's.
-
-        Raises
-        ------
-        DataError : as ``read_classes``, and for a record of none of the agreed groups.
-        """
-        (records,) = self._records((score,), label, group)
-        made = Categories.of_values(names, records.groups)
-        order = np.lexsort((made.of_record, records.labels, records.scores))
-        clients = Clients.from_arrays(records.scores[order], records.labels[order])
-        return replace(clients.with_categories(made[order]), names=(name,))
-
-    def _records(
-        self, scores: Sequence[str], label: str | None, group: str | None = None
-    ) -> list[Records]:
-        """All records with each column of scores; groups are texts."""
-        engine, relation = self.opened(scores[0], label)
-        others = [column for column in (label, group) if column is not None]
-        require_columns(engine, engine.kinds(relation), (*scores, *others))
-        for column in scores:
-            checked(engine, replace(relation, score=column))
+        engine, relation = self.opened(columns.scores[0], columns.label)
+        require_columns(engine, engine.kinds(relation), columns.names)
         dialect = relation.dialect
-        values = {column: replace(relation, score=column).score_value for column in scores}
-        values |= {column: dialect.quoted(column) for column in others}
-        if group is not None:
-            values[group] = f"CAST({values[group]} AS {dialect.text})"
+        values = {column: dialect.quoted(column) for column in columns.names}
+        for column in columns.scores:
+            scored = checked(engine, replace(relation, score=column))
+            values[column] = scored.score_value
+        if columns.group is not None:
+            values[columns.group] = f"CAST({values[columns.group]} AS {dialect.text})"
         chosen = ", ".join(f"{value} AS {dialect.quoted(name)}" for name, value in values.items())
         batches = list(engine.batches(f"SELECT {chosen} FROM {relation.table}"))
         table = Table(
             engine.source, list(values), lambda names: (batch.select(names) for batch in batches)
         )
-        return [records_of(table, Columns(score, label, group=group)) for score in scores]
+        made = replace(clients_of_table(table, columns), names=(name,))
+        known = made.categories
+        scores = (made.scores,) if known is None or known.scores is None else known.scores.T
+        groups = () if known is None else (known.of_record,)
+        return made.taken(np.lexsort((*groups, made.labels, *scores)), made.offsets)
 
     def opened(
         self, score: str, label: str | None, client: str | None = None

@@ -10,19 +10,18 @@ not fit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from tacit.data import units
 from tacit.data.clients import Clients
-from tacit.data.columns import RULES, Rule
+from tacit.data.columns import RULES, Columns, Rule
 from tacit.data.engines.opening import DatabaseTable
 from tacit.data.engines.places import is_address
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
-from tacit.data.reading import read, read_classes, read_private_groups
+from tacit.data.reading import read_columns
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.running.session.plan_file import Plan
@@ -287,59 +286,28 @@ def read_records(party_file: PartyFile, protocol: Protocol | None = None) -> Cli
     ------
     DataError : for records that cannot be used, or of a class or group that the plan does not name.
     """
-    names = () if protocol is None else agreed_names(protocol)
-    if protocol is not None and protocol.scores_by_class and party_file.scores:
-        return _classified(party_file, names)
-    if len(names) > 1 and party_file.group is not None:
-        return _grouped(party_file, party_file.group, names)
     score, label, second = party_file.columns
-    if isinstance(party_file.records, DatabaseTable):
-        return party_file.records.read(score, label, party_file.name)
-    return read(
-        [str(party_file.records)],
-        score,
+    columns = Columns(
+        (score,),
         label,
         None,
-        second=second,
+        second,
         person=party_file.person,
+        drop=party_file.missing == "drop",
         form=party_file.form,
-        missing=party_file.missing,
     )
-
-
-def _refuse_missing(party_file: PartyFile) -> None:
-    if party_file.missing != "refuse":
-        raise DataError(
-            "records without a score or label cannot be left out beside several classes or groups: "
-            "remove missing = 'drop' under [data], and these records from the file"
-        )
-
-
-def _classified(party_file: PartyFile, names: tuple[str, ...]) -> Clients:
-    _refuse_missing(party_file)
-    label, scores = party_file.class_column or party_file.columns[1], party_file.scores
+    names = () if protocol is None else agreed_names(protocol)
+    by_class = protocol is not None and protocol.scores_by_class and bool(party_file.scores)
+    if by_class or (len(names) > 1 and party_file.group is not None):
+        if columns.drop:
+            raise DataError(
+                "records without a score or label cannot be left out beside several classes or "
+                "groups: remove missing = 'drop' under [data], and these records from the file"
+            )
+        columns = replace(columns, second=None, group=party_file.group, classes=names)
+    if by_class:
+        group = party_file.class_column or label
+        columns = replace(columns, scores=party_file.scores, label=None, group=group)
     if isinstance(party_file.records, DatabaseTable):
-        return party_file.records.read_classes(scores, label, names, party_file.name)
-    return read_classes(
-        [str(party_file.records)],
-        scores,
-        label,
-        names,
-        person=party_file.person,
-        form=party_file.form,
-    )
-
-
-def _grouped(party_file: PartyFile, group: str, names: tuple[str, ...]) -> Clients:
-    _refuse_missing(party_file)
-    columns: dict[str, Any] = {"score": party_file.columns[0], "label": party_file.columns[1]}
-    if isinstance(party_file.records, DatabaseTable):
-        return party_file.records.read_groups(group, names, name=party_file.name, **columns)
-    return read_private_groups(
-        [str(party_file.records)],
-        group,
-        names,
-        person=party_file.person,
-        form=party_file.form,
-        **columns,
-    )
+        return party_file.records.read(columns, party_file.name)
+    return read_columns({str(party_file.records): columns})[0]
