@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.reading import read_classes, read_private_groups
+from tacit.data.reading import read_categories
 from tacit.data.scales import in_unit
 from tacit.results.saved.reading import check_result
 from tests.classified import CLASSES, class_clients, group_clients
@@ -123,8 +125,13 @@ def _two_classes(folder: Path, scores: str) -> Path:
     return path
 
 
+def classes_of(path: Path, names: Sequence[str] = ("a", "b"), unit: str | None = None) -> Clients:
+    """Records with scores in the columns a and b."""
+    return read_categories(path, "label", names, ("a", "b"), None, unit=unit)
+
+
 def test_every_column_is_in_the_named_unit(files: Path) -> None:
-    clients = read_classes(_two_classes(files, "20,80"), ["a", "b"], unit="percent")
+    clients = classes_of(_two_classes(files, "20,80"), unit="percent")
     known = in_unit(clients, "probability").categories
     assert known is not None
     assert known.scores is not None
@@ -140,18 +147,18 @@ def test_scores_of_any_class_outside_0_to_1_need_their_unit(files: Path, scores:
 
 def test_files_that_do_not_fit_are_refused(files: Path) -> None:
     with pytest.raises(DataError, match="2 columns for 3 classes"):
-        read_classes(files / "c0.csv", ["a", "b"], classes=["a", "b", "c"])
+        classes_of(files / "c0.csv", ("a", "b", "c"))
     with pytest.raises(DataError, match="is none of a, b"):
-        read_classes(files / "c0.csv", ["a", "b"])
+        classes_of(files / "c0.csv")
     with pytest.raises(DataError, match=r"from 0 to 100, got 130 in .*two\.csv, row 2 \(line 3\)"):
-        read_classes(_two_classes(files, "40,130"), ["a", "b"], unit="percent")
+        classes_of(_two_classes(files, "40,130"), unit="percent")
     with pytest.raises(DataError, match="none of the agreed groups"):
-        read_private_groups(files / "g0.csv", "ward", ["x", "y"])
+        read_categories(files / "g0.csv", "ward", ["x", "y"])
 
 
 def test_labels_may_be_indices(tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     path.write_text("a,b,label\n0.1,0.9,1\n0.8,0.2,0\n")
-    known = read_classes(path, ["a", "b"]).categories
+    known = classes_of(path).categories
     assert known is not None
     np.testing.assert_array_equal(known.of_record, [1, 0])

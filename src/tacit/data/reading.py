@@ -144,11 +144,11 @@ def read_with_groups(
     return clients, Groups.from_arrays(groups, names=group_names)
 
 
-def read_private_groups(
+def read_categories(
     paths: FilePath | Sequence[FilePath],
     group: str,
     names: Sequence[str],
-    score: ByFile = "score",
+    score: ByFile | tuple[str, ...] = "score",
     label: ByFile | None = "label",
     client: str | None = None,
     unit: Units = None,
@@ -156,67 +156,38 @@ def read_private_groups(
     *,
     form: FileForm | Mapping[str, FileForm] = PLAIN,
 ) -> Clients:
-    """Read clients with the private group of each record.
+    """Read clients with the private group of each record, or its class and a score of every class.
 
     Parameters
     ----------
-    paths, score, label, client, unit, person, form : as ``read`` takes them.
-    group : the column of groups, integers or texts.
-    names : the agreed groups; only this list is public.
+    paths, label, client, unit, person, form : as ``read`` takes them.
+    group : the column of groups or classes, integers or texts; classes also by their indices from
+        0.
+    names : the agreed groups or classes; only this list is public.
+    score : as ``read`` takes it; or the columns of scores in the order of the classes.
 
     Raises
     ------
-    DataError : as ``read`` does; for a record of none of the agreed groups.
-    """
-    named = Columns((), None, client, None, group, person, classes=tuple(names))
-    return read_columns(columns_of_files(paths, named, score, label, unit, form))[0]
-
-
-def read_classes(
-    paths: FilePath | Sequence[FilePath],
-    scores: Sequence[str],
-    label: str = "label",
-    classes: Sequence[str] | None = None,
-    client: str | None = None,
-    person: str | None = None,
-    unit: Units = None,
-    *,
-    form: FileForm | Mapping[str, FileForm] = PLAIN,
-) -> Clients:
-    """Read clients of a classifier with several classes, one column of scores for each class.
-
-    Parameters
-    ----------
-    paths, client, person, form : as ``read`` takes them.
-    unit : as ``read`` takes it, for all columns of scores.
-    scores : the columns of scores, one for each class.
-    label : the column of labels, integers or texts: the classes' names, or their indices from 0.
-    classes : the agreed names of the classes, in the order of the columns; None takes the names of
-        the columns.
-
-    Raises
-    ------
-    DataError : as ``read`` does; for fewer than two columns, another number of names, and a label
-        that is no class.
+    DataError : as ``read`` does; for a record of none of the agreed names, and where not every
+        class has a column.
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "clinic.csv")
+    ...     path = Path(folder, "clinic.csv")
     ...     _ = path.write_text("flu,cold,label\\n0.2,0.8,cold\\n0.9,0.1,flu\\n")
-    ...     clients = read_classes(path, ["flu", "cold"])
+    ...     clients = read_categories(path, "label", ["flu", "cold"], ("flu", "cold"), None)
     >>> clients.categories.names, clients.categories.of_record.tolist()
     (('flu', 'cold'), [1, 0])
     """
-    names = tuple(scores) if classes is None else tuple(classes)
-    if len(scores) < 2 or len(scores) != len(names):
+    if isinstance(score, tuple) and not 2 <= len(score) == len(names):
         raise DataError(
-            f"every class needs a column of scores, got {len(scores)} columns for "
+            f"every class needs a column of scores, got {len(score)} columns for "
             f"{len(names)} classes"
         )
-    named = Columns((), None, client, None, label, person, classes=names)
-    return read_columns(columns_of_files(paths, named, tuple(scores), None, unit, form))[0]
+    named = Columns((), None, client, None, group, person, classes=tuple(names))
+    return read_columns(columns_of_files(paths, named, score, label, unit, form))[0]
 
 
 def clients_of_table(table: Table, columns: Columns) -> Clients:

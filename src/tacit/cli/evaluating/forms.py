@@ -22,7 +22,7 @@ from tacit.cli.shell import NO_SIGNAL
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.form import FileForm
-from tacit.data.reading import read_classes, read_private_groups
+from tacit.data.reading import read_categories
 from tacit.data.scales import ByFile, Units
 from tacit.output import PictureFile
 from tacit.planning.choosing import choose
@@ -188,9 +188,18 @@ class CategoryColumns:
         if self.scores is not None:
             if not isinstance(label, str):
                 raise click.UsageError("with --scores all files have one column of labels")
-            names = self.names or self.scores
-            return read_classes(files, self.scores, label, names, client, person, unit, form=form)
-        return read_private_groups(
+            return read_categories(
+                files,
+                label,
+                self.names or self.scores,
+                self.scores,
+                None,
+                client,
+                unit,
+                person,
+                form=form,
+            )
+        return read_categories(
             files, str(self.group), self.names, score, label, client, unit, person, form=form
         )
 
