@@ -6,7 +6,9 @@ import sys
 
 import tacit
 from tests.classified import CLASSES, GROUPS, class_clients, coverages, group_clients
+from tests.protocols.multiclass.test_protocol import exact_aucs
 from tests.protocols.multiclass.test_protocol import figures as class_figures
+from tests.protocols.private_groups.test_protocol import exact_figures
 from tests.protocols.private_groups.test_protocol import figures as group_figures
 
 RUNS = 200
@@ -22,10 +24,12 @@ def main(records: int, runs: int = RUNS) -> None:
     """
     several = class_clients(records)
     protocol = tacit.MulticlassHistogram(epsilon=1.0, classes=CLASSES)
-    found = coverages(several, protocol, lambda r: class_figures(several, r), runs)
+    aucs = exact_aucs(several)
+    found = coverages(several, protocol, lambda r: class_figures(several, aucs, r), runs)
     grouped = group_clients(records)
     by_group = tacit.GroupedHistogram(epsilon=1.0, group_names=GROUPS)
-    of_groups = coverages(grouped, by_group, lambda r: group_figures(grouped, r), runs)
+    rates = [exact_figures(grouped, group) for group in range(len(GROUPS))]
+    of_groups = coverages(grouped, by_group, lambda r: group_figures(rates, r), runs)
     for kind, covered in (("class", found), ("group", of_groups)):
         for name, each in covered.items():
             sys.stdout.write(f"{kind:6} {name:26} {100 * each:.1f} %\n")

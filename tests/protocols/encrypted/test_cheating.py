@@ -32,10 +32,10 @@ from tests.protocols.encrypted.strategies import (
 
 pytest.importorskip("tenseal")
 
-TRIES, MANY_TRIES = 4, 12
+TRIES, MANY_TRIES = 8, 12
 """Sessions in which each strategy is tried; ``python -m benchmarks.cheating`` tries 200. One that
-were believed three times in ten would be noticed in three of four runs of these tests, and in all
-but one of 70 where ``make test-thorough`` tries more."""
+were believed three times in ten would be noticed in 94 of 100 runs of these tests, and in all but
+one of 70 where ``make test-thorough`` tries more."""
 
 VARIANT_TRIES, FIRST_VARIANT = 3, 38
 

@@ -97,6 +97,11 @@ def test_the_macro_error_with_five_classes_is_near_that_with_two() -> None:
     assert errors[0] < 1.4 * errors[1]
 
 
+def exact_aucs(clients: tacit.Clients) -> list[float]:
+    scores, labels = classes_of(clients)
+    return [auc(scores[:, c], (labels == c).astype(np.int8)) for c in range(scores.shape[1])]
+
+
 def figures(clients: tacit.Clients, by_class: list[float], result: ServerResult) -> Pairs:
     """The estimates of all figures whose exact value is defined without cells."""
     scores, labels = classes_of(clients)
@@ -131,8 +136,7 @@ def test_intervals_cover_and_notice_wrong_noise() -> None:
     """
     clients = class_clients(4000)
     protocol = tacit.MulticlassHistogram(epsilon=1.0, classes=CLASSES)
-    scores, labels = classes_of(clients)
-    exact = [auc(scores[:, c], (labels == c).astype(np.int8)) for c in range(4)]
+    exact = exact_aucs(clients)
 
     def found(factor: float, runs: int) -> dict[str, float]:
         return coverages(clients, protocol, lambda r: figures(clients, exact, r), runs, factor)
