@@ -368,18 +368,27 @@ class Clients:
         """The least and the largest score."""
         return float(self.scores.min()), float(self.scores.max())
 
-    def counts_in(self, edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """The names of classes or private groups; empty where records have none."""
+        return () if self.categories is None else self.categories.names
+
+    def counts_in(self, edges: NDArray[np.float64], by_group: bool = False) -> NDArray[np.int64]:
         """Positives and negatives by cell and client, shape (2, B, K).
 
         Parameters
         ----------
         edges : the inner edges of B cells, ascending, shape (B-1,); a record's cell is the number
             of edges that are at most its score.
+        by_group : whether they are counted for each private group, shape (G, 2, B, K).
         """
         cells = np.searchsorted(edges, self.scores, side="right")
-        shape = (2, edges.size + 1, self.count)
-        group = np.where(self.labels == 1, 0, shape[1]) + cells
-        index = group * self.count + self.client_of_record
+        shape: tuple[int, ...] = (2, edges.size + 1, self.count)
+        place = np.where(self.labels == 1, 0, shape[1]) + cells
+        if by_group:
+            place += 0 if self.categories is None else 2 * shape[1] * self.categories.of_record
+            shape = (max(len(self.category_names), 1), *shape)
+        index = place * self.count + self.client_of_record
         return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
 
     def summed(self, functions: ClassFunctions) -> NDArray[np.int64] | None:

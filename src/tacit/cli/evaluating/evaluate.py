@@ -210,10 +210,8 @@ def evaluate(
         return
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
     with record_options.printed_doubts():
-        if columns is not None:
-            clients = columns.read(
-                files, score=score, label=label, client=client, unit=unit, person=person, form=form
-            )
+        if columns is not None and columns.scores is not None:
+            clients = columns.read_classes(files, label, client, unit, person, form)
         else:
             chosen, clients = sources.read_source(
                 files,
@@ -225,6 +223,7 @@ def evaluate(
                 counts=counts,
                 form=form,
                 missing=missing,
+                group=None if columns is None else columns.private,
             )
     shows_exact = split is not None if exact is None else exact
     if missing_epsilon is None and not shows_exact:

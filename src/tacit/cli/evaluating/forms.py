@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import tacit
-from tacit.cli.evaluating.sources import files_in_memory, say_left_out
+from tacit.cli.evaluating.sources import Group, files_in_memory, say_left_out
 from tacit.cli.options import refuse, together
 from tacit.cli.record_options import printed_doubts
 from tacit.cli.setting_options import Spelled, Texts
@@ -171,37 +171,32 @@ class CategoryColumns:
     group: str | None
     names: tuple[str, ...]
 
-    def read(
+    @property
+    def private(self) -> Group | None:
+        """The column of private groups and their names; None for classes."""
+        return None if self.group is None else (self.group, self.names)
+
+    def read_classes(
         self,
         files: Sequence[str],
-        *,
-        score: ByFile,
         label: ByFile,
         client: str | None,
         unit: Units,
         person: str | None,
         form: FileForm | Mapping[str, FileForm],
     ) -> Clients:
-        """The clients of these files; a database is refused."""
-        option = "--private-group" if self.scores is None else "--scores"
-        files = files_in_memory(files, option)
-        if self.scores is not None:
-            if not isinstance(label, str):
-                raise click.UsageError("with --scores all files have one column of labels")
-            return read_categories(
-                files,
-                label,
-                self.names or self.scores,
-                self.scores,
-                None,
-                client,
-                unit,
-                person,
-                form=form,
-            )
-        return read_categories(
-            files, str(self.group), self.names, score, label, client, unit, person, form=form
-        )
+        """The clients of these files, whose records have a score of each class.
+
+        Raises
+        ------
+        click.UsageError : for a database, and for labels that are called by file.
+        """
+        scores = self.scores or ()
+        files = files_in_memory(files, "--scores")
+        if not isinstance(label, str):
+            raise click.UsageError("with --scores all files have one column of labels")
+        names = self.names or scores
+        return read_categories(files, label, names, scores, None, client, unit, person, form=form)
 
 
 def class_columns(

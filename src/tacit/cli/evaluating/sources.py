@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import click
 
@@ -17,10 +18,13 @@ from tacit.data.clients import Clients
 from tacit.data.columns import RULES, Rule
 from tacit.data.engines.places import is_address, is_large, is_pattern, matched
 from tacit.data.form import PLAIN, FileForm
+from tacit.data.reading import read_categories
 from tacit.data.scales import ByFile, Units
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.one_count import OneCount
 from tacit.results.text import escaped
+
+Group = tuple[str, tuple[str, ...]]
 
 READING = partial(progress_of, label="records")
 """Shows a pass over records that stay where they are stored, on a terminal."""
@@ -82,6 +86,7 @@ def read_source(
     counts: str | None = None,
     form: FileForm | Mapping[str, FileForm] = PLAIN,
     missing: Rule = "refuse",
+    group: Group | None = None,
 ) -> tuple[Protocol | None, Clients]:
     """The clients of a source, and the protocol in a form that it can answer.
 
@@ -98,6 +103,7 @@ def read_source(
     counts : the file of counts, instead of records.
     form : how values are written in files.
     missing : what is done with incomplete records, as ``tacit.read`` takes it.
+    group : the column of private groups and their names; None where records have none.
     """
     if counts is not None and protocol is not None:
         if form != PLAIN:
@@ -105,35 +111,62 @@ def read_source(
                 "--positive, --separator and --decimal need files of records, and --counts has none"
             )
         return _read_counted(counts, protocol, unit)
-    from tacit.data.engines.opening import from_database, from_files  # noqa: PLC0415 -- slow
-
     score, label, client, second, person = columns
-    word = unit if isinstance(unit, str) or unit is None else None
-    plain = second is None and person is None and word == unit and form == PLAIN
-    plain = plain and missing == "refuse"
-    patterns = any(map(is_pattern, files))
-    if plain and isinstance(score, str) and not isinstance(label, Mapping):
-        if is_address(files[0]):
-            clients = from_database(
-                files[0], table, query, score, label, client, word, progress=READING
-            )
-            return protocol, clients
-        if patterns or _stays(files, protocol, client):
-            return protocol, from_files(files, score, label, client, word, READING)
-    if is_address(files[0]):
-        raise click.UsageError(
-            "--second, --person, --positive, --separator and --decimal need files, not a database"
+    plain = form == PLAIN and missing == "refuse"
+    counted = protocol is None or protocol.one_count is not None or group is not None
+    stays = any(map(is_pattern, files)) or (counted and _stays(files, client))
+    if stays or is_address(files[0]):
+        stored = _stored(files, columns, unit, plain, table, query, group)
+        if stored is not None:
+            return protocol, stored
+    paths = matched(files) if any(map(is_pattern, files)) else list(files)
+    if group is not None:
+        column, names = group
+        several = read_categories(
+            paths, column, names, score, label, client, unit, person, form=form
         )
-    paths = matched(files) if patterns else list(files)
+        return protocol, several
     clients = tacit.read(paths, score, label, client, second, unit, person, missing, form=form)
     return protocol, clients
 
 
-def _stays(files: Sequence[str], protocol: Protocol | None, client: str | None) -> bool:
+def _stored(
+    files: Sequence[str],
+    columns: tuple[ByFile, ByFile | None, str | None, str | None, str | None],
+    unit: Units,
+    plain: bool,
+    table: str | None,
+    query: str | None,
+    group: Group | None,
+) -> Clients | None:
+    """Clients whose records stay where they are; None where files must be read for options.
+
+    Raises
+    ------
+    click.UsageError : for options of files beside a database.
+    """
+    from tacit.data.engines.opening import from_database, from_files  # noqa: PLC0415 -- slow
+
+    score, label, client, second, person = columns
+    word = unit if isinstance(unit, str) or unit is None else None
+    plain = plain and second is None and person is None and word == unit
+    if not plain or not isinstance(score, str) or isinstance(label, Mapping):
+        if is_address(files[0]):
+            raise click.UsageError(
+                "--second, --person, --positive, --separator and --decimal need files, not a "
+                "database"
+            )
+        return None
+    called, names = group or (None, ())
+    more: dict[str, Any] = {"progress": READING, "group": called, "group_names": names}
+    if is_address(files[0]):
+        return from_database(files[0], table, query, score, label, client, word, **more)
+    return from_files(files, score, label, client, word, **more)
+
+
+def _stays(files: Sequence[str], client: str | None) -> bool:
     """Whether large files are counted where they are; clients of several files are told apart."""
-    if client is not None and len(files) > 1:
-        return False
-    return is_large(files) and (protocol is None or protocol.one_count is not None)
+    return is_large(files) and (client is None or len(files) == 1)
 
 
 def counted_once(protocol: Protocol) -> OneCount:

@@ -149,6 +149,8 @@ def from_database(
     name: str = "",
     passfile: Path | None = None,
     progress: Progress = unshown,
+    group: str | None = None,
+    group_names: Sequence[str] = (),
 ) -> Clients:
     """Clients whose records stay in a database.
 
@@ -162,6 +164,7 @@ def from_database(
     name : the only client's name, where no column names clients.
     passfile : the file of the password; None for libpq's own places.
     progress : begins a pass over so many records, and receives how many more were read.
+    group, group_names : the column of private groups, and their agreed names.
 
     Raises
     ------
@@ -169,6 +172,7 @@ def from_database(
         ``tacit.read``.
     """
     engine, relation = DatabaseTable(address, table, query, passfile).opened(score, label, client)
+    relation = replace(relation, group=group, groups=tuple(group_names))
     return StoredClients(EngineRecords(engine, relation, name or table or "query", progress), unit)
 
 
@@ -179,6 +183,8 @@ def from_files(
     client: str | None = None,
     unit: str | None = None,
     progress: Progress = unshown,
+    group: str | None = None,
+    group_names: Sequence[str] = (),
 ) -> Clients:
     """Clients whose records stay in Parquet files: larger than memory, a pattern or a folder.
 
@@ -188,7 +194,7 @@ def from_files(
     score, label, unit : as ``tacit.read`` takes them.
     client : the column of client ids, by which records of all files are put together; None for
         one client a file.
-    progress : as ``from_database`` takes it.
+    progress, group, group_names : as ``from_database`` takes them.
 
     Raises
     ------
@@ -204,6 +210,7 @@ def from_files(
     given = {str(Path(file).absolute()): file for file in files}
     engine = DuckDBEngine(called, files=list(given))
     relation = Relation(DUCKDB, parquet_table(list(given)), score, label, client or FILE_COLUMN)
+    relation = replace(relation, group=group, groups=tuple(group_names))
     records = EngineRecords(engine, relation, progress=progress)
     if client is None:
         records.names = file_names([given[path] for path in records.names])

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.sql import placed, statements
@@ -90,15 +91,22 @@ class EngineRecords:
     ) -> None:
         self._engine, self._progress = engine, progress
         self._relation = checked(engine, relation)
+        self.groups = relation.groups
         rows = self._summary()
         self._ids = tuple(str(row[0]) for row in rows)
         self.names = self._ids if relation.client is not None else (name,) * bool(name)
         numbers = [(int(row[1]), int(row[2])) for row in rows]
         self.sizes, self.positives = np.array(numbers, dtype=np.int64).T
         self.ends = min(float(row[5]) for row in rows), max(float(row[6]) for row in rows)
+        self._check_groups()
 
-    def counts(self, edges: Floats) -> Integers | None:
+    def counts(self, edges: Floats, by_group: bool = False) -> Integers | None:
         """Positives and negatives by cell and client, by a statement; None for too many cells.
+
+        Parameters
+        ----------
+        edges : the inner edges of B cells, ascending, shape (B-1,).
+        by_group : whether they are counted for each group, shape (G, 2, B, K).
 
         Raises
         ------
@@ -106,16 +114,18 @@ class EngineRecords:
         """
         if edges.size >= self._engine.most_cells:
             return None
-        counts = np.zeros((2, edges.size + 1, self.sizes.size), dtype=np.int64)
-        made = self._counting(edges)
-        for client, label, cell, records in self._engine.rows(made.text, made.tables):
+        relation = self._relation if by_group else self._plain
+        counts = np.zeros((relation.strata, 2, edges.size + 1, self.sizes.size), dtype=np.int64)
+        made = self._counting(relation, edges)
+        for client, found, cell, records in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
-            if whose is None or label == statements.INVALID or cell in (statements.INVALID, None):
+            if whose is None or found == statements.INVALID or cell in (statements.INVALID, None):
                 raise self._changed()
+            stratum, label = divmod(int(found), 2)
             # several bins are of the last cell
-            counts[1 - int(label), min(int(cell), edges.size), whose] += records
-        self._check_sizes(counts.sum(axis=(0, 1)), counts[0].sum(axis=0))
-        return counts
+            counts[stratum, 1 - label, min(int(cell), edges.size), whose] += records
+        self._check_sizes(counts.sum(axis=(0, 1, 2)), counts[:, 0].sum(axis=(0, 1)))
+        return counts if by_group else counts[0]
 
     def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
         """The sum over each client's records, by a statement; None for too many pieces.
@@ -131,7 +141,7 @@ class EngineRecords:
         """
         if pieces.edges.size >= self._engine.most_cells:
             return None
-        mapped = replace(self._relation, maps=tuple(maps))
+        mapped = replace(self._plain, maps=tuple(maps))
         made = placed.summing_statement(mapped, pieces, self._bins(pieces.edges, maps))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
         for client, *numbers in self._engine.rows(made.text, made.tables):
@@ -142,16 +152,16 @@ class EngineRecords:
         self._check_sizes(known[0], known[1])
         return known[2]
 
-    def _counting(self, edges: Floats) -> placed.Statement:
+    def _counting(self, relation: statements.Relation, edges: Floats) -> placed.Statement:
         """The statement that counts in cells, by what the engine is given."""
-        if not self._relation.dialect.given_tables:
-            return placed.Statement(statements.counting_statement(self._relation, edges))
+        if not relation.dialect.given_tables:
+            return placed.Statement(statements.counting_statement(relation, edges))
         even, bins = placed.EvenCells.of(edges, *self.ends), self._bins(edges)
         if even is not None:
-            return placed.even_counts(self._relation, even)
+            return placed.even_counts(relation, even)
         if bins is None:
-            return placed.Statement(statements.counting_statement(self._relation, edges))
-        return placed.binned_counts(self._relation, edges, bins)
+            return placed.Statement(statements.counting_statement(relation, edges))
+        return placed.binned_counts(relation, edges, bins)
 
     def _bins(self, edges: Floats, maps: Sequence[LinearMap] = ()) -> placed.Bins | None:
         """A table of bins of scores or their images, for an engine that is given tables."""
@@ -169,8 +179,12 @@ class EngineRecords:
         ------
         DataError : where the table changed since it was summarised.
         """
-        for codes, scores in self._read(statements.records_statement(self._relation)):
-            yield batch_of(scores, (codes & 1).astype(np.int8), codes >> 1, self.sizes.size)
+        classes = 2 * self._relation.strata
+        for codes, scores in self._read(statements.records_statement(self._relation), (), classes):
+            whose, found = np.divmod(codes, classes)
+            groups = Categories(self.groups, found >> 1) if len(self.groups) > 1 else None
+            labels = (found & 1).astype(np.int8)
+            yield batch_of(scores, labels, whose, self.sizes.size, groups)
 
     def ascending(self) -> Iterator[Ascending]:
         """All records in ascending order of their scores, by the engine's own sort.
@@ -179,7 +193,7 @@ class EngineRecords:
         ------
         DataError : where the table changed since it was summarised.
         """
-        relation, ids, tables = self._relation, np.array(self._ids), []
+        relation, ids, tables = self._plain, np.array(self._ids), []
         numbered = False
         if relation.dialect.given_tables and relation.client is not None:
             # numbers are compared faster than texts
@@ -193,22 +207,22 @@ class EngineRecords:
             yield scores, codes
 
     def _read(
-        self, statement: str, tables: Sequence[ConstantTable] = ()
+        self, statement: str, tables: Sequence[ConstantTable] = (), classes: int = 2
     ) -> Iterator[tuple[Integers, Floats]]:
-        """``2 * client + label`` and scores of a statement's rows, as many as there were before."""
-        counts = np.zeros(2 * self.sizes.size, dtype=np.int64)
+        """``classes * client + class`` and scores of a statement's rows, as many as before."""
+        counts = np.zeros((self.sizes.size, classes), dtype=np.int64)
         with self._progress(int(self.sizes.sum())) as advance:
             for batch in self._engine.batches(statement, tables):
-                codes, scores = self._columns(batch)
-                counts += np.bincount(codes, minlength=counts.size)
-                if np.any(counts[::2] + counts[1::2] > self.sizes):
+                codes, scores = self._columns(batch, classes)
+                counts += np.bincount(codes, minlength=counts.size).reshape(counts.shape)
+                if np.any(counts.sum(axis=1) > self.sizes):
                     raise self._changed()
                 yield codes, scores
                 advance(batch.num_rows)
-        self._check_sizes(counts[::2] + counts[1::2], counts[1::2])
+        self._check_sizes(counts.sum(axis=1), counts[:, 1::2].sum(axis=1))
 
-    def _columns(self, batch: pa.RecordBatch) -> tuple[Integers, Floats]:
-        """``2 * client + label`` of a batch's records, and their scores."""
+    def _columns(self, batch: pa.RecordBatch, classes: int) -> tuple[Integers, Floats]:
+        """``classes * client + class`` of a batch's records, and their scores."""
         scores = batch.column("score")
         values = scores.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
         if scores.null_count or not np.all(np.isfinite(values)):
@@ -218,18 +232,23 @@ class EngineRecords:
             if codes.null_count:
                 raise self._changed()
             return codes.to_numpy().astype(np.int64), values
-        classes = batch.column("class").to_numpy(zero_copy_only=False).astype(np.int64)
-        if np.any(classes == statements.INVALID):
+        found = batch.column("class").to_numpy(zero_copy_only=False).astype(np.int64)
+        if np.any(found == statements.INVALID):
             raise self._changed()
         if self._relation.client is None:
-            return classes, values
+            return found, values
         # a name is looked up once a batch
         listed = batch.column("client").cast(pa.string()).dictionary_encode()
         known = pc.index_in(listed.dictionary, self._known_names)
         if known.null_count or listed.null_count:
             raise self._changed()
         whose = known.to_numpy(zero_copy_only=False).astype(np.int64)[listed.indices]
-        return 2 * whose + classes, values
+        return classes * whose + found, values
+
+    @property
+    def _plain(self) -> statements.Relation:
+        """The table without groups."""
+        return replace(self._relation, group=None, groups=())
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -253,7 +272,7 @@ class EngineRecords:
 
     def _summary(self) -> list[tuple[Any, ...]]:
         """The rows of ``summary_statement``, one a client, in order of the ids."""
-        rows = self._engine.rows(statements.summary_statement(self._relation))
+        rows = self._engine.rows(statements.summary_statement(self._plain))
         if not rows:
             raise DataError(f"{self._engine.source} has no records")
         if any(row[0] is None for row in rows):
@@ -266,9 +285,22 @@ class EngineRecords:
         # engines sort texts in their own ways
         return sorted(rows, key=lambda row: str(row[0]))
 
+    def _check_groups(self) -> None:
+        """Refuse a record that is in none of the agreed groups."""
+        if self._relation.group is None:
+            return
+        unknown = self._engine.rows(statements.unknown_group_statement(self._relation))
+        if not unknown:
+            return
+        called, source = self._relation.group, self._engine.source
+        if unknown[0][0] is None:
+            raise DataError(f"column {called!r} has no value in some records of {source}")
+        listed = ", ".join(self.groups)
+        raise DataError(f"{unknown[0][0]!r} in a record of {source} is none of {listed}")
+
     def _first_wrong(self) -> DataError:
         """The error of a record that cannot be used, with its value."""
-        relation, source = self._relation, self._engine.source
+        relation, source = self._plain, self._engine.source
         rows = self._engine.rows(statements.first_wrong_statement(relation))
         if not rows:
             return self._changed()
@@ -314,7 +346,7 @@ def require_columns(engine: Engine, kinds: Mapping[str, str], names: Sequence[st
 def checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
     """The relation with the kind of its labels, or an error that names a column."""
     kinds = engine.kinds(relation)
-    named = (relation.score, relation.label, relation.client)
+    named = (relation.score, relation.label, relation.client, relation.group)
     require_columns(engine, kinds, [name for name in named if name is not None])
     if kinds[relation.score] != statements.NUMBER:
         raise DataError(

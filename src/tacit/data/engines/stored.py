@@ -7,7 +7,7 @@ that need all records at once read them into memory, at their first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import client_order
 from tacit.data.batches.ranked import Ranked, Ranking
+from tacit.data.categories import Categories
 from tacit.data.checking import check_unit_of
 from tacit.data.clients import Clients
 from tacit.data.engines.ranking import Ascending, listed, ranked
@@ -33,16 +34,18 @@ class Stored(Protocol):
     Attributes
     ----------
     names : one name a client, in the order of their answers; empty for ones only numbered.
+    groups : the names of private groups; empty where records have none.
     sizes, positives : records, and positives among them, of every client, shape (K,).
     ends : the least and the largest score there is, or can be.
     """
 
     names: tuple[str, ...]
+    groups: tuple[str, ...]
     sizes: Integers
     positives: Integers
     ends: tuple[float, float]
 
-    def counts(self, edges: Floats) -> Integers | None:
+    def counts(self, edges: Floats, by_group: bool = False) -> Integers | None:
         """Positives and negatives by cell and client, shape (2, B, K).
 
         None where a pass over the records is faster than a statement.
@@ -50,6 +53,7 @@ class Stored(Protocol):
         Parameters
         ----------
         edges : the inner edges of B cells, ascending, shape (B-1,).
+        by_group : whether they are counted for each group, shape (G, 2, B, K).
         """
 
     def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
@@ -141,17 +145,19 @@ class StoredClients(Clients):
         low, high = self._mapped(np.array(self.stored.ends)).tolist()
         return low, high
 
-    def counts_in(self, edges: Floats) -> Integers:
-        """Positives and negatives by cell and client, shape (2, B, K)."""
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """The names of private groups; empty where records have none."""
+        return self.stored.groups
+
+    def counts_in(self, edges: Floats, by_group: bool = False) -> Integers:
+        """Positives and negatives by cell and client, shape (2, B, K), or (G, 2, B, K) by group."""
         counted = None
         if self._rising:
-            counted = self.stored.counts(self._edges_of_scores(edges))
+            counted = self.stored.counts(self._edges_of_scores(edges), by_group)
         if counted is not None:
             return counted
-        counts = np.zeros((2, edges.size + 1, self.count), dtype=np.int64)
-        for batch in self.batches():
-            counts += batch.counts_in(edges)
-        return counts
+        return reduce(np.add, (batch.counts_in(edges, by_group) for batch in self.batches()))
 
     def summed(self, functions: ClassFunctions) -> Integers | None:
         """Sums over records' positions by a statement, where linear maps and a scale give these."""
@@ -234,17 +240,26 @@ class StoredClients(Clients):
         """All records in memory, by client, in the order in which they are stored."""
         scores = np.empty(self.records)
         labels = np.empty(self.records, dtype=np.int8)
+        groups = np.zeros(self.records, dtype=np.int64)
         filled = self.offsets[:-1].copy()
         for batch in self.batches():
             places = np.repeat(filled - batch.offsets[:-1], batch.sizes)
             places += np.arange(batch.records)
             scores[places], labels[places] = batch.scores, batch.labels
+            if batch.categories is not None:
+                groups[places] = batch.categories.of_record
             filled += batch.sizes
-        return Clients(scores, labels, self.offsets, self.names, unit=self.unit, _checked=True)
+        known = Categories(self.stored.groups, groups) if len(self.stored.groups) > 1 else None
+        made = Clients(scores, labels, self.offsets, self.names, unit=self.unit, _checked=True)
+        return made if known is None else made.with_categories(known)
 
 
 def batch_of(
-    scores: NDArray[np.float64], labels: NDArray[np.int8], whose: Integers, clients: int
+    scores: NDArray[np.float64],
+    labels: NDArray[np.int8],
+    whose: Integers,
+    clients: int,
+    groups: Categories | None = None,
 ) -> Clients:
     """A batch of validated records of some of the clients; the others have none in it.
 
@@ -253,13 +268,15 @@ def batch_of(
     scores, labels : shape (m,).
     whose : the index of each record's client, shape (m,).
     clients : K.
+    groups : the records' private groups, where they have such.
     """
     sizes = np.bincount(whose, minlength=clients)
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     if clients > 1:
         order = client_order(whose, clients)
         scores, labels = scores[order], labels[order]
-    return Clients(scores, labels, offsets, _checked=True)
+        groups = None if groups is None else groups[order]
+    return Clients(scores, labels, offsets, categories=groups, _checked=True)
 
 
 class CountedRecords:
@@ -268,9 +285,11 @@ class CountedRecords:
     Parameters
     ----------
     edges : the inner edges of the cells, ascending, shape (B-1,).
-    by_cell : positives and negatives by cell and client, shape (2, B, K).
+    by_cell : positives and negatives by cell and client, shape (2, B, K), or (G, 2, B, K) where
+        they were counted for each of G private groups.
     names : one name a client.
     ends : the least and the largest score there can be.
+    groups : the names of the groups; empty for none.
 
     Raises
     ------
@@ -283,21 +302,25 @@ class CountedRecords:
         by_cell: Integers,
         names: tuple[str, ...] = (),
         ends: tuple[float, float] = (0.0, 1.0),
+        groups: tuple[str, ...] = (),
     ) -> None:
         by_cell = np.asarray(by_cell)
-        if by_cell.ndim != 3 or by_cell.shape[:2] != (2, edges.size + 1) or not by_cell.shape[2]:
-            raise DataError(f"counts must have shape (2, {edges.size + 1}, K), got {by_cell.shape}")
+        shape = (*(len(groups),) * bool(groups), 2, edges.size + 1)
+        if by_cell.shape[:-1] != shape or not by_cell.shape[-1]:
+            listed = ", ".join(map(str, shape))
+            raise DataError(f"counts must have shape ({listed}, K), got {by_cell.shape}")
         if by_cell.dtype.kind not in "iu" or np.any(by_cell < 0):
             raise DataError("counts must be whole numbers of at least 0")
         self.edges, self.by_cell = edges, by_cell.astype(np.int64)
-        self.names, self.ends = names, ends
-        self.sizes, self.positives = self.by_cell.sum(axis=(0, 1)), self.by_cell[0].sum(axis=0)
+        self.names, self.ends, self.groups = names, ends, groups
+        by_class = self.by_cell.sum(axis=-2).reshape(-1, 2, by_cell.shape[-1]).sum(axis=0)
+        self.sizes, self.positives = by_class.sum(axis=0), by_class[0]
         empty = np.flatnonzero(self.sizes == 0)
         if empty.size:
             name = names[empty[0]] if names else f"client {empty[0]}"
             raise DataError(f"{name} has no records")
 
-    def counts(self, edges: Floats) -> Integers:
+    def counts(self, edges: Floats, by_group: bool = False) -> Integers:
         """The counts in cells that are made of counted cells.
 
         Raises
@@ -317,10 +340,11 @@ class CountedRecords:
             )
         # cells below the first edge, between neighbouring ones, and from the last one on
         starts = np.where(edges <= low, 0, np.where(edges > high, self.edges.size + 1, places + 1))
-        below = np.zeros((2, self.edges.size + 2, self.by_cell.shape[2]), dtype=np.int64)
-        np.cumsum(self.by_cell, axis=1, out=below[:, 1:])
+        counts = self.by_cell.reshape(-1, 2, *self.by_cell.shape[-2:])
+        below = np.insert(np.cumsum(counts, axis=2), 0, 0, axis=2)
         bounds = np.concatenate(([0], starts, [self.edges.size + 1]))
-        return np.diff(below[:, bounds], axis=1)
+        in_cells = np.diff(below[:, :, bounds], axis=2)
+        return in_cells if by_group else in_cells.sum(axis=0)
 
     def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
         """None: counts say nothing of scores inside a cell."""

@@ -46,16 +46,16 @@ def strata_of(clients: Clients, groups: tuple[str, ...]) -> Strata:
     DataError : for clients of other groups than the agreed ones, or of none where there are
         several.
     """
-    known = clients.categories
-    if not groups or (known is None and len(groups) == 1):
+    names, known = clients.category_names, clients.categories
+    if not groups or (not names and len(groups) == 1):
         return ALL_RECORDS
-    if known is None:
+    if not names:
         raise DataError(
             f"{len(groups)} groups are agreed, but the records have none: name their column"
         )
-    if known.names != groups:
-        raise DataError(f"groups must be {', '.join(groups)}, got {', '.join(known.names)}")
-    return Strata(len(groups), known.of_record)
+    if names != groups:
+        raise DataError(f"groups must be {', '.join(groups)}, got {', '.join(names)}")
+    return Strata(len(groups), 0 if known is None else known.of_record)
 
 
 def breakdown(

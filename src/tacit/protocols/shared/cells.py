@@ -127,7 +127,8 @@ class Strata:
     Parameters
     ----------
     count : how many there are.
-    of_record : the stratum of every record, shape (M,); 0 where there is one.
+    of_record : the stratum of every record, shape (M,); 0 where there is one, or records are not at
+        hand.
     """
 
     count: int = 1
@@ -148,8 +149,7 @@ def even_cell_counts(clients: Clients, cells: int, strata: Strata = ALL_RECORDS)
     strata : S of them, for a result of shape (S * 2 * cells,).
     """
     if not clients.at_hand:
-        edges = np.arange(1, cells) / cells
-        return np.asarray(clients.counts_in(edges).sum(axis=-1).ravel())
+        return _stored_counts(clients, cells, strata).sum(axis=-1)
     leaves = even_leaves(clients.scores, clients.labels, cells) + strata.of_record * 2 * cells
     return np.bincount(leaves, minlength=strata.count * 2 * cells)
 
@@ -159,13 +159,18 @@ def even_cell_counts_by_client(
 ) -> Integers:
     """The same of every client, shape (S * 2 * cells, K)."""
     if not clients.at_hand:
-        edges = np.arange(1, cells) / cells
-        return np.asarray(clients.counts_in(edges)).reshape(2 * cells, clients.count)
+        return _stored_counts(clients, cells, strata)
     leaves = even_leaves(clients.scores, clients.labels, cells) + strata.of_record * 2 * cells
     places = leaves * clients.count + clients.client_of_record
     size = strata.count * 2 * cells
     counts = np.bincount(places, minlength=size * clients.count)
     return counts.reshape(size, clients.count)
+
+
+def _stored_counts(clients: Clients, cells: int, strata: Strata) -> Integers:
+    """The counts of clients whose records are not at hand, shape (S * 2 * cells, K)."""
+    counts = clients.counts_in(np.arange(1, cells) / cells, by_group=strata.count > 1)
+    return counts.reshape(strata.count * 2 * cells, clients.count)
 
 
 def even_leaves(positions: Floats, labels: NDArray[Any], cells: int) -> Integers:

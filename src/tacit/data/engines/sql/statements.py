@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.engines.sql.dialects import Dialect
+from tacit.data.errors import DataError
 from tacit.data.units import LinearMap
 
 CLIENT, CLASS, CELL, RECORDS = "client", "class", "cell", "records"
@@ -39,6 +40,8 @@ class Relation:
     client : the column of clients; None where all records are one client's.
     label_kind : what is known about the type of labels.
     maps : through which scores go one after another.
+    group, groups : the column of private groups and their agreed names, which are strata of the
+        classes; None and none where records have no groups.
     """
 
     dialect: Dialect
@@ -48,6 +51,13 @@ class Relation:
     client: str | None = None
     label_kind: str = UNKNOWN
     maps: tuple[LinearMap, ...] = ()
+    group: str | None = None
+    groups: tuple[str, ...] = ()
+
+    @property
+    def strata(self) -> int:
+        """The number of groups, and 1 where there are none."""
+        return max(len(self.groups), 1)
 
     @property
     def score_value(self) -> str:
@@ -59,7 +69,25 @@ class Relation:
 
     @property
     def class_value(self) -> str:
-        """1 for a positive record, 0 for a negative one, and -1 for any other label."""
+        """1 for a positive record, 0 for a negative one, and -1 for any other label.
+
+        2 more for each group that is named before the record's own; -1 for none of the groups.
+        """
+        if self.group is None:
+            return self._label_value
+        cases = [f"WHEN {text_literal(name)} THEN {2 * n}" for n, name in enumerate(self.groups)]
+        return (
+            f"CASE WHEN {self._label_value} >= 0 THEN COALESCE({self._label_value} + "
+            f"CASE {self.group_value} {' '.join(cases)} END, {INVALID}) ELSE {INVALID} END"
+        )
+
+    @property
+    def group_value(self) -> str:
+        """The group as text."""
+        return f"CAST({self.dialect.quoted(self.group or '')} AS {self.dialect.text})"
+
+    @property
+    def _label_value(self) -> str:
         if self.label is None:
             return "0"
         label = self.dialect.quoted(self.label)
@@ -82,6 +110,23 @@ class Relation:
     def client_value(self) -> str:
         """The client's id as text; an empty text where all records are one client's."""
         return "''" if self.client is None else f"CAST({self.client_id} AS {self.dialect.text})"
+
+
+def text_literal(text: str) -> str:
+    """A text in SQL, of characters that all dialects write alike.
+
+    Raises
+    ------
+    DataError : for a quotation mark, a backslash or a line's end, which they do not.
+
+    Examples
+    --------
+    >>> text_literal("day ward")
+    "'day ward'"
+    """
+    if set(text) & set("'\\\n\r\0"):
+        raise DataError(f"a group of records in a database cannot be called {text!r:.60}")
+    return f"'{text}'"
 
 
 def relation_of(
@@ -312,6 +357,16 @@ FROM (
   FROM {relation.table}
 ) AS scored_records
 GROUP BY scored_records.client"""
+
+
+def unknown_group_statement(relation: Relation) -> str:
+    """The statement that shows the group of one record that is in none of the agreed ones."""
+    listed = ", ".join(map(text_literal, relation.groups))
+    group = relation.group_value
+    return (
+        f"SELECT {group} AS unknown FROM {relation.table} "
+        f"WHERE COALESCE({group} NOT IN ({listed}), TRUE) LIMIT 1"
+    )
 
 
 def first_wrong_statement(relation: Relation) -> str:

@@ -1,0 +1,115 @@
+"""Private groups of stored records: counted where they are, as those of records in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import tacit
+from tacit.data.engines.opening import from_database, from_files
+from tacit.data.engines.stored import CountedRecords, StoredClients
+from tests.classified import GROUPS, group_clients
+from tests.data.engines.conftest import Server
+
+ALL = group_clients(600, clients=3)
+
+
+def rows() -> list[tuple[float, int, str, str]]:
+    assert ALL.categories is not None
+    columns = (ALL.scores, ALL.labels, ALL.client_of_record, ALL.categories.of_record)
+    return [
+        (float(score), int(label), str(site), GROUPS[group])
+        for score, label, site, group in zip(*columns, strict=True)
+    ]
+
+
+COLUMNS = "(score double precision, label integer, site text, ward text)"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A database with the table ``scored``, and a Parquet file beside it."""
+    path = tmp_path / "records.duckdb"
+    with duckdb.connect(str(path)) as opened:
+        opened.execute(f"CREATE TABLE scored {COLUMNS}")
+        opened.executemany("INSERT INTO scored VALUES (?, ?, ?, ?)", rows())
+        opened.execute(f"COPY scored TO '{path.with_suffix('.parquet')}'")
+    return path
+
+
+def check_same(stored: tacit.Clients, trust: str) -> None:
+    """Values, errors and figures of groups under one seed, to the last digit that is written."""
+    protocol = tacit.GroupedHistogram(trust, 1.0, group_names=GROUPS)
+    one, other = (tacit.evaluate(each, protocol, 1).to_dict() for each in (ALL, stored))
+    assert one["groups"] == other["groups"]
+    assert one["auc"] == other["auc"]
+    assert one["histogram"] == other["histogram"]
+
+
+@pytest.mark.usefixtures("no_room")
+@pytest.mark.parametrize("trust", ["secure-sum", "each"])
+@pytest.mark.parametrize("kind", ["database", "parquet"])
+def test_groups_are_counted_where_the_records_are(kind: str, trust: str, file: Path) -> None:
+    options: dict[str, Any] = {"client": "site", "group": "ward", "group_names": GROUPS}
+    if kind == "database":
+        check_same(from_database(f"duckdb://{file}", "scored", **options), trust)
+    else:
+        check_same(from_files([str(file.with_suffix(".parquet"))], **options), trust)
+
+
+def test_groups_are_counted_in_postgresql(postgres: Server) -> None:
+    postgres.run(f"CREATE TABLE scored {COLUMNS}")
+    with postgres.owner.cursor() as cursor:
+        cursor.executemany("INSERT INTO scored VALUES (%s, %s, %s, %s)", rows())
+    stored = from_database(
+        postgres.address, "scored", client="site", group="ward", group_names=GROUPS
+    )
+    check_same(stored, "secure-sum")
+
+
+def test_records_read_into_memory_have_their_groups(file: Path) -> None:
+    stored = from_database(
+        f"duckdb://{file}", "scored", client="site", group="ward", group_names=GROUPS
+    )
+    assert isinstance(stored, StoredClients)
+    read = stored.in_memory()
+    assert read.categories is not None and ALL.categories is not None
+    assert read.categories.names == GROUPS
+    for group in range(3):
+        inside = read.categories.of_record == group
+        expected = ALL.categories.of_record == group
+        assert np.array_equal(np.sort(read.scores[inside]), np.sort(ALL.scores[expected]))
+
+
+@pytest.mark.parametrize(
+    ("change", "names", "message"),
+    [
+        ("", ("x", "y"), "'z' in a record of .* is none of x, y"),
+        ("UPDATE scored SET ward = NULL WHERE label = 1", GROUPS, "column 'ward' has no value"),
+        ("ALTER TABLE scored DROP COLUMN ward", GROUPS, "no column 'ward'"),
+        ("", ("x", "y", "z'; --"), 'cannot be called "z\'; --"'),
+    ],
+)
+def test_other_groups_are_refused(
+    change: str, names: tuple[str, ...], message: str, file: Path
+) -> None:
+    with duckdb.connect(str(file)) as opened:
+        opened.execute(change or "SELECT 1")
+    with pytest.raises(tacit.DataError, match=message):
+        from_database(f"duckdb://{file}", "scored", group="ward", group_names=names)
+
+
+def test_counts_by_group_are_summed_in_other_cells() -> None:
+    edges = np.array([0.25, 0.5, 0.75])
+    by_cell = ALL.counts_in(edges, by_group=True)
+    counted = StoredClients(CountedRecords(edges, by_cell, groups=GROUPS))
+    assert np.array_equal(counted.counts_in(edges, by_group=True), by_cell)
+    assert np.array_equal(counted.counts_in(edges), ALL.counts_in(edges))
+    half = np.array([0.5])
+    assert np.array_equal(counted.counts_in(half, True), ALL.counts_in(half, True))
+    assert np.array_equal(counted.sizes, ALL.sizes)
+    assert int(counted.positives) == ALL.positives
