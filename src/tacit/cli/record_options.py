@@ -22,12 +22,11 @@ from tacit.cli.options import Decorator, together
 from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
-from tacit.data.columns import MissingWarning, dealt_out
+from tacit.data.columns import dealt_out
 from tacit.data.engines.places import is_address, matched
-from tacit.data.errors import DataError
+from tacit.data.errors import DataError, DataWarning
 from tacit.data.form import DECIMALS, FileForm
-from tacit.data.persons import PersonWarning
-from tacit.data.scales import ScaleWarning, Units
+from tacit.data.scales import Units
 from tacit.data.tables import RECORD_FILES
 from tacit.data.units import PROBABILITY, REAL, UNITS
 from tacit.privacy import composition
@@ -242,8 +241,7 @@ def refuse_two_maps(unit: Units, rescale: object) -> None:
 def printed_doubts() -> Iterator[None]:
     """Print doubts about scales, persons and clients on standard error: they are about records."""
     with warnings.catch_warnings(record=True) as caught:
-        for doubt in (ScaleWarning, PersonWarning, MissingWarning):
-            warnings.simplefilter("always", doubt)
+        warnings.simplefilter("always", DataWarning)
         yield
     for sentence in dict.fromkeys(str(each.message) for each in caught):
         complain(f"tacit: warning: {sentence}")

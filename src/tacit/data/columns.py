@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES, SECOND
-from tacit.data.errors import DataError, no_column
+from tacit.data.errors import DataError, DataWarning, no_column
 from tacit.data.form import (
     MAX_WORDS,
     MISSING_WORDS,
@@ -48,7 +48,7 @@ _BLANKS = pa.array(sorted(MISSING_WORDS), pa.large_string())
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|(?i)^[+-]?(nan|inf|infinity)$"
 
 
-class MissingWarning(UserWarning):
+class MissingWarning(DataWarning):
     """Clients without any complete record, which take no part."""
 
 

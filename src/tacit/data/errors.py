@@ -12,6 +12,10 @@ class DataError(ValueError):
     """Records that cannot be evaluated; the message names the location and the value."""
 
 
+class DataWarning(UserWarning):
+    """Doubts about records, for their owner's screen."""
+
+
 def no_column(name: str, header: Sequence[str]) -> str:
     """What a source has in place of a column: none of its name, and columns of other names.
 

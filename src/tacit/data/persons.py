@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.errors import DataError
+from tacit.data.errors import DataError, DataWarning
 
 SEED_BYTES = 32
 DIGEST_BYTES = 16
@@ -27,7 +27,7 @@ DIGESTS = np.dtype(f"S{2 * DIGEST_BYTES}")
 """Type of digests, which are hexadecimal digits."""
 
 
-class PersonWarning(UserWarning):
+class PersonWarning(DataWarning):
     """Persons whom a guarantee about a person's records at one client does not cover."""
 
 

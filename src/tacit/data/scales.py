@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tacit.data.batches.ragged import Ragged
 from tacit.data.batches.ranked import StoredScores
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
+from tacit.data.errors import DataError, DataWarning
 from tacit.data.units import (
     LOG_ODDS,
     PERCENT,
@@ -247,7 +247,7 @@ Units = str | Mapping[str, str] | None
 REMEDY = "name every file's unit: --unit FILE=UNIT, in Python unit={{FILE: UNIT}}; {units}"
 
 
-class ScaleWarning(UserWarning):
+class ScaleWarning(DataWarning):
     """Files whose scores may be of another scale than they are taken for."""
 
 

@@ -258,7 +258,7 @@ def opened_table(
         else:
             read = _feather if extension in FEATHER else _parquet
             schema, batches = read(opened_file(source, closing))
-            yield Table(source, schema.names, batches, schema)
+            yield Table(source, schema.names, lambda names: map(_valid, batches(names)), schema)
 
 
 def extension_of(source: str) -> str:
@@ -289,25 +289,19 @@ def _parquet(stream: pa.NativeFile) -> tuple[pa.Schema, Any]:
     import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
 
     file = pq.ParquetFile(stream, buffer_size=BUFFER_BYTES, page_checksum_verification=True)
-
-    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in file.iter_batches(BATCH_ROWS, columns=list(names)):
-            batch.validate(full=True)
-            yield batch
-
-    return file.schema_arrow, batches
+    return file.schema_arrow, lambda names: file.iter_batches(BATCH_ROWS, columns=names)
 
 
 def _feather(stream: pa.NativeFile) -> tuple[pa.Schema, Any]:
     file = pa.ipc.open_file(stream)
+    numbers = range(file.num_record_batches)
+    return file.schema, lambda names: (file.get_batch(number).select(names) for number in numbers)
 
-    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for number in range(file.num_record_batches):
-            batch = file.get_batch(number)
-            batch.validate(full=True)
-            yield batch.select(list(names))
 
-    return file.schema, batches
+def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch whose offsets and texts are valid: kernels trust them."""
+    batch.validate(full=True)
+    return batch
 
 
 @dataclass(frozen=True)

@@ -61,14 +61,12 @@ def read_counts(
         raise DataError(f"{path} has records of no client beside those of {names[1]!r}")
     index = {name: place for place, name in enumerate(names)}
     counts = np.zeros((2, edges.size + 1, len(names)), dtype=np.int64)
-    seen: set[tuple[int, int, int]] = set()
     total = 0
     for number, row in enumerate(rows, 1):
         label, cell, records = _checked(row, mark, edges.size + 1, f"{path}, row {number}")
         place = 1 - label, cell, index[row[CLIENT] or ""]
-        if place in seen:
+        if counts[place]:
             raise DataError(f"{path}, row {number} counts a cell that another row counted")
-        seen.add(place)
         counts[place] = records
         total += records
     if total >= MOST_RECORDS:
