@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from tacit.data.batches import ranked
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.record_order import order_of
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.local.response import flip_labels
 from tacit.privacy.sampling.noise import NoiseSource
@@ -164,4 +163,4 @@ def _stored_key(clients: Clients, epsilon: float) -> tuple[str, float, bytes]:
 
 def _digest(clients: Clients, state: ClientState) -> bytes:
     """It needs no key: who reads it reads the flipped labels beside it."""
-    return order_of(clients, b"", with_scores=not state.same_places)
+    return clients.digest(b"", with_scores=not state.same_places)

@@ -23,7 +23,6 @@ from tacit.arrays import Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.record_order import order_of
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
@@ -59,7 +58,7 @@ class Turns(NamedTuple):
     ) -> Turns:
         """The note of clients whose records drew these turns, before any round by default."""
         key = secrets.token_bytes(ORDER_KEY_BYTES)
-        return cls(drawn, rounds, first, key, order_of(clients, key))
+        return cls(drawn, rounds, first, key, clients.digest(key))
 
 
 def early(clients: Clients, query: Query) -> Bits:
@@ -164,7 +163,7 @@ def take_turn(clients: Clients, query: Query, state: ClientState, rounds: int) -
         raise DataError(
             "a record reports once, at the turn that it drew, and this query asks for another round"
         )
-    if not hmac.compare_digest(note.order, order_of(clients, note.key)):
+    if not hmac.compare_digest(note.order, clients.digest(note.key)):
         raise DataError(
             "the records, or their order, changed since they drew their turns: a record would "
             "report in both rounds"

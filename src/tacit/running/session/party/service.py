@@ -27,7 +27,6 @@ from typing import Any
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
-from tacit.data.record_order import order_of
 from tacit.data.units import UNITS
 from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
@@ -306,7 +305,7 @@ class PartyDesk:
                 mark,
                 agreement.per_person,
             )
-            guard = self._unchanged(session, order_of(records, mark), recorded)
+            guard = self._unchanged(session, records.digest(mark), recorded)
         return Party(
             self.index,
             self.identity,
