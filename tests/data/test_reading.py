@@ -662,6 +662,13 @@ def test_a_damaged_page_with_a_checksum_is_refused(folder: Path) -> None:
         read("a.parquet")
 
 
+def test_a_score_outside_its_unit_is_refused_with_its_line(folder: Path) -> None:
+    Path("a.csv").write_text("score,label\n50,1\n130,0\n")
+    place = at("a.csv", 2)
+    with refused(f"scores in percent must be from 0 to 100, got 130 in {place}"):
+        read("a.csv", unit="percent")
+
+
 def test_an_error_lists_twenty_columns(folder: Path) -> None:
     save("a.csv", {f"c{number}": [0.5] for number in range(500)})
     with pytest.raises(DataError, match="'c19', 480 more"):

@@ -142,6 +142,18 @@ def test_a_file_with_one_strange_word_is_refused() -> None:
         read_with(["north.csv", "south.csv"], YES)
 
 
+def test_a_word_for_a_missing_value_means_0_where_no_other_word_does() -> None:
+    words = worded("none", "case")
+    saved(text(words))(Path("a.csv"))
+    np.testing.assert_array_equal(read_with(["a.csv"], ("--positive", "case")).labels, LABELS)
+    assert check("a.csv", "--positive", "case").exit_code == 0
+    saved(text(["NA", *worded("no", "case")[1:]]))(Path("a.csv"))
+    said = check("a.csv", "--positive", "case")
+    assert "line 2: column 'label' has no value: 'NA' (1 row)" in said.stdout
+    with pytest.raises(DataError, match=r"no value, got 'NA' in a\.csv, row 1 \(line 2\)"):
+        read_with(["a.csv"], ("--positive", "case"))
+
+
 def test_a_third_word_in_a_later_batch_is_refused() -> None:
     many = ["yes", "no"] * 40_000
     Path("a.csv").write_text(
