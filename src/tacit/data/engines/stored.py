@@ -218,10 +218,6 @@ class StoredClients(Clients):
         """The batch of the clients ``start`` to ``stop - 1``, read into memory."""
         return self._loaded.part(start, stop)
 
-    def in_memory(self) -> Clients:
-        """The same clients with their records in memory."""
-        return self._loaded
-
     _maps: tuple[Map, ...]
     _rising: bool
 
