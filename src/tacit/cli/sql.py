@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -42,6 +43,7 @@ site. `tacit evaluate --counts` adds the noise, on a computer of the same site.
 @click.option("--score", default="score", show_default=True, help="The column of scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
 @click.option("--client", help="The column of client ids; without it all records are one client's.")
+@click.option("--private-group", metavar="COL", help="The column of private groups.")
 @unit_option
 def sql(
     protocol: str,
@@ -51,6 +53,7 @@ def sql(
     score: str,
     label: str,
     client: str | None,
+    private_group: str | None,
     unit: Units,
     **settings: Any,
 ) -> None:
@@ -68,7 +71,11 @@ def sql(
         chosen = suited_to_scores(chosen, unit, given)
     once = counted_once(chosen)
     dialect = DIALECTS[engine]
+    if (private_group is None) != (not once.groups):
+        needed = "needs" if once.groups else "takes no"
+        raise click.UsageError(f"--protocol {protocol} {needed} --private-group")
     relation = relation_of(dialect, table, query, score, label, client)
+    relation = replace(relation, group=private_group, groups=once.groups)
     statement = counting_statement(relation, once.edges, *once.ends, once.mark)
     show(f"{_head(chosen.name)}\n{statement};")
 
@@ -77,8 +84,9 @@ def _head(name: str) -> str:
     return (
         f"-- Counts of records by client, class and cell of scores, for the protocol {name} of\n"
         "-- tacit. Class or cell -1: a label other than 0 and 1, or a score that is missing, not\n"
-        "-- finite or out of range; tacit declines these. The counts are exact: they stay at the\n"
-        "-- site, where tacit adds noise."
+        "-- finite or out of range; tacit declines these. Class 2 and 3: labels 0 and 1 of the\n"
+        "-- second private group, and so on. The counts are exact: they stay at the site, where\n"
+        "-- tacit adds noise."
     )
 
 

@@ -18,15 +18,17 @@ class OneCount:
     protocol : the protocol in the form that counts once.
     edges : the inner edges of B cells as scores, ascending, shape (B-1,).
     ends : the least and the largest score there can be.
+    groups : the private groups that are counted each by itself; empty for none.
     """
 
     protocol: Any
     edges: Floats
     ends: tuple[float, float]
+    groups: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
-        """A short word for these cells: counts in other cells have another.
+        """A short word for these cells and groups: counts in others have another.
 
         Examples
         --------
@@ -35,5 +37,6 @@ class OneCount:
         >>> OneCount(tacit.ExactAUC(), np.array([0.5]), (0.0, 1.0)).mark
         '2-4cfa5b42'
         """
-        digits = hashlib.sha256(self.edges.astype("<f8").tobytes()).hexdigest()
+        named = "\n".join(self.groups).encode()
+        digits = hashlib.sha256(self.edges.astype("<f8").tobytes() + named).hexdigest()
         return f"{self.edges.size + 1}-{digits[:8]}"

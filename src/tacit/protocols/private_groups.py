@@ -65,7 +65,6 @@ class GroupedHistogram(ScoreHistogram):
     categories_setting = "group_names"
     planning_module = ""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
-    by_group = True
 
     audit_settings = (
         {"height": 2},
@@ -82,9 +81,9 @@ class GroupedHistogram(ScoreHistogram):
         super().__post_init__()
 
     @property
-    def strata(self) -> int:  # type: ignore[override]
-        """The number of groups."""
-        return len(self.group_names)
+    def strata_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The groups."""
+        return self.group_names
 
     def strata_of(self, clients: Clients) -> Strata:
         """The groups of the records (``histogram.strata``)."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 
 import tacit
+from tacit.cli import main
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tests.classified import GROUPS, group_clients
@@ -75,8 +78,7 @@ def test_records_read_into_memory_have_their_groups(file: Path) -> None:
     stored = from_database(
         f"duckdb://{file}", "scored", client="site", group="ward", group_names=GROUPS
     )
-    assert isinstance(stored, StoredClients)
-    read = stored.in_memory()
+    read = stored.part(0, stored.count)
     assert read.categories is not None and ALL.categories is not None
     assert read.categories.names == GROUPS
     for group in range(3):
@@ -113,3 +115,34 @@ def test_counts_by_group_are_summed_in_other_cells() -> None:
     assert np.array_equal(counted.counts_in(half, True), ALL.counts_in(half, True))
     assert np.array_equal(counted.sizes, ALL.sizes)
     assert int(counted.positives) == ALL.positives
+
+
+def counted(file: Path, arguments: tuple[str, ...]) -> Result:
+    """The result of ``tacit evaluate --counts`` on what DuckDB answers to ``tacit sql``."""
+    named = ("--protocol", "grouped-histogram", "--group-names", "x,y,z")
+    source = ("--engine", "duckdb", "--table", "scored", "--client", "site")
+    made = CliRunner().invoke(main, ["sql", *named, *source, "--private-group", "ward"])
+    assert made.exit_code == 0, made.output
+    answer = file.with_suffix(".counts.csv")
+    with duckdb.connect(str(file)) as opened:
+        opened.execute(f"COPY ({made.output.rstrip().rstrip(';')}) TO '{answer}' (HEADER)")
+    return CliRunner().invoke(main, ["evaluate", "--counts", str(answer), *arguments])
+
+
+def test_groups_that_a_statement_counted_have_their_figures(file: Path) -> None:
+    named = ("--protocol", "grouped-histogram", "--group-names", "x,y,z", "--trust", "exact-sum")
+    made = counted(file, (*named, "--height", "10", "--json"))
+    assert made.exit_code == 0, made.output
+    groups = json.loads(made.stdout)["groups"]
+    exact = tacit.GroupedHistogram("exact-sum", height=10, group_names=GROUPS)
+    expected = tacit.evaluate(ALL, exact).to_dict()["groups"]
+    assert [each["measures"] for each in groups] == [each["measures"] for each in expected]
+
+
+def test_counts_of_other_groups_and_of_none_are_refused(file: Path) -> None:
+    named = ("--protocol", "grouped-histogram", "--epsilon", "1", "--group-names")
+    made = counted(file, (*named, "z,y,x"))
+    assert made.exit_code != 0
+    assert "has counts in the cells" in made.output
+    plain = CliRunner().invoke(main, ["sql", *named[:2], "--table", "t", "--group-names", "x,y"])
+    assert "--protocol grouped-histogram needs --private-group" in plain.output

@@ -196,7 +196,8 @@ def evaluate(
         columns = forms.class_columns(scores, one_group)
     else:
         settings["trust"] = trust
-        columns = forms.category_columns(protocol, settings, scores, private_group, one_group)
+        named = scores, private_group, counts is not None
+        columns = forms.category_columns(protocol, settings, *named, one_group)
         given = frozenset(name for name, value in settings.items() if value is not None)
         chosen = chosen_protocol(protocol, settings)
     _refuse_conflicts(context.params)

@@ -219,6 +219,7 @@ def category_columns(
     settings: dict[str, Any],
     scores: tuple[str, ...] | None,
     group: str | None,
+    counted: bool,
     refused: Mapping[str, object],
 ) -> CategoryColumns | None:
     """The columns that a protocol needs; the names of classes are added to its settings.
@@ -228,6 +229,7 @@ def category_columns(
     protocol : its name.
     settings : those that were given; classes that were not are named by their columns.
     scores, group : the options.
+    counted : whether records were counted before, so that there are no columns.
     refused : options that do not go with these, with their values; None for those not given.
 
     Raises
@@ -241,7 +243,7 @@ def category_columns(
     if group is not None and (by_class or not name):
         raise click.UsageError(f"--private-group cannot be used with --protocol {protocol}")
     if scores is None and group is None:
-        if name and not by_class:
+        if name and not by_class and not counted:
             raise click.UsageError(f"--protocol {protocol} needs --private-group")
         return None
     used = "--scores" if scores is not None else "--private-group"

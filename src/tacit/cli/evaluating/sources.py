@@ -195,7 +195,7 @@ def _read_counted(path: str, protocol: Protocol, unit: Units) -> tuple[Protocol,
             f"tacit: counts answer one round: {protocol.name} runs in its form that counts once"
         )
     word = unit if isinstance(unit, str) else None
-    clients = read_counts(path, once.edges, once.mark, once.ends, word)
+    clients = read_counts(path, once.edges, once.mark, once.ends, word, once.groups)
     return once.protocol, clients
 
 

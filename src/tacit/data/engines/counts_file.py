@@ -38,6 +38,7 @@ def read_counts(
     mark: str,
     ends: tuple[float, float] = (0.0, 1.0),
     unit: str | None = None,
+    groups: tuple[str, ...] = (),
 ) -> Clients:
     """Clients of which a file of counts is known.
 
@@ -48,6 +49,7 @@ def read_counts(
     mark : the word for these cells, which every row repeats.
     ends : the least and the largest score there can be.
     unit : what the scores are.
+    groups : the private groups that were counted each by itself, whose classes follow each other.
 
     Raises
     ------
@@ -60,11 +62,14 @@ def read_counts(
     if len(names) > 1 and not names[0]:
         raise DataError(f"{path} has records of no client beside those of {names[1]!r}")
     index = {name: place for place, name in enumerate(names)}
-    counts = np.zeros((2, edges.size + 1, len(names)), dtype=np.int64)
+    strata = max(len(groups), 1)
+    counts = np.zeros((strata, 2, edges.size + 1, len(names)), dtype=np.int64)
+    bounds = 2 * strata, edges.size + 1
     total = 0
     for number, row in enumerate(rows, 1):
-        label, cell, records = _checked(row, mark, edges.size + 1, f"{path}, row {number}")
-        place = 1 - label, cell, index[row[CLIENT] or ""]
+        found, cell, records = _checked(row, mark, bounds, f"{path}, row {number}")
+        stratum, label = divmod(found, 2)
+        place = stratum, 1 - label, cell, index[row[CLIENT] or ""]
         if counts[place]:
             raise DataError(f"{path}, row {number} counts a cell that another row counted")
         counts[place] = records
@@ -73,7 +78,8 @@ def read_counts(
         raise DataError(f"{path} must count fewer than {MOST_RECORDS} records, got {total}")
     _check_total(path, rows, total)
     called = tuple(names) if names != [""] else (Path(path).stem,)
-    return StoredClients(CountedRecords(edges, counts, called, ends), unit)
+    by_cell = counts if groups else counts[0]
+    return StoredClients(CountedRecords(edges, by_cell, called, ends, groups), unit)
 
 
 def _rows(path: str) -> list[dict[str, str]]:
@@ -111,8 +117,11 @@ def _check_total(path: str, rows: list[dict[str, str]], counted: int) -> None:
             )
 
 
-def _checked(row: dict[str, str], mark: str, cells: int, where: str) -> tuple[int, int, int]:
-    """Class, cell and number of records of a row."""
+def _checked(
+    row: dict[str, str], mark: str, bounds: tuple[int, int], where: str
+) -> tuple[int, int, int]:
+    """Class, cell and number of records of a row, of so many classes and cells."""
+    classes, cells = bounds
     if row[CELLS] != mark:
         raise DataError(
             f"{where} has counts in the cells {row[CELLS]!r}, and these settings need {mark!r}: "
@@ -126,15 +135,16 @@ def _checked(row: dict[str, str], mark: str, cells: int, where: str) -> tuple[in
     if label == INVALID:
         raise DataError(
             f"labels must be 0 or 1: {where} counts {records} records with another label or none"
+            f"{', or of another group' if classes > 2 else ''}"
         )
     if cell == INVALID:
         raise DataError(
             f"scores must be finite and in their range: {where} counts {records} records whose "
             "score is not, or is missing"
         )
-    if label not in (0, 1) or not 0 <= cell < cells or records <= 0 or records >= MOST_RECORDS:
+    if not 0 <= label < classes or not 0 <= cell < cells or records <= 0 or records >= MOST_RECORDS:
         raise DataError(
-            f"{where} must have class 0 or 1, a cell from 0 to {cells - 1} and records above 0, "
-            f"got {label}, {cell} and {records}"
+            f"{where} must have a class from 0 to {classes - 1}, a cell from 0 to {cells - 1} and "
+            f"records above 0, got {label}, {cell} and {records}"
         )
     return label, cell, records

@@ -167,8 +167,8 @@ class ScoreHistogram(HistogramDeclarations):
     gives_histogram = True
     state_types = (Turns,)
 
-    strata, by_group = 1, False
-    """How many tables of counts a tree holds, and whether figures of each are given."""
+    strata_names: ClassVar[tuple[str, ...]] = ()
+    """The strata of a tree, of which figures are given; none where all records are one."""
     middle_edge: ClassVar[float | None] = None
     """The score at which a tree of placed cells is divided first; None where none matters most."""
 
@@ -218,6 +218,16 @@ class ScoreHistogram(HistogramDeclarations):
     def served(self) -> tree_budget.Aim:
         """What the levels of a tree serve."""
         return self.aim
+
+    @property
+    def by_group(self) -> bool:
+        """Whether figures of strata are given."""
+        return bool(self.strata_names)
+
+    @property
+    def strata(self) -> int:
+        """How many tables of counts a tree holds."""
+        return max(len(self.strata_names), 1)
 
     def first_height(self, clients: int) -> int:
         """The height of the first look: fewer cells where each client adds the whole noise.
@@ -273,14 +283,15 @@ class ScoreHistogram(HistogramDeclarations):
 
         The tree of few cells for which there would be looks serves the report.
         """
-        if isinstance(self.trust, Local) or self.by_group:
+        if isinstance(self.trust, Local):
             return None
         height = self.tree_height(1)
         once = replace(self, height=height) if self.looks else self
         if once.looks:
             once = replace(once, aim="report")
         cells = 1 << height
-        return OneCount(once, self.score_edges(np.arange(1, cells) / cells), self.score_ends)
+        edges = self.score_edges(np.arange(1, cells) / cells)
+        return OneCount(once, edges, self.score_ends, self.strata_names)
 
     def strata_of(self, clients: Clients) -> Strata:
         """The strata of the records."""
