@@ -20,7 +20,7 @@ def run(*flags: str, **changed: object) -> Result:
 
 
 def test_a_plan_is_a_table_and_two_sentences() -> None:
-    result = run("--target", "0.01")
+    result = run("--want", "auc within 0.0196")
     assert result.exit_code == 0
     assert "40,000 records, 4,000 positive, 10 clients, epsilon 1" in result.stdout
     assert "epsilon hides" in result.stdout
@@ -50,8 +50,8 @@ def test_what_is_not_feasible_has_a_status_of_its_own() -> None:
         ({"epsilon": 0}, "epsilon must be positive and finite, got 0.0"),
         ({"epsilon": -1}, "epsilon must be positive and finite, got -1.0"),
         ({"epsilon": "nan"}, "epsilon must be positive and finite, got nan"),
-        ({"metric": "recall"}, "metric must be 'auc', 'ece', 'precision@t'"),
-        ({"target": 0}, "target must be positive and finite, got 0.0"),
+        ({"want": "charm"}, "metric must be 'auc', 'ece', 'precision@t'"),
+        ({"want": "auc within 0"}, "'within' must be a positive number, got '0'"),
         ({"auc-guess": 0.4}, "the guessed AUC must be above 0.5 and below 1, got 0.4"),
         ({"trust": "nobody"}, "'nobody' is not one of"),
     ],
@@ -71,7 +71,7 @@ def test_without_a_trust_the_plan_has_that_of_an_evaluation() -> None:
         "400",
         "--epsilon",
         "1",
-        "--metric",
+        "--want",
         "auc",
         "--json",
     ]
@@ -91,8 +91,6 @@ def test_a_wish_names_a_figure_and_how_near_it_must_be() -> None:
     other = run("--want", "charm within 0.1")
     assert other.exit_code == 2
     assert "or a measure such as 'calibration slope'" in other.stderr
-    both = run("--want", "brier", "--metric", "auc")
-    assert "--want cannot be used with --metric" in both.stderr
 
 
 def test_help_says_what_each_trust_means() -> None:

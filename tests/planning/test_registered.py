@@ -161,7 +161,7 @@ def test_another_figure_stands_in_a_part_of_its_own() -> None:
 
 
 def test_another_figure_is_left_out_where_a_metric_is_asked_for() -> None:
-    assert "Brier" not in printed("--trust", "secure-sum", "--metric", "auc")
+    assert "Brier" not in printed("--trust", "secure-sum", "--want", "auc")
     assert "Brier" not in printed("--trust", "local")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.options import refuse
 from tacit.cli.record_options import PerPerson
 from tacit.cli.setting_options import Spelled
 from tacit.cli.shell import NO_SIGNAL
@@ -16,7 +15,7 @@ from tacit.protocol.declarations.trust import Trust, trust_words
 PLAN_EXAMPLES = """\b
 Examples:
   tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1
-  tacit plan --records 4000 --positives 400 --clients 4000 --epsilon 1 --trust local --target 0.02
+  tacit plan --records 4000 --positives 400 --clients 4000 --epsilon 1 --want "auc within 0.05"
   tacit plan --records 9000 --positives 900 --clients 9 --epsilon 1 --trust local --want auc
   tacit plan --records 4000 --positives 400 --clients 10 --trust encrypted --epsilon 1 --json
   tacit plan --records 9000 --classes 3 --clients 9 --epsilon 1 --trust encrypted
@@ -72,21 +71,11 @@ Exit status:
 )
 @click.option("--auc-guess", type=float, help="The AUC to expect; without one, 0.65 to 0.9.")
 @click.option(
-    "--target",
-    type=float,
-    help="The error that is wanted: root mean square, of which a 95 % interval is about twice.",
-)
-@click.option(
-    "--metric",
-    help="auc, precision@t (as precision@0.3), ece, or a protocol's figure. By default auc, with "
-    "protocols of other figures beside it.",
-)
-@click.option(
     "--want",
     metavar="FIGURE [within X]",
-    help="A figure in words, and how far the ends of its 95 % interval may lie from it, as 'net "
-    "benefit at 0.2 within 0.002', 'sensitivity at 0.5 within 0.03' or 'calibration slope within "
-    "0.1'; instead of --metric and --target.",
+    help="A figure, and how far the ends of its 95 % interval may lie from it, as 'auc within "
+    "0.02', 'net benefit at 0.2 within 0.002', 'sensitivity at 0.5 within 0.03' or 'calibration "
+    "slope'. By default the AUC, with protocols of other figures beside it.",
 )
 @json_option
 @click.pass_context
@@ -101,8 +90,6 @@ def plan(
     per_person: int | None,
     trust: str | None,
     auc_guess: float | None,
-    target: float | None,
-    metric: str | None,
     want: str | None,
     output: JsonOutput,
 ) -> None:
@@ -113,10 +100,7 @@ def plan(
     """
     if positives is None and classes is None:
         raise click.UsageError("Missing option '--positives'.")
-    if want is not None:
-        named = ("--metric", metric), ("--target", target)
-        refuse(named, "--want cannot be used with {}")
-        metric, target = forecast.wanted(want)
+    metric, target = (None, None) if want is None else forecast.wanted(want)
     made = make_plan(
         records,
         positives,

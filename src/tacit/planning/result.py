@@ -158,7 +158,7 @@ class Plan:
             (candidate.title, _means(candidate) or "not within reach")
             for candidate in self.candidates
         ]
-        return [f"For an error of {self.target:g}:", *(f"  {line}" for line in aligned(rows))]
+        return [f"For an error of {self.target:.3g}:", *(f"  {line}" for line in aligned(rows))]
 
 
 def _title(metric: str) -> str:
