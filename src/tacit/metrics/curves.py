@@ -30,6 +30,9 @@ LEAST_OF_PLUG_IN = 0.25
 COARSE_SHARE = 0.1
 """Least part of all pairs at which a cell leaves open how many of them positives win."""
 
+CLEAR_ERRORS = 3.0
+"""Standard errors of its noise that are taken off a cell's count before it may be a crowd."""
+
 CROWDED_NEIGHBOUR = 4.0
 """A cell is a crowd with more than this times the mean number of pairs of its two neighbours."""
 
@@ -184,14 +187,25 @@ def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
     return _over_squared_pairs(crowded_pairs, positives, negatives)
 
 
-def lone_crowd_variance(positives: Counts, negatives: Counts) -> Floats:
+def lone_crowd_variance(
+    positives: Counts, negatives: Counts, errors: tuple[float, float] = (0.0, 0.0)
+) -> Floats:
     """The same where a cell counts as crowded beside its neighbours, not beside the mean of all.
 
     On a scale that fits any scores most cells may be empty, and the others no crowds. A cell with
     more than ``CROWDED_NEIGHBOUR`` times the pairs that its two neighbours have on average is one.
+
+    Parameters
+    ----------
+    positives, negatives : counts in cells, shape (..., B).
+    errors : standard errors of a cell's positives and negatives by noise, of which
+        ``CLEAR_ERRORS`` are taken off: noise makes no crowd.
     """
-    pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
-    crowded = np.where(lone_crowds(positives, negatives), pairs, 0.0)
+    clear = [
+        np.maximum(counts - CLEAR_ERRORS * error, 0.0)
+        for counts, error in zip((positives, negatives), errors, strict=True)
+    ]
+    crowded = np.where(lone_crowds(*clear), clear[0] * clear[1], 0.0)
     return _over_squared_pairs(np.sum(crowded**2, axis=-1) / 12, positives, negatives)
 
 

@@ -111,7 +111,8 @@ def result_from_tree(
 
 def area_from_tree(cells: Floats, noise: trees.TreeNoise, axis: ScoreAxis) -> Areas:
     """The AUC of a consistent tree of both classes (``areas``), for cells of shape (..., 2, B)."""
-    return areas(cells, tree_products(noise), isinstance(axis.scale, EvenScale))
+    by_level = trees.node_variances(noise.weighting)[1:]
+    return areas(cells, (by_level, by_level), isinstance(axis.scale, EvenScale))
 
 
 def _known_by_cells(made: Areas, cells: Floats, noise: trees.TreeNoise) -> KnownArea:

@@ -24,9 +24,6 @@ from tacit.protocols.multiclass.second_round import (
 from tacit.protocols.shared.influence_sum import FIXED_POINT
 from tacit.protocols.shared.trees.areas import Areas
 
-CLEAR_ERRORS = 3.0
-"""Standard errors of its noise that are taken off a cell's count before it may be a crowd."""
-
 DRAWS = 32
 """Imitated first rounds by which the products of their errors are measured; all replicates have the
 same."""
@@ -150,21 +147,16 @@ def _hidden_variance(fields: Mapping[str, Floats], first: FirstRound) -> Floats:
     to ``p q / (12 P N)`` of the AUC. A crowd that stands clear of the noise counts as one record of
     either kind.
     """
-    counts, clear = [], []
+    counts, errors = [], []
     for row, (name, forest) in enumerate(
         ((OWN_BELOW, first.positives), (OTHER_BELOW, first.negatives))
     ):
-        cell_counts = _shares(fields[name]) * fields[SIZES][..., row, np.newaxis]
-        depth = cell_counts.shape[-1].bit_length() - 1
-        error = math.sqrt(float(trees.node_variances(forest.noise.weighting)[depth]))
-        counts.append(cell_counts)
-        clear.append(np.maximum(cell_counts - CLEAR_ERRORS * error, 0.0))
+        counts.append(_shares(fields[name]) * fields[SIZES][..., row, np.newaxis])
+        depth = counts[-1].shape[-1].bit_length() - 1
+        errors.append(math.sqrt(float(trees.node_variances(forest.noise.weighting)[depth])))
     pairs = np.prod(fields[SIZES], axis=-1)
     placed = np.sum(counts[0] * counts[1], axis=-1) / 12 / pairs**2
-    crowds = (
-        curves.lone_crowd_variance(*clear) * np.prod([c.sum(axis=-1) for c in clear], axis=0) ** 2
-    )
-    return np.asarray(placed + crowds / pairs**2)
+    return placed + curves.lone_crowd_variance(counts[0], counts[1], (errors[0], errors[1]))
 
 
 def _shares(below: Floats) -> Floats:

@@ -28,7 +28,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.trees import TreeNoise, consistent_leaves, node_variances
 from tacit.protocol import releases
 from tacit.protocol.conversation import Query, View
-from tacit.protocols.shared.trees.areas import Areas, areas, noise_products
+from tacit.protocols.shared.trees.areas import Areas, NodeVariances, areas
 from tacit.results.estimate import Estimate
 
 
@@ -175,16 +175,14 @@ def both_classes(positives: Forest, negatives: Forest) -> Floats:
     return np.stack([positives.leaves, negatives.leaves], axis=-2)
 
 
-def products_of(positives: Forest, negatives: Forest) -> Floats:
-    """The variance of pairs won by products of both classes' noises (``noise_products``)."""
-    return noise_products(
-        node_variances(positives.noise.weighting), node_variances(negatives.noise.weighting)
-    )
+def variances_of(positives: Forest, negatives: Forest) -> NodeVariances:
+    """The variances of a node's count in a tree of either class."""
+    return (node_variances(positives.noise.weighting), node_variances(negatives.noise.weighting))
 
 
 def forest_areas(positives: Forest, negatives: Forest, even: bool) -> Areas:
     """The AUC of every pair of trees of one height, shape (..., T) (``areas``)."""
-    return areas(both_classes(positives, negatives), products_of(positives, negatives), even)
+    return areas(both_classes(positives, negatives), variances_of(positives, negatives), even)
 
 
 def area_variance(made: Areas, positives: Forest, negatives: Forest) -> Floats:

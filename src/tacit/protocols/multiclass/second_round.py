@@ -44,10 +44,10 @@ from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol import releases
 from tacit.protocol.conversation import Query
-from tacit.protocols.multiclass.forests import Forest, both_classes, products_of
+from tacit.protocols.multiclass.forests import Forest, both_classes, variances_of
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences, units_for, whole_units
-from tacit.protocols.shared.trees.areas import area_depth, at_depth
+from tacit.protocols.shared.trees.areas import area_depth, at_depth, noise_products
 
 OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
 """Fields of the query: the part of each class's own records, and of all others, below every inner
@@ -85,7 +85,8 @@ class FirstRound:
 def published(first: FirstRound) -> dict[str, Floats]:
     """What the server publishes of the first round; a class that came out empty gets the size 1."""
     positives, negatives = first.positives, first.negatives
-    cells, products = both_classes(positives, negatives), products_of(positives, negatives)
+    cells = both_classes(positives, negatives)
+    products = noise_products(*variances_of(positives, negatives))
     depth = max(area_depth(cells, products, first.even, LINE_BIAS), 1)
 
     def functions(forest: Forest) -> Floats:

@@ -118,7 +118,7 @@ def test_records_are_dealt_out_whole(aim: Aim, height: int) -> None:
     assert len(shares) == height
     assert sum(shares) == CHOICE_UNITS
     assert min(shares) > 0
-    halvings = {"report": 1 / 4, "auc": 1 / 2, "curves": 0.0, "all": 0.0}
+    halvings = {"report": 1 / 4, "groups": 1 / 2, "auc": 1 / 2, "curves": 0.0, "all": 0.0}
     expected = 2.0 ** (-np.arange(height) * halvings[aim])
     wanted = CHOICE_UNITS * expected / expected.sum()
     np.testing.assert_allclose(shares, wanted, atol=height + 1)

@@ -7,6 +7,7 @@ negatives, and over the cells of half their pairs. Deeper cells have less bias a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -48,30 +49,38 @@ class Areas:
     one_draw: Floats | float = 0.0
 
 
-def areas(cells: Floats, products: Floats, even: bool) -> Areas:
+NodeVariances = tuple[Floats, Floats]
+"""The variances of a node's count by level, a class's total first, of positives and negatives."""
+
+
+def areas(cells: Floats, variances: NodeVariances, even: bool) -> Areas:
     """The AUC of every pair of trees, at the depth that suits the noise.
 
     Parameters
     ----------
     cells : both classes' counts, positives first, shape (..., 2, B).
-    products : of both classes' noises (``noise_products``); zeros for exact counts.
+    variances : of a node's count by noise, shape (h+1,) each; zeros for exact counts.
     even : whether scores are their own positions, so that crowds are judged beside the mean cell.
     """
+    products = noise_products(*variances)
     depth, exact = area_depth(cells, products, even), not products.any()
     coarse = at_depth(cells, depth)
     positives, negatives = coarse[..., 0, :], coarse[..., 1, :]
+    of_positives, of_negatives = (float(by_level[depth]) for by_level in variances)
     value = curves.cell_area(positives, negatives) + _correction(positives, negatives, exact)
     pairs = np.maximum(np.abs(np.prod(coarse.sum(axis=-1), axis=-1)), 1.0)
     return Areas(
         value,
         products[depth] / pairs**2,
-        hidden_variance(positives, negatives, even),
+        hidden_variance(positives, negatives, even, (sqrt(of_positives), sqrt(of_negatives))),
         sampling_variance(cells, value, exact),
         np.repeat(influence_weights(coarse), cells.shape[-1] >> depth, axis=-1),
     )
 
 
-def hidden_variance(positives: Floats, negatives: Floats, even: bool) -> Floats:
+def hidden_variance(
+    positives: Floats, negatives: Floats, even: bool, errors: tuple[float, float] = (0.0, 0.0)
+) -> Floats:
     """The variance of areas by what cells hide, of cells of shape (..., B) each.
 
     Three things in cells are unknown: the position of a record in its cell, the densities inside
@@ -82,11 +91,16 @@ def hidden_variance(positives: Floats, negatives: Floats, even: bool) -> Floats:
     positives, negatives : counts.
     even : whether scores are their own positions, so that most cells are filled: then a crowd is
         compared with the mean of all cells, else with its neighbours.
+    errors : standard errors of a cell's positives and negatives by noise, which makes no crowds
+        beside neighbours.
     """
-    crowds = curves.crowding_variance if even else curves.lone_crowd_variance
+    if even:
+        crowds = curves.crowding_variance(positives, negatives)
+    else:
+        crowds = curves.lone_crowd_variance(positives, negatives, errors)
     return (
         curves.placement_variance(positives, negatives)
-        + crowds(positives, negatives)
+        + crowds
         + curves.curvature_error(positives, negatives) ** 2
     )
 

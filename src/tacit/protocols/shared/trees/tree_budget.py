@@ -47,7 +47,13 @@ MIDDLE_SQUARE = 3 / 8
 halves of a class: such rates then err 0.85 times as much as with the AUC's levels of few cells, and
 the AUC about as before."""
 
-FALLS: Mapping[Aim, float] = {"report": 1 / 4, "auc": 1 / 2, "curves": 0.0, "all": 0.0}
+FALLS: Mapping[Aim, float] = {
+    "report": 1 / 4,
+    "groups": 1 / 2,
+    "auc": 1 / 2,
+    "curves": 0.0,
+    "all": 0.0,
+}
 """By how many halvings the fraction of records falls from one level to the next."""
 
 CHOICE_UNITS = 2**20
