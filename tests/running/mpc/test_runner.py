@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from multiprocessing.connection import Pipe
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.kernels import kernel_codes
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.mpc.party_program import reason_of
-from tacit.running.mpc.processes import MPCSettings, Parties, Values
+from tacit.running.mpc.processes import MPCSettings, Parties
 from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
@@ -50,7 +51,7 @@ def begin(parties: Parties) -> Coordinator:
         for index, reply in parties.deliver(messages).items():
             coordinator.receive(index, reply)
         messages = coordinator.close()
-    parties.order(0, "message", message=messages[0])
+    parties.order(0, messages[0])
     return coordinator
 
 
@@ -110,7 +111,7 @@ def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.Mon
     parties = linked()
     beginning = parties._beginning
 
-    def hurried(index: int) -> Values:
+    def hurried(index: int) -> dict[str, Any]:
         return {**beginning(index), "timeout": 1.5, "setup_timeout": 1.5}
 
     monkeypatch.setattr(parties, "_beginning", hurried)
@@ -146,10 +147,7 @@ def test_a_silent_party_is_given_up_and_one_refuses_what_it_did_not_agree_to() -
     with linked() as parties:
         with pytest.raises(MPCError, match=r"no answer from south within 0\.2 s"):
             parties.answer((1,), timeout=0.2)
-        parties.order(0, kind="sing")
-        with pytest.raises(MPCError, match=r"north: .*unknown order 'sing'"):
-            parties.answer((0,))
-        parties.order(1, kind="message", message=b"other bytes")
+        parties.order(1, b"other bytes")
         with pytest.raises(MPCError, match=r"south: .*MalformedMessageError"):
             parties.answer((1,))
 

@@ -1,9 +1,10 @@
 """One party's process in a joint computation: ``python -m tacit.running.mpc.party_program``.
 
 It reads orders from a connection that it inherits, and answers there. The first comes from whoever
-runs the party: its records, its ledger, its key, and what was agreed. All later ones hold signed
+runs the party: its records, its ledger, its key, and what was agreed. All later ones are signed
 messages of the session's coordinator, which the party answers as in any federation
-(``session.party.client.Party``). It computes with the other parties over their own channels.
+(``session.party.client.Party``). It computes with the other parties over their own channels, and
+ends when the connection does.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import os
 import queue
 import sys
 import threading
+from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,7 +25,6 @@ from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol import mpc
-from tacit.protocol.fields import MessageError
 from tacit.protocol.registry import protocol_of
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.mpc.channels import TunnelTransport
@@ -48,90 +49,68 @@ class Desk:
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock = connection, threading.Lock()
-        self._waiting: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._waiting: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def order(self) -> dict[str, Any]:
+    def order(self) -> bytes:
         """The next order."""
         return self._waiting.get()
 
-    def answer(self, kind: str, **values: Any) -> None:
+    def answer(self, **values: bytes | str) -> None:
         """Send an answer."""
         with self._lock:
-            self._connection.send_bytes(encode_values({"kind": kind, **values}))
+            self._connection.send_bytes(encode_values(values))
 
-    def give_up(self, sentence: str) -> None:
+    def give_up(self, sentence: str) -> NoReturn:
         """Say why, and end the process, whatever its threads are waiting for."""
         try:
-            self.answer("failed", reason=sentence)
+            self.answer(failed=sentence)
         finally:
             os._exit(FAILED)
 
     def _listen(self) -> None:
         try:
             while True:
-                self._waiting.put(decode_values(self._connection.recv_bytes()))
-        except MessageError as error:
-            self.give_up(f"an order could not be read: {error}")
+                self._waiting.put(self._connection.recv_bytes())
         except (EOFError, OSError):
-            os._exit(FAILED)
+            os._exit(0)
 
 
-class Answering:
-    """A party of one run behind orders: its beginning, and then signed messages."""
+def started(beginning: dict[str, Any], lost: Callable[[str], None]) -> Party:
+    """The party of a run's first order.
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._party: Party | None = None
+    Parameters
+    ----------
+    beginning : its records, its key and ledger, and what was agreed.
+    lost : told why when the connection to another party is lost.
 
-    def obey(self, order: dict[str, Any]) -> bool:
-        """Carry out one order; False once there is no more to do."""
-        kind = order["kind"]
-        if kind == "stop":
-            return False
-        if kind == "start":
-            self._start(order)
-        elif kind == "message":
-            self._desk.answer("message", message=self._answer(order["message"]))
-        else:
-            raise mpc.MPCError(f"unknown order {kind!r}")
-        return True
-
-    def _start(self, order: dict[str, Any]) -> None:
-        if self._party is not None:
-            raise mpc.MPCError("the party has started already")
-        scores, labels, second = order["scores"], order["labels"], order["second"]
-        offsets = np.array([0, scores.size], dtype=np.int64)
-        clients = Clients(scores, labels, offsets, (order["name"],), second=second)
-        agreement = Agreement(
-            protocol_of(order["protocol"], order["settings"]),
-            order["keys"],
-            order["coordinator"],
-            per_person=order["per_person"],
-        )
-        guard = guard_of(agreement, clients, order["ledger"], order["simulated"])
-        load_engine()
-        timeout, setup_timeout = order["timeout"], order["setup_timeout"]
-        self._party = Party(
-            order["index"],
-            Identity.from_bytes(order["identity"]),
-            agreement,
-            clients,
-            NoNoise() if order["silent"] else SystemNoise(),
-            guard,
-            unit=agreement.unit,
-            misfit="",
-            transport=TunnelTransport(LOCAL, None, timeout, setup_timeout, self._desk.give_up),
-        )
-        self._desk.answer("ready")
-
-    def _answer(self, message: bytes) -> bytes:
-        if self._party is None:
-            raise mpc.MPCError("the party has no records yet")
-        reply = self._party.answer(message)
-        if self._party.failure:
-            raise mpc.MPCError(self._party.failure)
-        return reply
+    Raises
+    ------
+    MPCError : for a client that exists and has no ledger.
+    """
+    scores, name = beginning["scores"], beginning["name"]
+    offsets = np.array([0, scores.size], dtype=np.int64)
+    clients = Clients(scores, beginning["labels"], offsets, (name,), second=beginning["second"])
+    agreement = Agreement(
+        protocol_of(beginning["protocol"], beginning["settings"]),
+        beginning["keys"],
+        beginning["coordinator"],
+        per_person=beginning["per_person"],
+    )
+    guard = guard_of(agreement, clients, beginning["ledger"], beginning["simulated"])
+    load_engine()
+    timeout, setup_timeout = beginning["timeout"], beginning["setup_timeout"]
+    return Party(
+        beginning["index"],
+        Identity.from_bytes(beginning["identity"]),
+        agreement,
+        clients,
+        NoNoise() if beginning["silent"] else SystemNoise(),
+        guard,
+        unit=agreement.unit,
+        misfit="",
+        transport=TunnelTransport(LOCAL, None, timeout, setup_timeout, lost),
+    )
 
 
 def guard_of(agreement: Agreement, clients: Clients, ledger: str | None, simulated: bool) -> Guard:
@@ -178,14 +157,14 @@ def main(connection: int) -> None:
     connection : its file descriptor.
     """
     desk = Desk(Connection(connection))
-    answering, failed = Answering(desk), True
     try:
-        while answering.obey(desk.order()):
-            pass
-        failed = False
+        party, reply = started(decode_values(desk.order()), desk.give_up), b""
+        while not party.failure:
+            desk.answer(reply=reply)
+            reply = party.answer(desk.order())
+        desk.give_up(party.failure)
     except (mpc.MPCError, *UNEXPECTED) as error:
-        desk.answer("failed", reason=reason_of(error))
-    os._exit(FAILED if failed else 0)
+        desk.give_up(reason_of(error))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """The parties' processes, as the aggregator's process sees them: started, ordered, ended.
 
 Each party runs ``tacit.running.mpc.party_program`` in a process of its own and reads its records
-from a connection, then the signed messages of the session, which it answers. Orders and answers are
-named values (``protocol.values``); nothing is pickled. Every wait is bounded: a process that
-ends early ends the wait at once, and one that stops within an answer is ended.
+from a connection, then the signed messages of the session, which it answers. Its beginning and its
+answers are named values (``protocol.values``); nothing is pickled. Every wait is bounded: a process
+that ends early ends the wait at once, and one that stops within an answer is ended.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any
 
 from tacit.crypto.identities import Identity
@@ -42,8 +41,6 @@ Ledgers = Mapping[str, str | os.PathLike[str]]
 """The files of clients' ledgers, by the clients' names."""
 NO_LEDGERS: Ledgers = MappingProxyType({})
 
-Values = dict[str, Any]
-"""An order or an answer: ``"kind"`` says what it is for."""
 SECONDS_A_RECORD = 0.01
 """How much longer a computation may take, for every record."""
 
@@ -113,15 +110,14 @@ class Parties:
         try:
             for index in self.everybody:
                 self._start(index)
-            for index in self.everybody:
-                self.order(index, "start", **self._beginning(index))
-            self.gather(self.everybody, "ready", self.settings.setup_timeout)
+            beginnings = {k: encode_values(self._beginning(k)) for k in self.everybody}
+            self.deliver(beginnings, self.settings.setup_timeout)
         except BaseException:
             self._end()
             raise
         return self
 
-    def _beginning(self, index: int) -> Values:
+    def _beginning(self, index: int) -> dict[str, Any]:
         """The first order of a party: its own records, and what was agreed."""
         records, ledger = self._clients.part(index, index + 1), self._ledgers.get(self.names[index])
         return {
@@ -148,12 +144,7 @@ class Parties:
         """The indices of all parties."""
         return range(len(self.names))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._end()
 
     @property
@@ -161,16 +152,16 @@ class Parties:
         """The process ids, in order."""
         return tuple(process.pid for process in self._processes)
 
-    def order(self, index: int, /, kind: str, **values: Any) -> None:
-        """Send an order to one party."""
+    def order(self, index: int, order: bytes) -> None:
+        """Send an order to one party: its beginning, or then a signed message."""
         try:
-            self._connections[index].send_bytes(encode_values({"kind": kind, **values}))
+            self._connections[index].send_bytes(order)
         except OSError:
             raise mpc.MPCError(self._ended(index)) from None
 
     def answer(
         self, allowed: Sequence[int] | range, timeout: float | None = None
-    ) -> tuple[int, Values]:
+    ) -> tuple[int, bytes]:
         """The next answer of any of these parties, within the agreed time or another.
 
         Raises
@@ -194,35 +185,24 @@ class Parties:
             raise mpc.MPCError(f"{self.names[index]}: {printable(str(error))}") from None
         finally:
             stalled.cancel()
-        if values.get("kind") == "failed":
-            raise mpc.MPCError(f"{self.names[index]}: {printable(str(values.get('reason')))}")
+        if "failed" in values:
+            raise mpc.MPCError(f"{self.names[index]}: {printable(str(values['failed']))}")
         if index not in allowed:
-            raise mpc.MPCError(
-                f"{self.names[index]} answered out of order with {values.get('kind')!r}"
-            )
-        return index, values
+            raise mpc.MPCError(f"{self.names[index]} answered out of order")
+        return index, values["reply"]
 
-    def gather(
-        self, indices: Sequence[int] | range, kind: str, timeout: float | None = None
-    ) -> dict[int, Values]:
-        """One answer of this kind from each of the parties."""
-        answers: dict[int, Values] = {}
-        while len(answers) < len(indices):
-            missing = [index for index in indices if index not in answers]
-            index, values = self.answer(missing, timeout)
-            if values.get("kind") != kind:
-                raise mpc.MPCError(
-                    f"{self.names[index]} answered {values.get('kind')!r} instead of {kind!r}"
-                )
-            answers[index] = values
+    def deliver(
+        self, orders: Mapping[int, bytes], timeout: float | None = None
+    ) -> dict[int, bytes]:
+        """Every party's reply to its order, computed in its process."""
+        for index, order in orders.items():
+            self.order(index, order)
+        answers: dict[int, bytes] = {}
+        while len(answers) < len(orders):
+            missing = [index for index in orders if index not in answers]
+            index, reply = self.answer(missing, self._longest if timeout is None else timeout)
+            answers[index] = reply
         return answers
-
-    def deliver(self, messages: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Every party's reply to its message, computed in its process."""
-        for index, message in messages.items():
-            self.order(index, "message", message=message)
-        answers = self.gather(list(messages), "message", self._longest)
-        return {index: values["message"] for index, values in answers.items()}
 
     @property
     def _longest(self) -> float:
@@ -264,9 +244,7 @@ class Parties:
 
     def _end(self) -> None:
         for connection in self._connections:
-            with suppress(OSError):
-                connection.send_bytes(encode_values({"kind": "stop"}))
-            connection.close()
+            connection.close()  # which ends its process
         deadline = time.monotonic() + GRACE_SECONDS
         for process in self._processes:
             try:
