@@ -11,7 +11,8 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.timing import clock, paired, row
-from tacit.ledger.ledger import Entry, Ledger
+from tacit.ledger.entries import Entry
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 
 DEBITS, TIMES, OLD = 1000, 5, 20_000

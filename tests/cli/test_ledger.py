@@ -13,7 +13,8 @@ import pytest
 from click.testing import Result
 
 from tacit.cli.ledger import _cell, ledger
-from tacit.ledger.ledger import Entry, Ledger, LimitError
+from tacit.ledger.entries import Entry, LimitError
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tests import terminal
 

@@ -19,13 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tacit.ledger.ledger import (
-    Entry,
-    Ledger,
-    LedgerError,
-    LimitError,
-    request_digest,
-)
+from tacit.ledger.entries import Entry, LedgerError, LimitError, request_digest
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 
 STEPS, LINE = 8, 49

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger.entries import COLUMNS
-from tacit.ledger.ledger import Entry, Ledger, LedgerError
+from tacit.ledger.entries import COLUMNS, Entry, LedgerError
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 
 ENTRIES = 6

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger.ledger import Entry, Ledger, LedgerError
+from tacit.ledger.entries import Entry, LedgerError
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 from tests.ledger.children import answer_paid
 

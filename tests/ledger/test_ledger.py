@@ -15,17 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.ledger.ledger import (
+from tacit.ledger.entries import (
     BudgetError,
     ConflictError,
     Entry,
-    Ledger,
     LedgerError,
     LimitError,
     RepeatedError,
-    canonical_records,
     request_digest,
 )
+from tacit.ledger.ledger import Ledger, canonical_records
 from tacit.privacy.composition import largest_rho
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tests.ledger.children import answer_paid

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.ledger.accounts import Amount, Window, amount
-from tacit.ledger.entries import MICROSECOND
-from tacit.ledger.ledger import Entry, Ledger, LedgerError, Limit, LimitError
+from tacit.ledger.entries import MICROSECOND, Entry, LedgerError, Limit, LimitError
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 
 DAY = 86_400.0

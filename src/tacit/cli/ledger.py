@@ -21,11 +21,13 @@ from tacit.ledger.entries import (
     LIMIT,
     REFUSAL,
     Accounting,
+    LedgerError,
     Limit,
     Line,
     instant,
 )
-from tacit.ledger.ledger import Ledger, LedgerError, Pages
+from tacit.ledger.files import Pages
+from tacit.ledger.ledger import Ledger
 from tacit.output import OutputFile
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost

@@ -18,12 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from tacit.ledger import entries
 from tacit.ledger.accounts import Accounts, StepCost
-from tacit.ledger.entries import CHAIN, COLUMNS, BrokenChainError, Chain, Line, lines_of
-from tacit.ledger.errors import LedgerError
 from tacit.privacy.cost import Cost
 
 APPLICATION = 0x74414354
@@ -32,7 +30,7 @@ KEY_BYTES = 32
 WAIT_SECONDS = 30.0
 OWNER_ONLY = 0o600
 
-NUMBERED = ("number INTEGER PRIMARY KEY", *COLUMNS[1:])
+NUMBERED = ("number INTEGER PRIMARY KEY", *entries.COLUMNS[1:])
 
 SCHEMA = f"""
 CREATE TABLE identity (version INTEGER, name BLOB, key_check BLOB);
@@ -51,7 +49,7 @@ class Identity:
     @property
     def first_hash(self) -> bytes:
         """The hash before the first entry: SHA-256 of a prefix, the name and the key's check."""
-        return hashlib.sha256(CHAIN + b" identity" + self.name + self.key_check).digest()
+        return hashlib.sha256(entries.CHAIN + b" identity" + self.name + self.key_check).digest()
 
 
 class Key:
@@ -87,7 +85,7 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
     with closed_on_error(connection, path):
         identity = _identity(connection, path)
         if not hmac.compare_digest(identity.key_check, key.check):
-            raise LedgerError(f"{key_path(path)} is not the key of {path}")
+            raise entries.LedgerError(f"{key_path(path)} is not the key of {path}")
         _make_durable(connection, path)
     return connection, identity, key
 
@@ -101,7 +99,7 @@ def open_to_read(path: Path) -> tuple[sqlite3.Connection, Identity]:
     FileNotFoundError : where there is none.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        raise LedgerError(f"{path} is not a ledger: it is no regular file")
+        raise entries.LedgerError(f"{path} is not a ledger: it is no regular file")
     uri = path.absolute().as_uri()
     beside = path.with_name(f"{path.name}-wal")
     unchanging = not beside.exists() and not os.access(path.parent, os.W_OK)
@@ -118,7 +116,7 @@ def _connected(path: Path, place: str) -> sqlite3.Connection:
             place, uri=True, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
-        raise LedgerError(f"{path} cannot be used as a ledger: {error}") from None
+        raise entries.LedgerError(f"{path} cannot be used as a ledger: {error}") from None
 
 
 def key_path(path: Path) -> Path:
@@ -133,7 +131,7 @@ def closed_on_error(connection: sqlite3.Connection, path: Path) -> Iterator[None
         yield
     except sqlite3.Error as error:
         connection.close()
-        raise LedgerError(f"{path} cannot be used as a ledger: {error}") from None
+        raise entries.LedgerError(f"{path} cannot be used as a ledger: {error}") from None
     except BaseException:
         connection.close()
         raise
@@ -150,7 +148,7 @@ def _make(path: Path) -> None:
         _fill(draft, Identity(secrets.token_bytes(16), _read_key(path).check))
         _publish(draft, path)
     except sqlite3.Error as error:
-        raise LedgerError(f"{path} cannot be made: {error}") from None
+        raise entries.LedgerError(f"{path} cannot be made: {error}") from None
     finally:
         draft.unlink(missing_ok=True)
 
@@ -195,9 +193,11 @@ def _read_key(path: Path) -> Key:
     try:
         secret = beside.read_bytes()
     except FileNotFoundError:
-        raise LedgerError(f"{beside} is missing: the ledger cannot go on without its key") from None
+        raise entries.LedgerError(
+            f"{beside} is missing: the ledger cannot go on without its key"
+        ) from None
     if len(secret) != KEY_BYTES:
-        raise LedgerError(f"{beside} must have {KEY_BYTES} bytes, got {len(secret)}")
+        raise entries.LedgerError(f"{beside} must have {KEY_BYTES} bytes, got {len(secret)}")
     _check_owner_only(beside)
     return Key(secret)
 
@@ -205,16 +205,18 @@ def _read_key(path: Path) -> Key:
 def _check_owner_only(path: Path) -> None:
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
-        raise LedgerError(f"{path} must be its owner's only, got mode {mode:o}; run: chmod 600")
+        raise entries.LedgerError(
+            f"{path} must be its owner's only, got mode {mode:o}; run: chmod 600"
+        )
 
 
 def _identity(connection: sqlite3.Connection, path: Path) -> Identity:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION:
-        raise LedgerError(f"{path} is not a ledger")
+        raise entries.LedgerError(f"{path} is not a ledger")
     version, name, key_check = connection.execute("SELECT * FROM identity").fetchone()
     if version != VERSION:
-        raise LedgerError(f"{path} has version {version}; this program reads {VERSION}")
+        raise entries.LedgerError(f"{path} has version {version}; this program reads {VERSION}")
     return Identity(name, key_check)
 
 
@@ -222,14 +224,14 @@ def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
     """Every commit waits for the disk."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
-        raise LedgerError(f"{path} must be in write-ahead mode, got {mode}")
+        raise entries.LedgerError(f"{path} must be in write-ahead mode, got {mode}")
     for setting in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON"):
         connection.execute(f"PRAGMA {setting}")
 
 
 Clock = Callable[[], float]
 
-READ = f"SELECT {', '.join(COLUMNS)} FROM entries WHERE number > ? ORDER BY number"  # noqa: S608
+READ = f"SELECT {', '.join(entries.COLUMNS)} FROM entries WHERE number > ? ORDER BY number"  # noqa: S608
 END_OF_TIME = 253_402_300_800
 
 
@@ -242,7 +244,7 @@ class Pages:
     def __init__(self, path: Path, connection: sqlite3.Connection, identity: Identity) -> None:
         self.path = path
         self._connection = connection
-        self._accounts = Accounts(Chain(identity.first_hash))
+        self._accounts = Accounts(entries.Chain(identity.first_hash))
         self._first_hash = identity.first_hash
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -250,12 +252,7 @@ class Pages:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -268,10 +265,10 @@ class Pages:
         with self._read():
             return self._accounts.chain.hash
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[entries.Line]:
         """All entries as they stand, without following the chain."""
         with self._guarded():
-            return list(lines_of(self._connection.execute(READ, (0,))))
+            return list(entries.lines_of(self._connection.execute(READ, (0,))))
 
     def verify(self, head: bytes | None = None) -> int:
         """Follow the chain from its beginning, and return the number of entries.
@@ -285,13 +282,13 @@ class Pages:
         LedgerError : names the first entry that does not fit, or that ``head`` is not of this
         ledger.
         """
-        chain, known = Chain(self._first_hash), head is None or head == self._first_hash
+        chain, known = entries.Chain(self._first_hash), head is None or head == self._first_hash
         with self._guarded():
-            for line in lines_of(self._connection.execute(READ, (0,))):
+            for line in entries.lines_of(self._connection.execute(READ, (0,))):
                 chain.follow(line)
                 known = known or line.hash == head
         if not known and head is not None:
-            raise LedgerError(
+            raise entries.LedgerError(
                 f"{self.path} does not verify: none of its {chain.number} entries has the head "
                 f"{head.hex()}; entries were cut off, or the ledger was written anew"
             )
@@ -321,22 +318,22 @@ class Pages:
     def _catch_up(self) -> None:
         """Take in what was written since, by whichever process."""
         rows = self._connection.execute(READ, (self._accounts.chain.number,))
-        self._accounts.take(lines_of(rows))
+        self._accounts.take(entries.lines_of(rows))
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:
         """Raise errors of the block as errors of the ledger, so that no reply leaves."""
         if os.getpid() != self._process:
-            raise LedgerError(
+            raise entries.LedgerError(
                 f"{self.path} was opened before a fork; open it again in this process"
             )
         try:
             with self._lock:
                 yield
         except sqlite3.Error as error:
-            raise LedgerError(f"{self.path} cannot be used: {error}") from None
-        except BrokenChainError as error:
-            raise LedgerError(f"{self.path} does not verify: {error}") from None
+            raise entries.LedgerError(f"{self.path} cannot be used: {error}") from None
+        except entries.BrokenChainError as error:
+            raise entries.LedgerError(f"{self.path} does not verify: {error}") from None
 
 
 def microseconds(clock: Clock) -> int:
@@ -348,5 +345,5 @@ def microseconds(clock: Clock) -> int:
     """
     seconds = clock()
     if not 0 <= seconds < END_OF_TIME:
-        raise LedgerError(f"the clock must give seconds from 1970 to 9999, got {seconds}")
+        raise entries.LedgerError(f"the clock must give seconds from 1970 to 9999, got {seconds}")
     return int(seconds * 1e6)

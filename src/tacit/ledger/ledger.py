@@ -21,29 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.ledger import entries
 from tacit.ledger.accounts import StepCost
-from tacit.ledger.entries import (
-    COLUMNS,
-    DEBIT,
-    LIMIT,
-    MICROSECOND,
-    REFUSAL,
-    Accounting,
-    Entry,
-    Kind,
-    Limit,
-    Line,
-    Receipt,
-    instant,
-    request_digest,
-)
-from tacit.ledger.errors import (
-    BudgetError,
-    ConflictError,
-    LedgerError,
-    LimitError,
-    RepeatedError,
-)
 from tacit.ledger.files import Clock, Pages, microseconds, open_to_read, open_to_write
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 
@@ -77,21 +56,7 @@ def canonical_records(*columns: NDArray[Any]) -> bytes:
     return f"{len(columns)} {ordered.shape[1]} ".encode() + ordered.astype("<f8").tobytes()
 
 
-__all__ = [
-    "BudgetError",
-    "ConflictError",
-    "Entry",
-    "Ledger",
-    "LedgerError",
-    "Limit",
-    "LimitError",
-    "Pages",
-    "Receipt",
-    "RepeatedError",
-    "request_digest",
-]
-
-WRITE = f"INSERT INTO entries VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+WRITE = f"INSERT INTO entries VALUES ({', '.join('?' * len(entries.COLUMNS))})"  # noqa: S608
 
 
 class Ledger(Pages):
@@ -169,8 +134,8 @@ class Ledger(Pages):
         delta: float = 0.0,
         period: timedelta | None = None,
         adjacency: Adjacency = Adjacency.RECORD,
-        accounting: Accounting = "basic",
-    ) -> Receipt:
+        accounting: entries.Accounting = "basic",
+    ) -> entries.Receipt:
         """Set a data set's limit; it replaces one at the same adjacency and period.
 
         What was debited before counts. Several limits hold together. Without any, nothing is
@@ -181,20 +146,20 @@ class Ledger(Pages):
         ValueError : for values outside ``Limit``'s bounds.
         LedgerError : where the ledger cannot be written or does not verify.
         """
-        limit = Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
+        limit = entries.Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
         with self._write() as clock:
             return self._append(
-                LIMIT,
+                entries.LIMIT,
                 clock,
                 dataset=limit.dataset,
                 epsilon=limit.epsilon,
                 delta=limit.delta,
                 adjacency=adjacency.value,
-                period=None if period is None else period // MICROSECOND,
+                period=None if period is None else period // entries.MICROSECOND,
                 accounting=accounting,
             )
 
-    def debit(self, entry: Entry, last: bytes | None = None) -> Receipt:
+    def debit(self, entry: entries.Entry, last: bytes | None = None) -> entries.Receipt:
         """Write a cost down; on disk when this returns, so that the reply may leave after it.
 
         A debit under a session and step that were debited before for the same question is another
@@ -214,7 +179,7 @@ class Ledger(Pages):
         RepeatedError : when the session has debits after ``last``, for the same question.
         LedgerError : where the ledger cannot be written, as on a full disk, or does not verify.
         """
-        refusal: BudgetError | None = None
+        refusal: entries.BudgetError | None = None
         with self._write() as clock:
             refusal = (
                 self._repetition(entry, last)
@@ -222,13 +187,13 @@ class Ledger(Pages):
                 or self._excess(entry, clock)
             )
             if refusal is None:
-                return self._append(DEBIT, clock, **self._fields(entry))
+                return self._append(entries.DEBIT, clock, **self._fields(entry))
             if not self._accounts.was_refused(entry.session, entry.step):
                 reason = type(refusal).__name__
-                self._append(REFUSAL, clock, **self._fields(entry), reason=reason)
+                self._append(entries.REFUSAL, clock, **self._fields(entry), reason=reason)
         raise refusal
 
-    def unknown_spending(self, entry: Entry, after: bytes) -> Cost | None:
+    def unknown_spending(self, entry: entries.Entry, after: bytes) -> Cost | None:
         """What a session has cost, where this ledger holds debits that the asker does not know.
 
         Parameters
@@ -254,28 +219,28 @@ class Ledger(Pages):
             debits = self._accounts.debits_of(entry.session)
         return sum((debit.entry.cost for debit in debits), NOTHING) if unknown else None
 
-    def _after(self, entry: Entry, receipt: bytes) -> list[Line]:
+    def _after(self, entry: entries.Entry, receipt: bytes) -> list[entries.Line]:
         """The debits of a question's session after a receipt, all of them about this question."""
         debits = self._accounts.debits_of(entry.session)
         known = [debit.hash for debit in debits]
         if receipt and receipt not in known:
-            raise LedgerError(
+            raise entries.LedgerError(
                 f"{self.path} has no debit {receipt.hex()[:16]} of this session, and was debited "
                 "with it: an older copy was restored"
             )
         unknown = debits[known.index(receipt) + 1 if receipt else 0 :]
         question = (entry.step, self._keyed(entry.request))
         if any((debit.step, debit.request) != question for debit in unknown):
-            raise ConflictError(
+            raise entries.ConflictError(
                 f"session {entry.session!r} went on to step {debits[-1].step!r}, and what asks for "
                 f"step {entry.step!r} does not know of it: an older state was restored"
             )
         return unknown
 
-    def _repetition(self, entry: Entry, last: bytes | None) -> RepeatedError | None:
+    def _repetition(self, entry: entries.Entry, last: bytes | None) -> entries.RepeatedError | None:
         if last is None or not self._after(entry, last):
             return None
-        return RepeatedError(
+        return entries.RepeatedError(
             f"step {entry.step!r} of session {entry.session!r} was debited before, and what asks "
             "for it does not know of it: an older state was restored, or the program ended before "
             "its answer left"
@@ -296,15 +261,15 @@ class Ledger(Pages):
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def _append(self, kind: Kind, clock: int, **values: Any) -> Receipt:
+    def _append(self, kind: entries.Kind, clock: int, **values: Any) -> entries.Receipt:
         """Add a line to the chain, in the transaction that is open."""
         chain = self._accounts.chain
-        line = Line(chain.number + 1, kind, chain.moment(clock), clock, **values)
+        line = entries.Line(chain.number + 1, kind, chain.moment(clock), clock, **values)
         line = replace(line, hash=line.chained(chain.hash))
-        self._connection.execute(WRITE, tuple(getattr(line, name) for name in COLUMNS))
-        return Receipt(line.number, line.hash, instant(line.time))
+        self._connection.execute(WRITE, tuple(getattr(line, name) for name in entries.COLUMNS))
+        return entries.Receipt(line.number, line.hash, entries.instant(line.time))
 
-    def _fields(self, entry: Entry) -> dict[str, Any]:
+    def _fields(self, entry: entries.Entry) -> dict[str, Any]:
         cost = entry.cost
         return {
             "dataset": entry.dataset,
@@ -323,33 +288,33 @@ class Ledger(Pages):
         """A query may follow from records (as ranks do), so its digest is keyed too."""
         return self._key.digest("request", request)
 
-    def _contradiction(self, entry: Entry) -> ConflictError | None:
+    def _contradiction(self, entry: entries.Entry) -> entries.ConflictError | None:
         before = self._accounts.answered(entry.session, entry.step)
         question = replace(entry, request=self._keyed(entry.request))
         if before is not None and replace(before, cost=entry.cost) != question:
-            return ConflictError(
+            return entries.ConflictError(
                 f"step {entry.step!r} of session {entry.session!r} was answered for another "
                 "request, protocol or data set"
             )
         name = self._accounts.name_of(entry.fingerprint)
         if name is not None and name != entry.dataset:
-            return ConflictError(
+            return entries.ConflictError(
                 f"these records are booked as {name!r}, got {entry.dataset!r}: "
                 "one name holds one budget"
             )
         return None
 
-    def _excess(self, entry: Entry, clock: int) -> LimitError | None:
+    def _excess(self, entry: entries.Entry, clock: int) -> entries.LimitError | None:
         if not self._accounts.is_limited(entry.dataset):
-            return LimitError(
+            return entries.LimitError(
                 f"no limit is set for data set {entry.dataset!r}; "
                 "set one with Ledger.limit or: tacit ledger limit"
             )
         passed = self._accounts.passed(entry.dataset, entry.cost, clock)
-        return None if passed is None else LimitError(_excess_message(entry, passed))
+        return None if passed is None else entries.LimitError(_excess_message(entry, passed))
 
 
-def _excess_message(entry: Entry, passed: StepCost) -> str:
+def _excess_message(entry: entries.Entry, passed: StepCost) -> str:
     """For the owner: what was asked, what is spent and what the limit is."""
     limit, cost = passed.limit, entry.cost
     budget = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.ledger.ledger import ConflictError, Ledger, RepeatedError
+from tacit.ledger.entries import ConflictError, RepeatedError
+from tacit.ledger.ledger import Ledger
 from tacit.protocol.fields import decode
 from tacit.protocol.values import decode_query, named_values
 from tacit.running.session.coordinator import Coordinator

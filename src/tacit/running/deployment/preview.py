@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
-from tacit.ledger import ledger
+from tacit.ledger import entries, ledger
 from tacit.ledger.accounts import StepCost
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost, amount_line
@@ -153,7 +153,7 @@ def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
         with ledger.Ledger.open_readonly(party_file.ledger) as pages:
             spendings = pages.spending(party_file.dataset)
     if not spendings and party_file.epsilon is not None:
-        limit = ledger.Limit(
+        limit = entries.Limit(
             party_file.dataset,
             party_file.epsilon,
             party_file.delta,

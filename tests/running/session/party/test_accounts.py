@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.ledger.ledger import Entry, Ledger
+from tacit.ledger.entries import Entry
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.running.session.party.debits import declined_line, paid_line

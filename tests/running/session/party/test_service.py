@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tacit import Clients, FedAUC, PublishedFedAUC, read
 from tacit.crypto.homomorphic import keys as sealed_counts
 from tacit.crypto.identities import Identity
-from tacit.ledger.entries import DEBIT
-from tacit.ledger.ledger import Ledger, RepeatedError
+from tacit.ledger.entries import DEBIT, RepeatedError
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
 from tacit.protocol.values import decode_values, encode_values

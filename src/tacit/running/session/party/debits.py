@@ -14,8 +14,8 @@ from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.ledger.accounts import StepCost
-from tacit.ledger.entries import DEBIT, instant
-from tacit.ledger.ledger import BudgetError, Entry, Ledger
+from tacit.ledger.entries import DEBIT, BudgetError, Entry, instant
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import of_person, restated, stated_cost
 from tacit.privacy.cost import NOTHING, Cost, amount_line
 from tacit.protocol.conversation import Protocol
