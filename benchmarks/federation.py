@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.timing import row
 from tacit.running.deployment.files import write_public
-from tacit.running.deployment.flower_programs.applications import write_application
+from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.flower_programs.programs import (
     Flower,
     Program,

@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.timing import row
 from tacit.crypto.identities import Identity
 from tacit.running.deployment.files import write_private
-from tacit.running.deployment.flower_programs.applications import write_application
+from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.flower_programs.programs import Flower, free_port, is_listening, plain
 from tacit.running.deployment.local import toml_text
 

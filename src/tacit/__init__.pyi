@@ -9,7 +9,8 @@ from .data.form import FileForm
 from .data.groups import Groups
 from .data.reading import read, read_with_groups
 from .data.scales import ScaleWarning, rescale
-from .ledger.ledger import BudgetError, Ledger
+from .ledger.entries import BudgetError
+from .ledger.ledger import Ledger
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol

@@ -28,7 +28,7 @@ from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.steps import unary_reports
 from tacit.results.saved.reading import check_result
 from tacit.running import flower
-from tacit.running.flower_contents import (
+from tacit.running.flower import (
     HELLO,
     MAX_WHOLE_BYTES,
     MESSAGE,

@@ -9,12 +9,14 @@ are made (steps and queries, clients' state, replies) can be imported from here.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
+from tacit.arrays import Floats
 from tacit.crypto.identities import Identity, Roster
 from tacit.data import units
 from tacit.data.clients import Clients
@@ -50,7 +52,6 @@ from tacit.results.server_result import ServerResult
 if TYPE_CHECKING:
     from tacit.protocol.declarations.scenario import Scenario, Shape
     from tacit.protocol.declarations.traffic import Traffic
-    from tacit.protocol.one_count import OneCount
 
 __all__ = [
     "MAX_RECORDS",
@@ -332,3 +333,36 @@ def _planning_of(kind: type[Protocol]) -> Planning | None:
         return None
     planning: Planning = import_module(kind.planning_module).PLANNING
     return planning
+
+
+@dataclass(frozen=True, eq=False)
+class OneCount:
+    """A protocol that counts once, and its cells: what somebody else can count for it.
+
+    Parameters
+    ----------
+    protocol : the protocol in the form that counts once.
+    edges : the inner edges of B cells as scores, ascending, shape (B-1,).
+    ends : the least and the largest score there can be.
+    groups : the private groups that are counted each by itself; empty for none.
+    """
+
+    protocol: Any
+    edges: Floats
+    ends: tuple[float, float]
+    groups: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """A short word for these cells and groups: counts in others have another.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tacit
+        >>> OneCount(tacit.ExactAUC(), np.array([0.5]), (0.0, 1.0)).mark
+        '2-4cfa5b42'
+        """
+        named = "\n".join(self.groups).encode()
+        digits = hashlib.sha256(self.edges.astype("<f8").tobytes() + named).hexdigest()
+        return f"{self.edges.size + 1}-{digits[:8]}"

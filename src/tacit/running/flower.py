@@ -27,7 +27,6 @@ from typing import Any
 from tacit.crypto.identities import is_signed
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
-from tacit.running.flower_contents import BYTES, HELLO, MESSAGE, SAID, enclosed, message_in, said
 from tacit.running.session.coordinator import (
     Coordinator,
     LostPartyError,
@@ -36,21 +35,27 @@ from tacit.running.session.coordinator import (
 from tacit.running.session.messages import (
     MARK_BYTES,
     MARK_POSITION,
+    MAX_BYTES,
     VERSION,
     SignedMessageError,
 )
 from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.speaking import Speaker, tell_owner
+from tacit.running.speaking import Speaker, printable, tell_owner
 
 try:
-    from flwr.app import ConfigRecord, Context, Message, RecordDict
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
     from flwr.clientapp import ClientApp
     from flwr.serverapp import Grid, ServerApp
 except ImportError:
     raise ImportError(
         "running a federation needs flwr; install it with: pip install 'tacit[federation]'"
     ) from None
+
+MAX_WHOLE_BYTES = 2**20
+"""Largest message that travels as one value."""
+HELLO, MESSAGE = "query.hello", "query.letter"
+SAID, BYTES = "said", "bytes"
 
 POLL_SECONDS = 0.05
 """Shortest time between two looks for replies, or for nodes."""
@@ -432,3 +437,42 @@ def write_result(path: Path, content: Mapping[str, Any]) -> None:
     draft = path.with_name(f".{path.name}.part")
     draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     draft.replace(path)
+
+
+def enclosed(message: bytes) -> Any:
+    """A message as the content of a Flower message: one value, or in parts where it is large.
+
+    Flower sends every nested object in a separate request: an array and its parts take two more.
+    """
+    if len(message) <= MAX_WHOLE_BYTES:
+        return RecordDict({BYTES: ConfigRecord({BYTES: message})})
+    buffer = Array(dtype="uint8", shape=(len(message),), stype="tacit.letter", data=message)
+    return RecordDict({BYTES: ArrayRecord({BYTES: buffer})})
+
+
+def message_in(message: Any) -> bytes:
+    """The message in a Flower message.
+
+    Raises
+    ------
+    SignedMessageError : for a message without one, with what the sender said instead.
+    """
+    if not message.has_content():
+        raise SignedMessageError(f"its node failed: {printable(str(message.error.reason))}")
+    content = message.content
+    if SAID in content and BYTES not in content:
+        refused = str(dict(content[SAID]).get("refused", ""))
+        raise SignedMessageError(f"it did not answer: {printable(refused)}")
+    try:
+        value = content[BYTES][BYTES]
+        data = value if isinstance(value, bytes) else value.data
+    except (KeyError, TypeError, AttributeError):
+        raise SignedMessageError("this Flower message holds no message of a session") from None
+    if not isinstance(data, bytes) or len(data) > MAX_BYTES:
+        raise SignedMessageError(f"a message has at most {MAX_BYTES} bytes")
+    return data
+
+
+def said(message: Any, **values: Any) -> Any:
+    """A reply of named values."""
+    return Message(RecordDict({SAID: ConfigRecord(values)}), reply_to=message)

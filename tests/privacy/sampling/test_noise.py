@@ -24,11 +24,12 @@ from tacit.privacy.mechanisms.laplace import (
 )
 from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.sampling import exact
-from tacit.privacy.sampling.exact import Stairs, outer_threshold
-from tacit.privacy.sampling.grids import (
+from tacit.privacy.sampling.exact import (
     GAUSSIAN_GRID_BITS,
     GRID_BITS,
+    Stairs,
     gaussian_delta,
+    outer_threshold,
     power_of_two_grid,
 )
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise

@@ -23,11 +23,13 @@ from hypothesis import strategies as st
 from tacit.cli.federation.templates import party_text, plan_text
 from tacit.running.deployment import keys as certificates
 from tacit.running.deployment.flower_programs import guards, programs
-from tacit.running.deployment.flower_programs.applications import CLIENT, SERVER, write_application
 from tacit.running.deployment.flower_programs.guards import (
+    CLIENT,
+    SERVER,
     GuardError,
     check_bundle,
     use_ticket,
+    write_application,
     write_guards,
     write_ticket,
 )

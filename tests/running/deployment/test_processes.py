@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tacit.ledger.ledger import Ledger
-from tacit.running.deployment.flower_programs.applications import write_application
+from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,

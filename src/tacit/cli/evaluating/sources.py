@@ -20,8 +20,7 @@ from tacit.data.engines.places import is_address, is_large, is_pattern, matched
 from tacit.data.form import PLAIN, FileForm
 from tacit.data.reading import read_categories
 from tacit.data.scales import ByFile, Units
-from tacit.protocol.conversation import Protocol
-from tacit.protocol.one_count import OneCount
+from tacit.protocol.conversation import OneCount, Protocol
 from tacit.results.text import escaped
 
 Group = tuple[str, tuple[str, ...]]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma
 from tacit.privacy.mechanisms import interface
-from tacit.privacy.sampling import exact, grids, simulated
+from tacit.privacy.sampling import exact, simulated
 from tacit.privacy.sampling.exact import checked_scale
 
 WIDE_SIGMA = 8.0
@@ -29,7 +29,7 @@ class _NormalDraws(interface.Distribution):
     def exact(self, shape: interface.Shape) -> Floats:
         """Noise on the grid."""
         sigmas = checked_scale(self.sigma, "sigma")
-        return grids.on_grid(sigmas, shape, grids.GAUSSIAN_GRID_BITS, exact.discrete_gaussian)
+        return exact.on_grid(sigmas, shape, exact.GAUSSIAN_GRID_BITS, exact.discrete_gaussian)
 
     def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Floats:
         """NumPy's normal draws."""
@@ -142,12 +142,12 @@ class Gaussian(_Concentrated, _NormalDraws):
     @property
     def loss_error(self) -> float:
         """The grid's distance, once for each number."""
-        return self.coordinates * grids.GAUSSIAN_DISTANCE
+        return self.coordinates * exact.GAUSSIAN_DISTANCE
 
     @property
     def _unit(self) -> float:
         """The standard deviation at sensitivity 1 for all parts together."""
-        delta = grids.gaussian_delta(self.epsilon, self.delta, self.coordinates)
+        delta = exact.gaussian_delta(self.epsilon, self.delta, self.coordinates)
         return analytic_gaussian_sigma(self.epsilon, delta)
 
 

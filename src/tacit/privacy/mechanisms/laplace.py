@@ -17,7 +17,6 @@ from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Mechanism, Shape, single, whole_steps
 from tacit.privacy.sampling import distributions, exact, simulated
-from tacit.privacy.sampling.grids import GRID_BITS, on_grid, power_of_two_grid
 
 
 @dataclass(frozen=True)
@@ -95,14 +94,14 @@ class Laplace(_TwoSided):
 
         A statistic off the integers is rounded outwards to the grid.
         """
-        grid = float(power_of_two_grid(self.scale))
+        grid = float(exact.power_of_two_grid(self.scale))
         steps = math.ceil(float(np.asarray(self.sensitivity)) / grid)
         return _discrete_loss(float(self.scale) / grid, steps)
 
     def exact(self, shape: Shape) -> Floats:
         """Noise on the grid."""
         scales = exact.checked_scale(self.scale, "scale")
-        return on_grid(scales, shape, GRID_BITS, exact.discrete_laplace)
+        return exact.on_grid(scales, shape, exact.GRID_BITS, exact.discrete_laplace)
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
         """An exponential with a random sign."""

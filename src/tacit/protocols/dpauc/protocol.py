@@ -16,9 +16,8 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.protocol.conversation import Conversation, Protocol, Step
+from tacit.protocol.conversation import Conversation, OneCount, Protocol, Step
 from tacit.protocol.declarations.trust import Each
-from tacit.protocol.one_count import OneCount
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.dpauc.declared import DPAUCDeclarations

@@ -22,10 +22,9 @@ from tacit.data.clients import Clients
 from tacit.data.units import PROBABILITY, are_convertible, converted
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step
+from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query, Reply, Step
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocol.devices import DeviceReports
-from tacit.protocol.one_count import OneCount
 from tacit.protocol.releases import Sums, ask, total_protection
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.histogram import trees

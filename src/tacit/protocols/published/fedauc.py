@@ -19,7 +19,7 @@ import numpy as np
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling import doubles
-from tacit.privacy.sampling.grids import gaussian_delta
+from tacit.privacy.sampling.exact import gaussian_delta
 from tacit.protocol.conversation import Conversation
 from tacit.protocol.declarations.audits import (
     DELTA,

@@ -14,7 +14,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import Laplace
-from tacit.privacy.sampling.grids import power_of_two_grid
+from tacit.privacy.sampling.exact import power_of_two_grid
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
 from tacit.protocol.declarations import audits

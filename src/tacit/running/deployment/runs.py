@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.running.deployment.files import private_folder
-from tacit.running.deployment.flower_programs.applications import write_application
-from tacit.running.deployment.flower_programs.guards import write_ticket
+from tacit.running.deployment.flower_programs.guards import write_application, write_ticket
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Tell,

@@ -32,8 +32,7 @@ from tacit.running.mpc.spu import load_engine
 from tacit.running.session.messages import Agreement, SignedMessageError
 from tacit.running.session.party.client import Party
 from tacit.running.session.party.debits import Guard, LedgerGuard, fingerprint, unrecorded
-from tacit.running.session.reasons import UNFIT
-from tacit.running.speaking import tell_owner
+from tacit.running.speaking import UNFIT, tell_owner
 
 LOCAL = ("127.0.0.1", 0)
 FAILED = 1

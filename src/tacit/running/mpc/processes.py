@@ -30,7 +30,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import MAX_BYTES, MessageError
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.session.messages import Agreement
-from tacit.running.session.reasons import printable
+from tacit.running.speaking import printable
 
 STARTING_SECONDS = 120.0
 """The least time allowed for setting up processes, checks and connections."""

@@ -27,7 +27,7 @@ from tacit.running.session.messages import (
     verified,
 )
 from tacit.running.session.party.state import cost_of
-from tacit.running.session.reasons import checked_reason, printable
+from tacit.running.speaking import checked_reason, printable
 
 DECLINED = "declined: "
 """Beginning of a ledger's reasons."""

@@ -30,11 +30,12 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms import gaussian, laplace
 from tacit.privacy.mechanisms.interface import Together
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
-from tacit.privacy.sampling.grids import gaussian_delta
+from tacit.privacy.sampling.exact import gaussian_delta
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
+    OneCount,
     Protocol,
     Query,
     Reply,
@@ -44,7 +45,6 @@ from tacit.protocol.conversation import (
 from tacit.protocol.declarations import audits, forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.one_count import OneCount
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.dpauc.attacks import (

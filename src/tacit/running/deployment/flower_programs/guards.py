@@ -4,7 +4,9 @@ A Flower application travels as a bundle of files: whoever may submit a run send
 SuperLink and every SuperNode then execute. A hospital that keeps its own limits cannot accept
 that. The programs that execute applications are therefore started through this module: it accepts
 a bundle without code, which names the installed package's components, and refuses every other one.
-A server executes only runs for which this machine's own ``tacit run`` wrote a ticket.
+A server executes only runs for which this machine's own ``tacit run`` wrote a ticket. The
+application that ``tacit run`` submits has no code either: a ``pyproject.toml`` names both
+components by where the installed package has them.
 
 All of Flower's programs are started through it: so each ends with the process that started it, and
 servers admit the programs of their own machine only. They look for work more often than by
@@ -30,13 +32,37 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tacit.running.deployment import files
 from tacit.running.deployment.door import NODES, Door, Token, token_path
-from tacit.running.deployment.files import private_folder, write_private, write_program
 from tacit.running.deployment.flower_programs import launcher
-from tacit.running.deployment.flower_programs.applications import CLIENT, SERVER
 from tacit.running.deployment.flower_programs.holding import MIN_WAIT, Arrivals, Holding, Waits
 from tacit.running.deployment.flower_programs.lifetime import end_with_owner
 from tacit.running.deployment.flower_programs.programs import FOLDER
+
+NAME = "tacit-federation"
+SERVER = "tacit.running.flower:server"
+CLIENT = "tacit.running.flower:client"
+RUN_SETTINGS = ("plan", "identity", "result", "ticket")
+"""What ``flwr run --run-config`` may set: files on the server's machine, and the run's ticket."""
+
+TEXT = """\
+[project]
+name = "{name}"
+version = "1.0.0"
+description = "Measures a classifier on data that several parties may not show each other"
+license = "Apache-2.0"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "tacit"
+
+[tool.flwr.app.components]
+serverapp = "{server}"
+clientapp = "{client}"
+
+[tool.flwr.app.config]
+{settings}
+"""
 
 TICKETS = "TACIT_TICKETS"
 """The environment variable that names the folder of tickets."""
@@ -69,10 +95,25 @@ class GuardError(RuntimeError):
 
 def write_guards(folder: Path) -> Path:
     """Write the programs that stand for Flower's own on the search path."""
-    folder = private_folder(folder).resolve()
+    folder = files.private_folder(folder).resolve()
     for name in (*PROGRAMS, *REFUSED):
         command = shlex.join([sys.executable, "-I", "-S", launcher.__file__, str(folder), name])
-        write_program(folder / name, f'#!/bin/sh\nexec {command} "$@"\n'.encode())
+        files.write_program(folder / name, f'#!/bin/sh\nexec {command} "$@"\n'.encode())
+    return folder
+
+
+def write_application(folder: Path, server: str = SERVER, client: str = CLIENT) -> Path:
+    """Write the application's folder, which ``flwr run`` takes.
+
+    Parameters
+    ----------
+    folder : where; made if there is none.
+    server : the ServerApp as ``module:name``.
+    client : the ClientApp.
+    """
+    settings = "\n".join(f'{name} = ""' for name in RUN_SETTINGS)
+    text = TEXT.format(name=NAME, server=server, client=client, settings=settings)
+    files.write_public(folder / "pyproject.toml", text.encode())
     return folder
 
 
@@ -107,7 +148,7 @@ def check_bundle(content: bytes) -> None:
 def write_ticket(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """Allow one run with these settings; gives the settings with the ticket among them."""
     ticket = secrets.token_hex(16)
-    write_private(private_folder(folder) / ticket, json.dumps(dict(settings)).encode())
+    files.write_private(files.private_folder(folder) / ticket, json.dumps(dict(settings)).encode())
     return {**settings, "ticket": ticket}
 
 

@@ -22,7 +22,7 @@ from tacit.running.session.party.answers import UNANSWERABLE, Answers, checked_q
 from tacit.running.session.party.client_together import ClientComputations, ClientSums
 from tacit.running.session.party.debits import DeclinedError, Guard
 from tacit.running.session.party.state import cost_values, state_kinds
-from tacit.running.session.reasons import UNFIT
+from tacit.running.speaking import UNFIT
 from tacit.running.units import for_plan, unit_misfit
 
 NO_SESSION = b""

@@ -19,7 +19,7 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import of_person, restated, stated_cost
 from tacit.privacy.cost import NOTHING, Cost, amount_line
 from tacit.protocol.conversation import Protocol
-from tacit.running.session.reasons import checked_reason
+from tacit.running.speaking import checked_reason
 
 
 class DeclinedError(Exception):

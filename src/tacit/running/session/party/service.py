@@ -50,9 +50,8 @@ from tacit.running.session.party.party_file import (
 )
 from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.reasons import printable
 from tacit.running.session.toml_source import PlanError
-from tacit.running.speaking import tell_owner
+from tacit.running.speaking import printable, tell_owner
 from tacit.running.units import FOREIGN_UNIT, unit_misfit
 
 CLIENT_STATE_FILE = "notebook"
