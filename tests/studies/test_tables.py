@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.metrics.ranking import auc, doubled_mid_ranks
-from tacit.privacy.local.response import flip_probability
+from tacit.privacy.mechanisms.response import flip_probability
 from tacit_studies.figures import BUDGET_FRACTIONS
 from tacit_studies.measuring import Bench, Split
 from tacit_studies.papers.fedauc import (

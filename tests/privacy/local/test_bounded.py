@@ -21,9 +21,8 @@ from tacit.privacy.local.bounded import (
     bit_report,
     tailored_report,
 )
-from tacit.privacy.local.response import flip_probability
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import UniformIntegers
+from tacit.privacy.mechanisms.response import UniformIntegers, flip_probability
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tests.privacy.reference import SEEDED_LEVEL, UNSEEDED_LEVEL
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.privacy.local.response import flip_probability
 from tacit.privacy.local.unary import (
     SET_BIT_VARIANCE,
     unary_bits,
@@ -21,7 +20,7 @@ from tacit.privacy.local.unary import (
     unary_variance,
 )
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, flip_probability
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.testing.recording import flip_chance
 

@@ -16,9 +16,13 @@ import scipy.stats
 from tacit import Clients, ClientState, DataError, binormal_scores, evaluate
 from tacit.data.batches.ragged import Ragged
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES
-from tacit.privacy.local.response import flip_probability
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, UniformIntegers
+from tacit.privacy.mechanisms.response import (
+    Bits,
+    RandomisedResponse,
+    UniformIntegers,
+    flip_probability,
+)
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.settings.choices import Choice

@@ -21,16 +21,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import check_epsilon
-from tacit.privacy.mechanisms.response import (
-    Bits,
-    RandomisedResponse,
-    UniformIntegers,
-    flip_probability,
-    response_variance,
-)
+from tacit.privacy.mechanisms import response
 from tacit.privacy.sampling.noise import NoiseSource
-
-__all__ = ["flip_labels", "flip_probability", "response_variance"]
 
 
 def flip_labels(labels: NDArray[np.int8], epsilon: float, noise: NoiseSource) -> NDArray[np.int8]:
@@ -40,7 +32,7 @@ def flip_labels(labels: NDArray[np.int8], epsilon: float, noise: NoiseSource) ->
     under one label as under the other (Sun et al. 2022a, Eq. 2). The result has the shape of
     ``labels``, after the replicate axis of ``noise`` if there is one.
     """
-    flips = noise.draw(RandomisedResponse(epsilon), labels.shape)
+    flips = noise.draw(response.RandomisedResponse(epsilon), labels.shape)
     return labels ^ flips.view(np.int8)
 
 
@@ -102,8 +94,8 @@ class SymbolResponse:
         one half and downwards above; the slack outweighs that, so that a replacement is never less
         likely than beta, and the ratio never larger.
         """
-        replaced = noise.draw(Bits(self.replaced_chance), (symbols.size,))
-        uniform = noise.draw(UniformIntegers(self.symbols), symbols.shape)
+        replaced = noise.draw(response.Bits(self.replaced_chance), (symbols.size,))
+        uniform = noise.draw(response.UniformIntegers(self.symbols), symbols.shape)
         return np.where(replaced, uniform, symbols)
 
     def simulated_counts(self, held: Integers, rng: np.random.Generator) -> Integers:
@@ -192,7 +184,7 @@ def composed_delta(answer_epsilon: float, answers: int, epsilon: float) -> float
     >>> 0.2 < composed_delta(1.0, 2, 1.0) < 0.5
     True
     """
-    flip = flip_probability(answer_epsilon)
+    flip = response.flip_probability(answer_epsilon)
     total = math.fsum(
         math.comb(answers, flipped)
         * flip**flipped

@@ -13,12 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.privacy.mechanisms.response import (
-    Bits,
-    RandomisedResponse,
-    flip_probability,
-    response_variance,
-)
+from tacit.privacy.mechanisms import response
 from tacit.privacy.sampling.noise import NoiseSource
 
 Booleans = NDArray[np.bool_]
@@ -52,8 +47,8 @@ def unary_bits(
     (2, 4)
     """
     count = values.shape[-1]
-    bits = noise.draw(RandomisedResponse(epsilon), (count, size))
-    value_bits = ~noise.draw(Bits(1 - SET_PROBABILITY), (count,))
+    bits = noise.draw(response.RandomisedResponse(epsilon), (count, size))
+    value_bits = ~noise.draw(response.Bits(1 - SET_PROBABILITY), (count,))
     places = np.broadcast_to(values, value_bits.shape)[..., np.newaxis]
     np.put_along_axis(bits, places, value_bits[..., np.newaxis], axis=-1)
     return bits
@@ -74,7 +69,7 @@ def simulated_unary_counts(
     rng : draws.
     """
     true_bits = rng.binomial(held, SET_PROBABILITY)
-    flipped_bits = rng.binomial(held.sum() - held, flip_probability(epsilon))
+    flipped_bits = rng.binomial(held.sum() - held, response.flip_probability(epsilon))
     return np.asarray(true_bits + flipped_bits, dtype=np.int64)
 
 
@@ -85,7 +80,7 @@ def unary_counts(
 
     ``(count - n q) / (1/2 - q)`` (Wang et al. 2017, Eq. 2).
     """
-    q = flip_probability(epsilon)
+    q = response.flip_probability(epsilon)
     return np.asarray((reported - reports * q) / (SET_PROBABILITY - q), dtype=np.float64)
 
 
@@ -99,7 +94,7 @@ def unary_variance(epsilon: float) -> float:
     >>> round(unary_variance(1.0), 4)
     3.6827
     """
-    return 4 * response_variance(epsilon)
+    return 4 * response.response_variance(epsilon)
 
 
 Words = NDArray[np.uint64]

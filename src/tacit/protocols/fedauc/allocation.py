@@ -19,7 +19,7 @@ from tacit.arrays import Floats
 from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
 from tacit.metrics import errors
-from tacit.privacy.local.response import response_variance
+from tacit.privacy.mechanisms.response import response_variance
 from tacit.protocols.shared.rank_noise import RankNoise
 
 FRACTION_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.02), 48)))

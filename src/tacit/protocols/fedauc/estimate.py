@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics import errors
 from tacit.metrics.ranking import plug_in_variance
-from tacit.privacy.local.response import flip_probability
+from tacit.privacy.mechanisms.response import flip_probability
 from tacit.protocol.conversation import Reply
 from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
 from tacit.protocols.shared.rank_noise import RankNoise

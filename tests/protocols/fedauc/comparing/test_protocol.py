@@ -17,7 +17,7 @@ from tacit import Clients, ClientState, ComparedAUC, DataError, FedAUC, evaluate
 from tacit.data.batches.ragged import Ragged
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING
-from tacit.privacy.local.response import response_variance
+from tacit.privacy.mechanisms.response import response_variance
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.values import decode_query, encode_query

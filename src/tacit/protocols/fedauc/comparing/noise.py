@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.privacy.local.response import response_variance
+from tacit.privacy.mechanisms.response import response_variance
 from tacit.protocol.conversation import Query
 from tacit.protocols.fedauc.steps import MAX_RECORDS, check_sums
 from tacit.protocols.shared.rank_noise import STAIRCASE, RankNoise

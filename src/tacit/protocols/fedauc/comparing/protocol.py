@@ -26,7 +26,7 @@ from tacit.data.scales import clients_apart
 from tacit.metrics.paired_ranking import paired_plug_in_variance, rank_correlation
 from tacit.metrics.ranking import auc, doubled_mid_ranks
 from tacit.privacy.cost import Adjacency, Cost, worst_case
-from tacit.privacy.local.response import flip_probability
+from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
