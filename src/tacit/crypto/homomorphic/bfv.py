@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def bfv_parameters(run: int = 0) -> engine.Parameters:
     return engine.Parameters("bfv", DEGREE, BITS, PLAIN_MODULI[run])
 
 
-class BfvSecretKey:
+class BfvSecretKey(engine.SecretKey):
     """What a party can do: encrypt, decrypt, and make evaluation keys.
 
     Parameters
@@ -61,19 +61,6 @@ class BfvSecretKey:
     >>> secret_key.decrypted(answer, [3]) == [7 * 2 * 6 * 10]
     True
     """
-
-    def __init__(self, parameters: engine.Parameters, seed: bytes) -> None:
-        self.parameters = parameters
-        self._context = engine.context_of(parameters)
-        self._key = engine.secret_key_of(parameters, seed)
-
-    @cached_property
-    def _encryptor(self) -> Any:
-        return engine.tenseal_api().Encryptor(self._context, self._key)
-
-    @cached_property
-    def _decryptor(self) -> Any:
-        return engine.tenseal_api().Decryptor(self._context, self._key)
 
     def evaluation_keys(self) -> list[bytes]:
         """A relinearisation key, and encryptions of zero to hide an answer's noise with."""
@@ -101,26 +88,17 @@ class BfvSecretKey:
         HomomorphicError : for bytes that are no answer; for an answer that was not relinearised,
             which its size shows; or for an answer whose noise hides its content.
         """
-        ciphertext = engine.restored("Ciphertext", self._context, answer)
-        if ciphertext.size() != 2:
-            raise engine.HomomorphicError(
-                f"an answer has 2 polynomials, got {ciphertext.size()} polynomials"
-            )
-        if list(ciphertext.parms_id()) != answer_level(self._context):
-            raise engine.HomomorphicError(
-                "an answer has dropped to the second level, this one has not"
-            )
+        ciphertext = self._answer(answer, answer_level(self._context))
         if self._decryptor.invariant_noise_budget(ciphertext) < 1:
             raise engine.HomomorphicError("the answer's noise hides its content")
-        plain = engine.tenseal_api().Plaintext()
-        self._decryptor.decrypt(ciphertext, plain)
+        plain = self._decrypted(ciphertext)
         coefficients = plain.coeff_count()
         return [
             int(plain.data(position)) if position < coefficients else 0 for position in positions
         ]
 
 
-class BfvEvaluator:
+class BfvEvaluator(engine.Evaluator):
     """What the aggregator can do, with no key that decrypts: add, square, mask.
 
     Parameters
@@ -137,9 +115,7 @@ class BfvEvaluator:
     def __init__(self, parameters: engine.Parameters, keys: Sequence[bytes], run: int = 0) -> None:
         if len(keys) != 1 + ZEROS:
             raise engine.HomomorphicError(f"there are {1 + ZEROS} evaluation keys, got {len(keys)}")
-        self.parameters = parameters
-        self.context = engine.context_of(parameters)
-        self._evaluator = engine.tenseal_api().Evaluator(self.context)
+        super().__init__(parameters)
         run_context = engine.context_of(bfv_parameters(run))
         self._relinearisation = self._adopted("RelinKeys", run_context, keys[0], "key_parms_id")
         self._zeros = [
@@ -152,34 +128,6 @@ class BfvEvaluator:
             return adopted
         old, new = getattr(run_context, level)(), getattr(self.context, level)()
         return engine.restored(kind, self.context, engine.rebadged(raw, old, new))
-
-    def read(self, upload: bytes) -> Any:
-        """A fresh ciphertext of a party.
-
-        Raises
-        ------
-        HomomorphicError : for bytes that are none.
-        """
-        ciphertext = engine.restored("Ciphertext", self.context, upload)
-        level = list(ciphertext.parms_id())
-        if ciphertext.size() != 2 or level != list(self.context.first_parms_id()):
-            raise engine.HomomorphicError("an upload has 2 polynomials at the first level")
-        return ciphertext
-
-    @engine.refusals()
-    def total(self, uploads: Sequence[bytes]) -> Any:
-        """The sum of all parties' ciphertexts, read one at a time.
-
-        Raises
-        ------
-        HomomorphicError : for no upload, or bytes that are none.
-        """
-        if not uploads:
-            raise engine.HomomorphicError("there are no uploads to add up")
-        summed = self.read(uploads[0])
-        for upload in uploads[1:]:
-            self._evaluator.add_inplace(summed, self.read(upload))
-        return summed
 
     @engine.refusals()
     def answer(self, total: Any, multiplier: int, mask: Words, linear: bool = False) -> bytes:

@@ -7,7 +7,6 @@ Results are approximate. A party that publishes a decryption with all its digits
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def encoded(values: Floats, level: Any, scale: float) -> Any:
     return plain
 
 
-class CkksSecretKey:
+class CkksSecretKey(engine.SecretKey):
     """What a party can do: encrypt, decrypt, and make evaluation keys.
 
     Parameters
@@ -61,12 +60,7 @@ class CkksSecretKey:
     """
 
     def __init__(self, seed: bytes) -> None:
-        self._context = engine.context_of(CKKS)
-        self._key = engine.secret_key_of(CKKS, seed)
-
-    @cached_property
-    def _encryptor(self) -> Any:
-        return engine.tenseal_api().Encryptor(self._context, self._key)
+        super().__init__(CKKS, seed)
 
     def evaluation_keys(self, length: int) -> list[bytes]:
         """A relinearisation key, and the keys of the rotations that add up ``length`` slots."""
@@ -87,16 +81,12 @@ class CkksSecretKey:
         ------
         HomomorphicError : for bytes that are no answer.
         """
-        ciphertext = engine.restored("Ciphertext", self._context, answer)
-        level = list(ciphertext.parms_id())
-        if ciphertext.size() != 2 or level != list(self._context.last_parms_id()):
-            raise engine.HomomorphicError("an answer has 2 polynomials at the last level")
-        plain = engine.tenseal_api().Plaintext()
-        engine.tenseal_api().Decryptor(self._context, self._key).decrypt(ciphertext, plain)
+        ciphertext = self._answer(answer, list(self._context.last_parms_id()))
+        plain = self._decrypted(ciphertext)
         return float(engine.tenseal_api().CKKSEncoder(self._context).decode_double(plain)[0])
 
 
-class CkksEvaluator:
+class CkksEvaluator(engine.Evaluator):
     """What the aggregator can do, with no key that decrypts: add, multiply, sum slots, mask.
 
     Parameters
@@ -112,37 +102,12 @@ class CkksEvaluator:
     def __init__(self, keys: Sequence[bytes], length: int) -> None:
         if len(keys) != 2:
             raise engine.HomomorphicError(f"there are 2 evaluation keys, got {len(keys)}")
-        self._context = engine.context_of(CKKS)
-        self._evaluator = engine.tenseal_api().Evaluator(self._context)
-        self._relinearisation = engine.restored("RelinKeys", self._context, keys[0])
-        self._turns = engine.restored("GaloisKeys", self._context, keys[1])
+        super().__init__(CKKS, SCALE)
+        self._relinearisation = engine.restored("RelinKeys", self.context, keys[0])
+        self._turns = engine.restored("GaloisKeys", self.context, keys[1])
         self._length = length
         if not all(self._turns.has_key(_element(step)) for step in rotations(length)):
             raise engine.HomomorphicError(f"the keys do not rotate {length} slots")
-
-    @engine.refusals()
-    def total(self, uploads: Sequence[bytes]) -> Any:
-        """The sum of all parties' ciphertexts.
-
-        Raises
-        ------
-        HomomorphicError : for no upload, or bytes that are no fresh ciphertext.
-        """
-        if not uploads:
-            raise engine.HomomorphicError("there are no uploads to add up")
-        summed = self._read(uploads[0])
-        for upload in uploads[1:]:
-            self._evaluator.add_inplace(summed, self._read(upload))
-        return summed
-
-    def _read(self, upload: bytes) -> Any:
-        ciphertext = engine.restored("Ciphertext", self._context, upload)
-        fresh = list(ciphertext.parms_id()) == list(self._context.first_parms_id())
-        if ciphertext.size() != 2 or not fresh or ciphertext.scale != SCALE:
-            raise engine.HomomorphicError(
-                "an upload has 2 polynomials at the first level and scale"
-            )
-        return ciphertext
 
     @engine.refusals()
     def product(self, first: Any, second: Any) -> Any:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -178,6 +178,86 @@ def refusals() -> Iterator[None]:
         raise
     except (RuntimeError, ValueError, IndexError, MemoryError) as error:
         raise HomomorphicError(f"SEAL refuses these bytes: {error}") from None
+
+
+class SecretKey:
+    """A party's secret key of one scheme, with which it encrypts and decrypts.
+
+    Parameters
+    ----------
+    parameters : the agreed parameters.
+    seed : the 64 secret bytes that all parties share.
+    """
+
+    def __init__(self, parameters: Parameters, seed: bytes) -> None:
+        self._context = context_of(parameters)
+        self._key = secret_key_of(parameters, seed)
+
+    @cached_property
+    def _encryptor(self) -> Any:
+        return tenseal_api().Encryptor(self._context, self._key)
+
+    @cached_property
+    def _decryptor(self) -> Any:
+        return tenseal_api().Decryptor(self._context, self._key)
+
+    def _answer(self, answer: bytes, level: list[int]) -> Any:
+        """The ciphertext of an answer, which dropped to a level and was relinearised."""
+        ciphertext = restored("Ciphertext", self._context, answer)
+        if ciphertext.size() != 2:
+            raise HomomorphicError(
+                f"an answer has 2 polynomials, got {ciphertext.size()} polynomials"
+            )
+        if list(ciphertext.parms_id()) != level:
+            raise HomomorphicError("an answer has dropped to its level, this one has not")
+        return ciphertext
+
+    def _decrypted(self, ciphertext: Any) -> Any:
+        plain = tenseal_api().Plaintext()
+        self._decryptor.decrypt(ciphertext, plain)
+        return plain
+
+
+class Evaluator:
+    """The aggregator's side of one scheme, which adds up what parties encrypted.
+
+    Parameters
+    ----------
+    parameters : the agreed parameters.
+    scale : the scale of fresh ciphertexts.
+    """
+
+    def __init__(self, parameters: Parameters, scale: float = 1.0) -> None:
+        self.context, self._scale = context_of(parameters), scale
+        self._evaluator = tenseal_api().Evaluator(self.context)
+
+    def read(self, upload: bytes) -> Any:
+        """A fresh ciphertext of a party.
+
+        Raises
+        ------
+        HomomorphicError : for bytes that are none.
+        """
+        ciphertext = restored("Ciphertext", self.context, upload)
+        fresh = list(ciphertext.parms_id()) == list(self.context.first_parms_id())
+        if ciphertext.size() != 2 or not fresh or ciphertext.scale != self._scale:
+            raise HomomorphicError("an upload has 2 polynomials at the first level and scale")
+        return ciphertext
+
+    @refusals()
+    def total(self, uploads: Sequence[bytes]) -> Any:
+        """The sum of all parties' ciphertexts, read one at a time.
+
+        Raises
+        ------
+        HomomorphicError : for no upload, or bytes that are no fresh ciphertext.
+        """
+        if not uploads:
+            raise HomomorphicError("there are no uploads to add up")
+        summed = self.read(uploads[0])
+        for upload in uploads[1:]:
+            self._evaluator.add_inplace(summed, self.read(upload))
+        return summed
 
 
 def rebadged(raw: bytes, old: list[int], new: list[int]) -> bytes:
