@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.timing import paired
-from tacit.collecting.batches import StoredReports
+from tacit.collecting.batches import StoredReports, parts_of_batch
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
@@ -98,7 +98,7 @@ def measure(case: str, rows: int, folder: Path, times: int) -> None:
     stored = StoredReports(tuple(sorted(folder.iterdir())), np.zeros((0, 1), dtype=np.uint8))
 
     def read() -> object:
-        return sum(len(each) for each in stored.batches())
+        return sum(len(part) for file in stored.files for part in parts_of_batch(file))
 
     counted, reading, ratio = paired(lambda: stored.counts(devices, query), read, times)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.collecting.batches import parts_of_batch
 from tacit.collecting.campaign import Terms
 from tacit.collecting.estimating import stage_query
 from tacit.collecting.folder import Folder
@@ -93,7 +94,12 @@ def new_folder(path: Path, terms: Terms | None = None) -> Folder:
 
 def stored_payloads(folder: Folder) -> list[Payloads]:
     """The reports of every stage, read into memory, shape (M, bytes)."""
-    return [np.concatenate(list(stage.batches())) for stage in folder.stages()]
+    stages = []
+    for stage in folder.stages():
+        sealed = [part for file in stage.files for part in parts_of_batch(file)]
+        opened = [stage.opened] if len(stage.opened) or not sealed else []
+        stages.append(np.concatenate([*opened, *sealed]))
+    return stages
 
 
 def messages_of(folder: Folder, count: int, stage: int = 0, seed: int = 0) -> list[bytes]:

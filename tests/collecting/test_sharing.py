@@ -1,83 +1,43 @@
-"""Shared batches: each goes to one thread, none is made in advance, no thread stays."""
+"""Threads share the files of batches: each file is counted once, errors are raised, none stays."""
 
 import threading
-from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tacit.collecting.batches import shared
+from tacit.collecting.batches import StoredReports, parts_of_batch, write_batch
+from tacit.collecting.estimating import stage_query
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tests.collecting.support import all_payloads, records_of, terms_of
 
-
-def counting() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if each.name.startswith("tacit-counting")]
-
-
-@given(st.lists(st.integers()), st.integers(1, 4))
-def test_every_item_goes_to_one_thread(items: list[int], threads: int) -> None:
-    parts = shared(iter(items), list, threads)
-    assert sorted(number for part in parts for number in part) == sorted(items)
-    assert len(parts) <= threads
-    assert all(parts)
-    assert not counting()
+SIZES = (0, 1, 40, 3, 7, 1, 90, 12)
 
 
-def test_a_thread_has_one_item_at_a_time() -> None:
-    made: list[int] = []
-    used: list[int] = []
-
-    def items() -> Iterator[int]:
-        for number in range(200):
-            made.append(number)
-            yield number
-
-    def work(numbers: Iterator[int]) -> None:
-        for number in numbers:
-            used.append(number)
-            assert len(made) <= len(used) + 3
-
-    shared(items(), work, 3)
-    assert sorted(used) == made == [*range(200)]
-
-
-def test_two_threads_are_at_work_at_once() -> None:
-    """Both wait until the other has an item as well."""
-    both = threading.Barrier(2, timeout=60)
-
-    def work(numbers: Iterator[int]) -> int:
-        total = next(numbers)
-        both.wait()
-        return total + sum(numbers)
-
-    assert sum(shared(iter(range(10)), work, 2)) == 45
+def test_every_file_is_counted_once(tmp_path: Path) -> None:
+    """Whether fewer or more than there are processors, with reports in logs or without."""
+    terms = terms_of()
+    (payloads,) = all_payloads(terms, records_of(sum(SIZES)), SimulatedNoise(0))
+    query, serials = stage_query(terms, []), np.zeros(0, dtype=np.uint64)
+    opened, *sealed = np.split(payloads, np.cumsum(SIZES[1:])[:-1])
+    for number, part in enumerate(sealed):
+        write_batch(tmp_path, tmp_path, number, [part], serials)
+    files = tuple(sorted(tmp_path.glob("batch-*-0.parquet")))
+    assert len(files) == len(sealed)
+    for count in range(len(files) + 1):
+        read = [part for file in files[:count] for part in parts_of_batch(file)]
+        for there in (opened, opened[:0]):
+            stored = StoredReports(files[:count], there)
+            expected = terms.reports.counts(query, np.concatenate([there, *read]))
+            np.testing.assert_array_equal(stored.counts(terms.reports, query), expected)
+            assert len(stored) == len(there) + sum(map(len, read))
 
 
-def test_an_error_of_reading_is_raised() -> None:
-    def items() -> Iterator[int]:
-        yield 1
-        raise OSError("disk")
-
-    with pytest.raises(OSError, match="disk"):
-        shared(items(), sum)
-    assert not counting()
-
-
-def test_an_error_of_counting_ends_the_other_threads() -> None:
-    def work(numbers: Iterator[int]) -> None:
-        if next(numbers) == 3:
-            raise ValueError("count")
-
-    def endless() -> Iterator[int]:
-        number = 0
-        while True:
-            yield number
-            number += 1
-
-    def works(numbers: Iterator[int]) -> None:
-        for number in numbers:
-            work(iter([number]))
-
-    with pytest.raises(ValueError, match="count"):
-        shared(endless(), works)
-    assert not counting()
+def test_an_error_of_reading_is_raised_and_no_thread_stays(tmp_path: Path) -> None:
+    damaged = tmp_path / "batch-1-0.parquet"
+    damaged.write_bytes(b"PAR1 no batch PAR1")
+    terms = terms_of()
+    stored = StoredReports((damaged,), np.zeros((0, 1), dtype=np.uint8))
+    with pytest.raises(ValueError, match="Parquet"):
+        stored.counts(terms.reports, stage_query(terms, []))
+    assert not [each for each in threading.enumerate() if each.name.startswith("tacit-counting")]

@@ -1,20 +1,19 @@
 """Sealed batches: reports of a log in an order drawn anew, and their tokens in files apart.
 
-Batches shared by threads: each reads one while the others count.
+Threads share the batches of a stage: each reads one while the others count.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,71 +25,6 @@ from tacit.collecting.log import REPORT_HEADER, SERIAL_BYTES, STAGE_PLACE, Repor
 from tacit.privacy.sampling.exact import words
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, slices
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-def shared(
-    items: Iterator[Item], work: Callable[[Iterator[Item]], Result], threads: int | None = None
-) -> list[Result]:
-    """What each thread makes of the items that it takes; no result of one that gets none.
-
-    Parameters
-    ----------
-    items : made one at a time; each goes to one thread, which has no other item then.
-    work : uses up the items that it is given, at least one. What it raises is raised here.
-    threads : by default one for each processor, and two at least.
-
-    Examples
-    --------
-    >>> sum(shared(iter([1, 2, 3]), sum))
-    6
-    """
-    turns = _Turns(items)
-
-    def worked() -> list[Result]:
-        try:
-            return [work(chain([first], turns)) for first in _one_of(turns)]
-        except BaseException:
-            turns.stop()
-            raise
-
-    count = max(os.cpu_count() or 1, 2) if threads is None else threads
-    with ThreadPoolExecutor(count, "tacit-counting") as pool:
-        try:
-            made = [each.result() for each in [pool.submit(worked) for _ in range(count)]]
-        finally:
-            turns.stop()
-    return [result for some in made for result in some]
-
-
-class _Turns(Generic[Item]):
-    """An iterator that several threads may use, each for its next item."""
-
-    def __init__(self, items: Iterator[Item]) -> None:
-        self._items, self._lock, self._stopped = items, Lock(), False
-
-    def __iter__(self) -> _Turns[Item]:
-        return self
-
-    def __next__(self) -> Item:
-        with self._lock:
-            if self._stopped:
-                raise StopIteration
-            return next(self._items)
-
-    def stop(self) -> None:
-        """Let no thread take another item."""
-        self._stopped = True
-
-
-def _one_of(turns: _Turns[Item]) -> Iterator[Item]:
-    """The next item, or none at the end."""
-    for item in turns:
-        yield item
-        return
-
 
 LOG = re.compile(r"log-(\d+)\.bin")
 BATCH = re.compile(r"batch-(\d+)-(\d+)\.parquet")
@@ -183,20 +117,18 @@ class StoredReports:
         """How many there are."""
         return len(self.opened) + sum(map(batch_size, self.files))
 
-    def batches(self) -> Iterator[Payloads]:
-        """The payloads in batches that fit into memory, at least one."""
-        if len(self.opened) or not self.files:
-            yield from slices(self.opened)
-        for path in self.files:
-            yield from parts_of_batch(path)
-
     def counts(self, devices: DeviceReports, query: Query) -> Integers:
         """How often each report came: a pass over the files by all processors, in constant memory.
 
-        The counts are whole numbers, so it does not matter which thread counts a batch.
+        The counts are whole numbers, so it does not matter which thread counts a file.
         """
-        parts = shared(self.batches(), partial(devices.counts_of_batches, query))
-        return reduce(np.add, parts)
+        threads = min(os.cpu_count() or 1, len(self.files))
+        files = [self.files[k::threads] for k in range(threads)]
+        shares = [chain.from_iterable(map(parts_of_batch, each)) for each in files]
+        if len(self.opened) or not self.files:
+            shares.append(slices(self.opened))
+        with ThreadPoolExecutor(len(shares), "tacit-counting") as pool:
+            return reduce(np.add, pool.map(partial(devices.counts_of_batches, query), shares))
 
 
 def parts_of_batch(path: Path) -> Iterator[Payloads]:
