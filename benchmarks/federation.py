@@ -30,7 +30,6 @@ from tacit.running.deployment.flower_programs.programs import (
     Program,
     free_port,
     is_listening,
-    plain,
 )
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
 from tacit.running.deployment.local import toml_text
@@ -125,9 +124,8 @@ class Session:
         (project / "empty.py").write_text(EMPTY, encoding="utf-8")
         command = ("flwr", "run", str(project), CONNECTION, "--stream")
         before = self._processor_seconds()
-        with self._flower.lines(*command) as process:
-            printed, _ = process.communicate(timeout=LONGEST)
-        return self._rounds([plain(line) for line in printed.splitlines()], before)
+        with self._flower.start(self._folder / "run.log", *command) as run:
+            return self._rounds(list(run.lines(LONGEST)), before)
 
     def guarded(self) -> Rounds:
         """A run of our plan."""

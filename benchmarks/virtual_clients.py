@@ -30,7 +30,7 @@ from benchmarks.timing import row
 from tacit.crypto.identities import Identity
 from tacit.running.deployment.files import write_private
 from tacit.running.deployment.flower_programs.guards import write_application
-from tacit.running.deployment.flower_programs.programs import Flower, free_port, is_listening, plain
+from tacit.running.deployment.flower_programs.programs import Flower, free_port, is_listening
 from tacit.running.deployment.local import toml_text
 
 CONNECTION, HOST, WAIT = "virtual", "127.0.0.1", 60.0
@@ -156,10 +156,10 @@ def simulate(folder: Path, clients: int, actors: int) -> tuple[float, int, Seque
         server.wait_until(lambda: is_listening(HOST, port), WAIT)
         started = time.monotonic()
         command = ("flwr", "run", str(project), CONNECTION, "--stream", "--run-config", settings)
-        with flower.lines(*command, "--federation-config", engine) as run:
-            said, _ = run.communicate(timeout=LONGEST)
+        log = folder / "run.log"
+        with flower.start(log, *command, "--federation-config", engine) as run:
+            lines = list(run.lines(LONGEST))
         seconds = time.monotonic() - started
-        lines = [plain(line) for line in said.splitlines()]
         if not (folder / "result.json").exists():
             raise RuntimeError("the run left no result:\n" + "\n".join(lines[-40:]))
     return seconds, family.most, [line for line in lines if re.match("tacit: round", line)]

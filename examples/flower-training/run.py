@@ -28,7 +28,6 @@ from tacit.running.deployment.flower_programs.programs import (
     Program,
     free_port,
     is_listening,
-    plain,
     require_flower,
 )
 from tacit.running.deployment.local import local_parties, prepared
@@ -36,7 +35,7 @@ from tacit.running.deployment.node import wait_connected
 from tacit.running.deployment.server import CONNECTION, Coordinator, register_nodes
 
 PROJECT = Path(__file__).resolve().parent
-HOST, START_TIME = "127.0.0.1", 60.0
+HOST, START_TIME, LONGEST = "127.0.0.1", 60.0, 600.0
 PREFIX = "tacit: "
 
 
@@ -107,8 +106,8 @@ def train(folder: Path, rounds: int, limit: float, seed: int) -> list[dict[str, 
             wait_connected(node, START_TIME)
         command = ("flwr", "run", str(PROJECT), CONNECTION, "--stream", "--run-config", reported)
         flower = Flower(coordinator.private / "flower")
-        with flower.lines(*command) as process:
-            said = [plain(line) for line in _shown(process.stdout)]
+        with flower.start(coordinator.private / "run.log", *command) as run:
+            said = list(_shown(run.lines(LONGEST)))
     if not result.exists():
         raise DeploymentError("the run gave no result: " + " / ".join(said[-4:]))
     return list(json.loads(result.read_text(encoding="utf-8")))

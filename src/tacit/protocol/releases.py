@@ -13,6 +13,21 @@ Under ``View.SUM`` every client adds a share of it (``PolyaShare``, Cormode and 
 2.2); the shares of the clients that are planned to stay add up to the whole, so the guarantee is
 about the sum over all clients, and holds against a server that sees the sum only, as long as those
 that vanish or collude with it are no more than ``SecureSum.dropouts`` covers.
+
+**Bounds.** How large the sums of a step can become is known beforehand, so that a secure sum sends
+just as many bits.
+
+Parties agree on ``most_records``, the records of a client for which sums have room. A step clips
+the exact numbers of each client to what so many records can give, before it adds noise. So the
+exact sum never passes its bound, and the whole sum only where the noise of all clients does: with a
+probability of at most ``2**-WRAP_BITS`` a number, and so, over ``2**26`` numbers of a sum and
+``2**14`` sums of a run, at most ``2**-40`` a run. Then the number comes back modulo its width.
+
+**Privacy does not depend on it.** Clipping moves no exact number by more than a neighbour does, so
+every sensitivity stays. A sum modulo a power of two is computed from the sum with all its noise:
+post-processing, also where it wraps. Nobody refuses because of the records, so nobody learns from a
+refusal. A client with more records than agreed gives clipped counts, and reads on its screen that
+it does (``running.deployment.preview``).
 """
 
 from __future__ import annotations
@@ -30,12 +45,14 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
-from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
+from tacit.privacy.sampling import distributions
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.declarations.trust import Each, SecureSum, trust_of
 from tacit.protocol.steps import (
     MAX_RECORDS,
+    MAX_SUM,
+    WRAP_BITS,
     ClientState,
     Layout,
     Participation,
@@ -45,7 +62,6 @@ from tacit.protocol.steps import (
     View,
     step,
 )
-from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 
@@ -96,7 +112,11 @@ class Released:
 
     def variance(self, noises: float = 1.0) -> float:
         """The variance of a number with this multiple of the noise that the guarantee needs."""
-        return 0.0 if self.is_exact else noises * float(discrete_laplace_variance(self.scale))
+        return (
+            0.0
+            if self.is_exact
+            else noises * float(distributions.discrete_laplace_variance(self.scale))
+        )
 
     def supported(self, share: float) -> float:
         """The epsilon that this share of the noise supports, below 1.
@@ -116,7 +136,7 @@ class Released:
         least, further = divmod(self.sensitivity, moved)
         parts = [(moved - further, least), (further, least + 1)]
         return math.fsum(
-            numbers * shared_laplace_epsilon(self.scale, share, distance)
+            numbers * distributions.shared_laplace_epsilon(self.scale, share, distance)
             for numbers, distance in parts
             if numbers
         )
@@ -473,3 +493,64 @@ def bounds_of(fields: Fields, query: Query) -> dict[str, int]:
         for name, each in fields.items()
     }
     return bounds | {ANSWERED: planned_clients(query)}
+
+
+def planned_clients(query: Query) -> int:
+    """How many clients a query says are asked."""
+    planned: int = query.broadcast["clients"]
+    return planned
+
+
+def clipped(exact: Any, query: Query, reach: int = 1) -> Integers:
+    """A client's exact numbers, as far as a sum has room for them; all, where nothing was agreed.
+
+    Parameters
+    ----------
+    exact : the numbers of one client, int64.
+    query : the query that asks for their sum.
+    reach : the largest magnitude of what one record adds to a number.
+
+    Examples
+    --------
+    >>> asked = Query(None, None, {"clients": 3}, most_records=100)
+    >>> clipped(np.array([99, 150, -201]), asked, reach=2)
+    array([  99,  150, -200])
+    """
+    if query.most_records is None:
+        return np.asarray(exact)
+    limit = _limit(query, reach)
+    return np.clip(exact, -limit, limit)
+
+
+def clipped_sum_bound(query: Query, noise: PolyaShare | None = None, reach: int = 1) -> int:
+    """The largest magnitude of a sum over all clients of numbers that were clipped.
+
+    Parameters
+    ----------
+    query : the query, of which ``most_records`` is known.
+    noise : one client's share of the noise; None without any.
+    reach : as in ``clipped``.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> asked = Query(None, None, {"clients": 3}, most_records=100)
+    >>> clipped_sum_bound(asked), clipped_sum_bound(asked, PolyaShare(1, 1.0, Fraction(1, 3)))
+    (300, 361)
+    """
+    return sum_bound(query, planned_clients(query) * _limit(query, reach), noise)
+
+
+def sum_bound(query: Query, exact: int, noise: PolyaShare | None = None) -> int:
+    """The largest magnitude of a sum over all clients whose exact part is at most ``exact``."""
+    if noise is None:
+        return min(exact, MAX_SUM)
+    shares = float(noise.share) * planned_clients(query)
+    return min(
+        exact + distributions.shared_laplace_tail(float(noise.scale), shares, WRAP_BITS), MAX_SUM
+    )
+
+
+def _limit(query: Query, reach: int) -> int:
+    records = query.most_records or 0
+    return min(records * reach, MAX_SUM // planned_clients(query) // 2)

@@ -27,8 +27,15 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, View, step
-from tacit.protocol.releases import ANSWERED, Fields, Released, layout_of, noisy_sums
-from tacit.protocol.sum_bounds import planned_clients, sum_bound
+from tacit.protocol.releases import (
+    ANSWERED,
+    Fields,
+    Released,
+    layout_of,
+    noisy_sums,
+    planned_clients,
+    sum_bound,
+)
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs

@@ -22,7 +22,7 @@ from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.sum_bounds import planned_clients
+from tacit.protocol.releases import planned_clients
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
 from tacit.protocols.shared.reports import turns

@@ -16,8 +16,8 @@ from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import devices, releases
 from tacit.protocol.conversation import ClientState, Query, Reply, View, step
+from tacit.protocol.releases import planned_clients
 from tacit.protocol.settings.scaled import ScaledScores
-from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.shared import cells
 from tacit.protocols.shared.reports import packed
 

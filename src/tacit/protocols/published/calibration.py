@@ -36,11 +36,11 @@ from tacit.protocol.releases import (
     bounds_of,
     layout_of,
     noisy_sums,
+    planned_clients,
     total_protection,
 )
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import (

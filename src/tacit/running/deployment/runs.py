@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import queue
 import re
 import secrets
-import subprocess
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,6 @@ from tacit.running.deployment.flower_programs.guards import write_application, w
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Tell,
-    plain,
     settings_text,
 )
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
@@ -83,10 +79,10 @@ def conduct_run(
     application = write_application(coordinator.private / "application")
     flower = coordinator.flower(verbose)
     command = ("flwr", "run", str(application), CONNECTION, "--stream")
-    number = ""
-    with flower.lines(*command, "--run-config", settings_text(allowed)) as process:
+    number, log = "", result.with_suffix(".log")
+    with flower.start(log, *command, "--run-config", settings_text(allowed)) as program:
         try:
-            for line in _followed(process, deadline + SLACK):
+            for line in program.lines(deadline + SLACK):
                 number = number or _number(line)
                 _report(line, tell, verbose)
         except BaseException:
@@ -94,35 +90,10 @@ def conduct_run(
             raise
         finally:
             (coordinator.tickets / allowed["ticket"]).unlink(missing_ok=True)
+            log.unlink()
     if not result.exists():
         raise DeploymentError(_reason(coordinator, number, verbose))
     return Conducted.read(result)
-
-
-def _followed(process: subprocess.Popen[str], silence: float) -> Iterator[str]:
-    """The lines of a program as they come.
-
-    Raises
-    ------
-    DeploymentError : when nothing came for so long.
-    """
-    lines: queue.Queue[str | None] = queue.Queue()
-
-    def read() -> None:
-        with contextlib.suppress(ValueError):
-            for line in process.stdout or ():
-                lines.put(plain(line))
-        lines.put(None)
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
-        try:
-            line = lines.get(timeout=silence)
-        except queue.Empty:
-            raise DeploymentError(f"the run said nothing for {silence:.0f} seconds") from None
-        if line is None:
-            return
-        yield line
 
 
 def _number(line: str) -> str:

@@ -24,9 +24,9 @@ from tacit.running.session.messages import (
     MalformedMessageError,
     SignedMessage,
     StaleMessageError,
+    cost_of,
     verified,
 )
-from tacit.running.session.party.state import cost_of
 from tacit.running.speaking import checked_reason, printable
 
 DECLINED = "declined: "

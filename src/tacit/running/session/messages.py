@@ -21,6 +21,7 @@ from typing import Any
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity, is_signed
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.privacy import composition
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol import values
 from tacit.protocol.conversation import MAX_RECORDS, Protocol, View
 from tacit.protocol.fields import MessageError
@@ -373,3 +374,29 @@ def read_all(
 
 def _signed(name: bytes, party: int, content: bytes) -> bytes:
     return name + party.to_bytes(4, "little") + sha256(content).digest()
+
+
+def cost_values(cost: Cost) -> dict[str, Any]:
+    """A cost as values that can be sent."""
+    adjacency = None if cost.adjacency is None else cost.adjacency.value
+    return {
+        "epsilon": cost.epsilon,
+        "delta": cost.delta,
+        "adjacency": adjacency,
+        "rho": cost.rho,
+    }
+
+
+def cost_of(values: dict[str, Any]) -> Cost:
+    """The cost that ``cost_values`` gave.
+
+    Raises
+    ------
+    MessageError : for values that are no cost.
+    """
+    try:
+        adjacency = None if values["adjacency"] is None else Adjacency(values["adjacency"])
+        rho = None if values["rho"] is None else float(values["rho"])
+        return Cost(float(values["epsilon"]), float(values["delta"]), adjacency, rho)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise MessageError(f"not a cost: {error}") from None

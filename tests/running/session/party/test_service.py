@@ -39,6 +39,7 @@ from tacit.running.session.messages import (
     verified,
 )
 from tacit.running.session.party.answers import REFUSED
+from tacit.running.session.party.client import state_kinds
 from tacit.running.session.party.debits import Account
 from tacit.running.session.party.service import (
     CHANGED_RECORDS,
@@ -47,7 +48,6 @@ from tacit.running.session.party.service import (
     PartyDesk,
     read_identity,
 )
-from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.result import concluded
 from tacit.running.session.toml_source import PlanError

@@ -137,28 +137,6 @@ class Flower:
         self._say(command)
         return Program(command, self.environment(), log, helper=helper)
 
-    @contextlib.contextmanager
-    def lines(self, *command: str) -> Iterator[subprocess.Popen[str]]:
-        """A program whose output is read as it comes; stopped when the block is left."""
-        self._say(command)
-        with (
-            Owner(self.home) as owner,
-            subprocess.Popen(  # noqa: S603
-                command,
-                env=self.environment() | owner.settings,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-            ) as process,
-        ):
-            try:
-                yield process
-            finally:
-                end(process)
-
     def call(self, *command: str) -> dict[str, Any]:
         """The JSON answer of a ``flwr`` command.
 
@@ -337,6 +315,29 @@ class Program:
         if code is not None:
             last = " / ".join(plain(line) for line in self.said().splitlines()[-QUOTED_LINES:])
             raise DeploymentError(f"{self.name} ended with status {code}: {last}; see {self.log}")
+
+    def lines(self, silence: float) -> Iterator[str]:
+        """What it writes, line by line as it comes, until it ends.
+
+        Raises
+        ------
+        DeploymentError : when it writes nothing for so many seconds.
+        """
+        until, rest = time.monotonic() + silence, ""
+        with self.log.open(encoding="utf-8", errors="replace") as log:
+            while True:
+                was_running = self.is_running
+                part = log.read()
+                *whole, rest = (rest + part).split("\n")
+                yield from map(plain, whole)
+                if part:
+                    until = time.monotonic() + silence
+                elif not was_running:
+                    return
+                elif time.monotonic() > until:
+                    raise DeploymentError(f"the run said nothing for {silence:.0f} seconds")
+                else:
+                    time.sleep(POLL_SECONDS)
 
     def query_to_end(self) -> None:
         """Ask it to end, without waiting."""

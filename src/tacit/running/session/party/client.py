@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
@@ -12,17 +15,17 @@ from tacit.data.errors import DataError
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import fields
-from tacit.protocol.conversation import ClientState, View
+from tacit.protocol.conversation import ClientState, Protocol, View
 from tacit.protocol.revealed import Revealed, revealed_to
-from tacit.protocol.values import decode_query, decode_values, encode_values
+from tacit.protocol.values import Kind, decode_query, decode_values, encode_values
 from tacit.running.mpc.transport import Transport
-from tacit.running.persons import persons_misfit
+from tacit.running.persons import CountedSeed, persons_misfit
 from tacit.running.session import messages
 from tacit.running.session.party.answers import UNANSWERABLE, Answers, checked_query
 from tacit.running.session.party.client_together import ClientComputations, ClientSums
-from tacit.running.session.party.debits import DeclinedError, Guard
-from tacit.running.session.party.state import cost_values, state_kinds
+from tacit.running.session.party.debits import Account, DeclinedError, Guard
 from tacit.running.speaking import UNFIT
+from tacit.running.spending import Payment
 from tacit.running.units import for_plan, unit_misfit
 
 NO_SESSION = b""
@@ -79,13 +82,15 @@ class Party:
             raise ValueError(f"the identity is not that of party {index} in the agreement")
         self.index = index
         self._identity, self._agreement = identity, agreement
-        self._records, self._unit, self._noise, self._guard = records, unit, noise, guard
         if misfit is None:
             named = records is not None and records.persons is not None
             misfit = unit_misfit(unit, agreement.unit, agreement.protocol) or persons_misfit(
                 agreement.per_person, named, one_each=False
             )
         self._misfit = misfit
+        self._again = partial(
+            Party, index, identity, agreement, records, noise, guard, unit=unit, transport=transport
+        )
         converted = None
         if not self._misfit:
             if records is None:
@@ -102,7 +107,6 @@ class Party:
         self._answered: tuple[bytes, bytes] = (b"", b"")
         self._declined = False
         self.why_declined = ""
-        self._transport = transport
         self._answers = Answers(agreement, converted, noise, self._memory, guard)
         self._sums = ClientSums(identity, agreement, self._answers)
         self._computations = ClientComputations(
@@ -111,27 +115,13 @@ class Party:
 
     def anew(self) -> Party:
         """The party for another run, with the same client state and ledger."""
-        return self._again(self._memory)
+        return self._again(state=self._memory, misfit=self._misfit)
 
     def restarted(self) -> Party:
         """The party as another process takes it up, with nothing but its stored state."""
-        fresh = self._again(ClientState())
+        fresh = self._again(misfit=self._misfit)
         fresh.resume(self.state)
         return fresh
-
-    def _again(self, state: ClientState) -> Party:
-        return Party(
-            self.index,
-            self._identity,
-            self._agreement,
-            self._records,
-            self._noise,
-            self._guard,
-            state,
-            self._unit,
-            self._transport,
-            self._misfit,
-        )
 
     @property
     def has_begun(self) -> bool:
@@ -266,7 +256,7 @@ class Party:
             ) from error
         if self._answers.account.request != request:
             self._answers.debit(message, message.kind.name.lower(), request)
-        spent = cost_values(self.spent)
+        spent = messages.cost_values(self.spent)
         return messages.Kind.REPLY, encode_values({"content": content, "spent": spent})
 
     def _to_query(self, message: messages.SignedMessage, request: bytes) -> bytes:
@@ -285,3 +275,37 @@ class Party:
 def _whole_reason(error: BaseException) -> str:
     """What the party's owner reads: the error, and what its notes say to do."""
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
+
+
+def _identity_parts(identity: Any) -> dict[str, Any]:
+    return {"private": identity.to_bytes()}
+
+
+def _key_parts(key: Any) -> dict[str, Any]:
+    return {"data": key.private_bytes_raw()}
+
+
+SESSION_TYPES = (Account, CountedSeed, Payment, Roster)
+
+SESSION_KINDS = (
+    Kind(Cost, messages.cost_values, lambda **values: messages.cost_of(values)),
+    Kind(Identity, _identity_parts, Identity.from_bytes),
+    Kind(X25519PrivateKey, _key_parts, X25519PrivateKey.from_private_bytes),
+    *map(Kind.of, SESSION_TYPES),
+)
+"""The classes whose values every client's state may hold."""
+
+
+def state_kinds(protocol: Protocol) -> tuple[Kind, ...]:
+    """The classes whose values the state of a client of this protocol may hold.
+
+    Raises
+    ------
+    TypeError : for classes of one name, of which only one could be read again.
+    """
+    kinds = (*SESSION_KINDS, *map(Kind.of, protocol.state_types))
+    names = [kind.name for kind in kinds]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TypeError(f"{protocol.name} notes values of two classes called {', '.join(twice)}")
+    return kinds

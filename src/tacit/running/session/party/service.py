@@ -40,7 +40,7 @@ from tacit.running.mpc.transport import Transport
 from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
 from tacit.running.session import messages
 from tacit.running.session.party import debits
-from tacit.running.session.party.client import Party
+from tacit.running.session.party.client import Party, state_kinds
 from tacit.running.session.party.party_file import (
     ONE_EACH,
     PartyFile,
@@ -48,7 +48,6 @@ from tacit.running.session.party.party_file import (
     columns_remedy,
     read_records,
 )
-from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 from tacit.running.speaking import printable, tell_owner
