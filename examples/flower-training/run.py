@@ -99,8 +99,7 @@ def train(folder: Path, rounds: int, limit: float, seed: int) -> list[dict[str, 
         programs.enter_context(start_superlink(coordinator, port))
         register_nodes(coordinator)
         nodes = [
-            programs.enter_context(start_supernode(coordinator, party.name, port))
-            for party in parties
+            programs.enter_context(start_supernode(coordinator, name, port)) for name in parties
         ]
         for node in nodes:
             wait_connected(node, START_TIME)

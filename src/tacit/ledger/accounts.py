@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -126,11 +126,11 @@ class Accounts:
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
         self._debits: dict[str, list[tuple[int, Cost]]] = {}
-        self._windows: dict[str, dict[tuple[Adjacency, timedelta | None], Window]] = {}
-        self._answered: dict[tuple[str, str], Entry] = {}
-        self._sessions: dict[str, list[Line]] = {}
-        self._names: dict[bytes, str] = {}
-        self._refused: set[tuple[str, str]] = set()
+        self.windows: dict[str, dict[tuple[Adjacency, timedelta | None], Window]] = {}
+        self.answered: dict[tuple[str, str], Entry] = {}
+        self.debits_of: defaultdict[str, list[Line]] = defaultdict(list)
+        self.names: dict[bytes, str] = {}
+        self.refused: set[tuple[str, str]] = set()
         self._costs: dict[Cost, Cost] = {}
 
     def take(self, lines: Iterable[Line]) -> None:
@@ -147,46 +147,26 @@ class Accounts:
             elif line.kind == DEBIT:
                 self._take_debit(line, line.entry)
             else:
-                self._refused.add((line.entry.session, line.entry.step))
+                self.refused.add((line.entry.session, line.entry.step))
 
     def spending(self, dataset: str, clock: int) -> list[StepCost]:
         """Every limit of a data set, with what was spent under it."""
         return [
             _spending(window.limit, window.at(self.chain.moment(clock)))
-            for window in self._windows.get(dataset, {}).values()
+            for window in self.windows.get(dataset, {}).values()
         ]
 
     def passed(self, dataset: str, cost: Cost, clock: int) -> StepCost | None:
         """The first limit that a cost would pass, with what is spent under it; None if it fits."""
-        for window in self._windows.get(dataset, {}).values():
+        for window in self.windows.get(dataset, {}).values():
             spent = window.at(self.chain.moment(clock))
             if not (spent + amount(cost, window.limit.adjacency)).within(window.limit):
                 return _spending(window.limit, spent)
         return None
 
-    def is_limited(self, dataset: str) -> bool:
-        """Whether a limit was ever set for the data set, be it infinite."""
-        return dataset in self._windows
-
-    def answered(self, session: str, step: str) -> Entry | None:
-        """The last question debited under a session and step; later ones must not contradict it."""
-        return self._answered.get((session, step))
-
-    def debits_of(self, session: str) -> list[Line]:
-        """All debits of a session, in order."""
-        return list(self._sessions.get(session, ()))
-
-    def name_of(self, fingerprint: bytes) -> str | None:
-        """The name under which these records were debited first."""
-        return self._names.get(fingerprint)
-
-    def was_refused(self, session: str, step: str) -> bool:
-        """Whether a refusal under this session and step has been noted."""
-        return (session, step) in self._refused
-
     def datasets(self) -> list[str]:
         """All data sets with limits or debits, by name."""
-        return sorted(self._windows.keys() | self._debits.keys())
+        return sorted(self.windows.keys() | self._debits.keys())
 
     def history(self, dataset: str | None = None) -> Counter[Cost]:
         """What was spent about a data set, or about all together: each cost, how often."""
@@ -196,17 +176,17 @@ class Accounts:
     def _take_debit(self, line: Line, entry: Entry) -> None:
         cost = self._costs.setdefault(entry.cost, entry.cost)
         self._debits.setdefault(entry.dataset, []).append((line.time, cost))
-        for window in self._windows.get(entry.dataset, {}).values():
+        for window in self.windows.get(entry.dataset, {}).values():
             window.take(line.time, cost)
-        self._answered[(entry.session, entry.step)] = entry
-        self._sessions.setdefault(entry.session, []).append(line)
-        self._names.setdefault(entry.fingerprint, entry.dataset)
+        self.answered[(entry.session, entry.step)] = entry
+        self.debits_of[entry.session].append(line)
+        self.names.setdefault(entry.fingerprint, entry.dataset)
 
     def _take_limit(self, limit: Limit) -> None:
         window = Window(limit)
         for time, cost in self._debits.get(limit.dataset, []):
             window.take(time, cost)
-        windows = self._windows.setdefault(limit.dataset, {})
+        windows = self.windows.setdefault(limit.dataset, {})
         windows[(limit.adjacency, limit.period)] = window
 
 

@@ -188,7 +188,7 @@ class Ledger(Pages):
             )
             if refusal is None:
                 return self._append(entries.DEBIT, clock, **self._fields(entry))
-            if not self._accounts.was_refused(entry.session, entry.step):
+            if (entry.session, entry.step) not in self._accounts.refused:
                 reason = type(refusal).__name__
                 self._append(entries.REFUSAL, clock, **self._fields(entry), reason=reason)
         raise refusal
@@ -216,12 +216,12 @@ class Ledger(Pages):
         """
         with self._read():
             unknown = self._after(entry, after)
-            debits = self._accounts.debits_of(entry.session)
+            debits = list(self._accounts.debits_of[entry.session])
         return sum((debit.entry.cost for debit in debits), NOTHING) if unknown else None
 
     def _after(self, entry: entries.Entry, receipt: bytes) -> list[entries.Line]:
         """The debits of a question's session after a receipt, all of them about this question."""
-        debits = self._accounts.debits_of(entry.session)
+        debits = self._accounts.debits_of[entry.session]
         known = [debit.hash for debit in debits]
         if receipt and receipt not in known:
             raise entries.LedgerError(
@@ -289,14 +289,14 @@ class Ledger(Pages):
         return self._key.digest("request", request)
 
     def _contradiction(self, entry: entries.Entry) -> entries.ConflictError | None:
-        before = self._accounts.answered(entry.session, entry.step)
+        before = self._accounts.answered.get((entry.session, entry.step))
         question = replace(entry, request=self._keyed(entry.request))
         if before is not None and replace(before, cost=entry.cost) != question:
             return entries.ConflictError(
                 f"step {entry.step!r} of session {entry.session!r} was answered for another "
                 "request, protocol or data set"
             )
-        name = self._accounts.name_of(entry.fingerprint)
+        name = self._accounts.names.get(entry.fingerprint)
         if name is not None and name != entry.dataset:
             return entries.ConflictError(
                 f"these records are booked as {name!r}, got {entry.dataset!r}: "
@@ -305,7 +305,7 @@ class Ledger(Pages):
         return None
 
     def _excess(self, entry: entries.Entry, clock: int) -> entries.LimitError | None:
-        if not self._accounts.is_limited(entry.dataset):
+        if entry.dataset not in self._accounts.windows:
             return entries.LimitError(
                 f"no limit is set for data set {entry.dataset!r}; "
                 "set one with Ledger.limit or: tacit ledger limit"

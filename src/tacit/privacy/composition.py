@@ -19,11 +19,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
 
-from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, compose, unread_delta
-
-Way = Literal["basic", "zcdp", "pld"]
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, Way, compose, ways_of
 
 OF_PERSON = {
     Adjacency.RECORD: Adjacency.PERSON,
@@ -59,13 +56,6 @@ A person's guarantee says something of a record. A record that is added can take
 other counted records of its person, so the person's counted records are removed, and others are
 added: two changes. Which records count does not depend on labels and scores.
 """
-
-MAX_LOSS = 10_000.0
-"""Largest sum of epsilons at which privacy-loss distributions are composed: a larger one gives no
-useful guarantee."""
-
-MAX_KINDS = 200
-"""Largest number of different costs that are composed so: each needs a convolution."""
 
 MAX_EXPONENT = 700.0
 
@@ -178,12 +168,9 @@ def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6
         if there.epsilon > 0 or there.delta > 0
         for _ in range(history[here])
     ]
-    summed = compose(spent, delta, "basic")
-    composed: dict[Way, Cost] = {"basic": summed}
-    for way in _ways(spent, summed, delta):
-        composed[way] = compose(spent, delta, way)
+    composed = {way: compose(spent, delta, way) for way in ways_of(spent, delta)}
     best = min(composed, key=lambda way: composed[way].epsilon)
-    return Bound(adjacency, sum(history.values()), summed, composed[best], best)
+    return Bound(adjacency, sum(history.values()), composed["basic"], composed[best], best)
 
 
 @lru_cache(maxsize=256)
@@ -220,20 +207,6 @@ def _of_two_changes(cost: Cost, adjacency: Adjacency) -> Cost:
     if delta >= 1:
         return UNPROTECTED
     return Cost(2 * cost.epsilon, delta, adjacency, None if cost.rho is None else 4 * cost.rho)
-
-
-def _ways(spent: list[Cost], summed: Cost, delta: float) -> list[Way]:
-    """Which finer compositions apply to these costs at this delta."""
-    if len(spent) < 2 or math.isinf(summed.epsilon):
-        return []
-    ways: list[Way] = []
-    concentrated = all(cost.rho is not None or cost.delta == 0 for cost in spent)
-    if delta > 0 and concentrated:
-        ways.append("zcdp")
-    simple = len(set(spent)) <= MAX_KINDS and summed.epsilon <= MAX_LOSS
-    if delta > unread_delta(spent) and simple:
-        ways.append("pld")
-    return ways
 
 
 MAX_RECORDS = 10_000

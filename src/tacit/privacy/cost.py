@@ -195,6 +195,16 @@ SIGMA_SLACK = 1.0 + 2.0**-30
 """Factor on a calibrated sigma: the increase exceeds the error of the root finding."""
 
 
+MAX_LOSS = 10_000.0
+"""Largest sum of epsilons at which privacy-loss distributions are composed: a larger one gives no
+useful guarantee."""
+
+MAX_KINDS = 200
+"""Largest number of different costs that are composed so: each needs a convolution."""
+
+Way = Literal["basic", "zcdp", "pld"]
+
+
 def compose(
     costs: Iterable[Cost],
     delta: float = 1e-6,
@@ -239,7 +249,10 @@ def compose(
         return ways[method](spent, delta, adjacency)
     if method != "tightest":
         raise ValueError(f"method must be 'tightest' or one of {tuple(ways)}, got {method!r}")
-    return _tightest(spent, delta, adjacency)
+    if len(spent) == 1:
+        return spent[0]  # one release is left as it is
+    composed = [ways[way](spent, delta, adjacency) for way in ways_of(spent, delta)]
+    return min(composed, key=lambda cost: cost.epsilon)
 
 
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -326,21 +339,19 @@ def _one_adjacency(costs: Iterable[Cost]) -> Adjacency | None:
     return named.pop() if named else None
 
 
-def _tightest(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:
-    """The smallest epsilon of the ways that apply; one release is left as it is."""
-    if len(costs) == 1:
-        return costs[0]
-    candidates = [_basic(costs, delta, adjacency)]
-    if delta > unread_delta(costs):
-        candidates.append(_privacy_loss(costs, delta, adjacency))
+def ways_of(costs: list[Cost], delta: float) -> list[Way]:
+    """The ways in which such costs can be composed at this delta; finer ones take time."""
+    ways: list[Way] = ["basic"]
+    summed = math.fsum(cost.epsilon for cost in costs)
+    if len(costs) < 2 or math.isinf(summed):
+        return ways
     if delta > 0 and all(_rho(cost) is not None for cost in costs):
-        candidates.append(_zero_concentrated(costs, delta, adjacency))
-    return min(candidates, key=lambda cost: cost.epsilon)
-
-
-def unread_delta(costs: Iterable[Cost]) -> float:
-    """The sum of the deltas of costs whose mechanism is not known; "pld" needs a larger delta."""
-    return math.fsum(cost.delta for cost in costs if cost.mechanism is None)
+        ways.append("zcdp")
+    simple = len(set(costs)) <= MAX_KINDS and summed <= MAX_LOSS
+    # "pld" needs a delta larger than those of the costs whose mechanism is not known
+    if delta > math.fsum(cost.delta for cost in costs if cost.mechanism is None) and simple:
+        ways.append("pld")
+    return ways
 
 
 def _basic(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:

@@ -12,7 +12,7 @@ import pytest
 
 from tacit import FedAUC, ScoreHistogram
 from tacit.data.form import FileForm
-from tacit.privacy.cost import Adjacency
+from tacit.ledger.entries import Limit
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.session.party.party_file import PartyFile, read_records
 from tacit.running.session.plan_file import Plan
@@ -278,11 +278,7 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
     assert party_file.plan.resolve() == tmp_path.resolve() / "plan.toml"
     assert (party_file.identity, party_file.ledger) == (home / "identity.key", home / "ledger.db")
     assert party_file.columns == ("score", "label", None)
-    assert (party_file.epsilon, party_file.period, party_file.adjacency) == (
-        3.0,
-        timedelta(days=365),
-        Adjacency.RECORD,
-    )
+    assert party_file.limit == Limit("registry", 3.0, period=timedelta(days=365))
 
 
 @pytest.mark.parametrize(
@@ -290,6 +286,7 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
     [
         ('period = "1y"', 'period = "soon"', r"party\.toml:11: \[limit\] period must be as 90d"),
         ("epsilon = 3.0", "epsilon = -1", "epsilon must be from 0 to inf, got -1"),
+        ("epsilon = 3.0", "epsilon = 0.0", "a limit's epsilon must be positive, got 0"),
         ('dataset = "registry"', "", r":5: \[data\] 'dataset' is missing"),
         (
             'dataset = "registry"',

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
-from tacit.ledger import entries, ledger
 from tacit.ledger.accounts import StepCost
+from tacit.ledger.ledger import Ledger
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost, amount_line
 from tacit.privacy.sampling.noise import NoNoise
@@ -150,17 +150,10 @@ def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
     party_file = desk.party_file
     spendings: list[StepCost] = []
     if party_file.ledger.exists():
-        with ledger.Ledger.open_readonly(party_file.ledger) as pages:
+        with Ledger.open_readonly(party_file.ledger) as pages:
             spendings = pages.spending(party_file.dataset)
-    if not spendings and party_file.epsilon is not None:
-        limit = entries.Limit(
-            party_file.dataset,
-            party_file.epsilon,
-            party_file.delta,
-            party_file.adjacency,
-            party_file.period,
-        )
-        spendings = [StepCost(limit, 0.0, 0.0, 0.0, 0)]
+    if not spendings and party_file.limit is not None:
+        spendings = [StepCost(party_file.limit, 0.0, 0.0, 0.0, 0)]
     if not spendings:
         return ["sets no limit for this data set: nothing will be answered (tacit ledger limit)"]
     return [limit_line(spending, cost) for spending in spendings]

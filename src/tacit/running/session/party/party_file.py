@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 
 from tacit.data import units
@@ -22,6 +21,7 @@ from tacit.data.engines.places import is_address
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
 from tacit.data.reading import read_columns
+from tacit.ledger.entries import Limit
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.running.session.plan_file import Plan
@@ -54,10 +54,7 @@ class PartyFile:
     records : the file of its records, or the table of a database.
     dataset : the name under which the ledger keeps them.
     columns : the columns of score, label and, for pairs of values, second value.
-    epsilon : the ledger's limit; None leaves the limits as they are.
-    delta : likewise.
-    adjacency : what the limit hides.
-    period : the length of the limit's rolling window; None for the whole history.
+    limit : of the ledger; None leaves the limits as they are.
     unit : in what the scores in the file are; None where it does not say.
     listen : host and port where it listens for other parties that compute with it; None where it
         computes with nobody.
@@ -81,10 +78,7 @@ class PartyFile:
     records: Path | DatabaseTable
     dataset: str
     columns: tuple[str, str, str | None]
-    epsilon: float | None = None
-    delta: float = 0.0
-    adjacency: Adjacency = Adjacency.RECORD
-    period: timedelta | None = None
+    limit: Limit | None = None
     unit: str | None = None
     listen: tuple[str, int] | None = None
     address: tuple[str, int] | None = None
@@ -121,7 +115,6 @@ class PartyFile:
             data.text("label", "label"),
             data.text("second", "") or None,
         )
-        adjacency = limit.choice("adjacency", *(choice.value for choice in _limits_first()))
         return cls(
             party.text("name"),
             tuple(home / plan for plan in party.texts("plan")),
@@ -130,10 +123,7 @@ class PartyFile:
             _records(data, home),
             data.text("dataset"),
             columns,
-            limit.number("epsilon", None, 0.0, math.inf),
-            limit.number("delta", 0.0, 0.0, 1.0),
-            Adjacency(adjacency),
-            limit.period("period"),
+            _limit(limit, data.text("dataset")),
             data.text("unit", "") or None,
             channels.host_and_port("listen"),
             channels.host_and_port("address"),
@@ -214,6 +204,17 @@ def _form(data: Table) -> FileForm:
         refused = str(error)
     data.refuse(next((key for key in FORM_KEYS if refused.startswith(key)), "positive"), refused)
     return PLAIN
+
+
+def _limit(limit: Table, dataset: str) -> Limit | None:
+    epsilon = limit.number("epsilon", None, 0.0, math.inf)
+    delta = limit.number("delta", 0.0, 0.0, 1.0)
+    adjacency = Adjacency(limit.choice("adjacency", *(choice.value for choice in _limits_first())))
+    period = limit.period("period")
+    try:
+        return None if epsilon is None else Limit(dataset, epsilon, delta, adjacency, period)
+    except ValueError as error:
+        raise limit.source.error("limit", "epsilon", str(error)) from None
 
 
 def _limits_first() -> list[Adjacency]:

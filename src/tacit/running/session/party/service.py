@@ -271,17 +271,13 @@ class PartyDesk:
 
     def set_limit(self) -> None:
         """Write the file's limit into the ledger, unless the ledger has limits for the data set."""
-        party_file = self.party_file
-        if party_file.epsilon is None:
+        limit = self.party_file.limit
+        if limit is None:
             return
-        with Ledger(party_file.ledger) as ledger:
-            if not ledger.spending(party_file.dataset):
+        with Ledger(self.party_file.ledger) as ledger:
+            if not ledger.spending(limit.dataset):
                 ledger.limit(
-                    party_file.dataset,
-                    party_file.epsilon,
-                    party_file.delta,
-                    party_file.period,
-                    party_file.adjacency,
+                    limit.dataset, limit.epsilon, limit.delta, limit.period, limit.adjacency
                 )
 
     def _party(
