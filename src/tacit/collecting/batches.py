@@ -124,7 +124,9 @@ class StoredReports:
         """
         threads = min(os.cpu_count() or 1, len(self.files))
         files = [self.files[k::threads] for k in range(threads)]
-        shares = [chain.from_iterable(map(parts_of_batch, each)) for each in files]
+        shares: list[Iterator[Payloads]] = [
+            chain.from_iterable(map(parts_of_batch, each)) for each in files
+        ]
         if len(self.opened) or not self.files:
             shares.append(slices(self.opened))
         with ThreadPoolExecutor(len(shares), "tacit-counting") as pool:

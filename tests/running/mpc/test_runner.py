@@ -2,11 +2,11 @@
 
 import os
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from multiprocessing.connection import Pipe
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.kernels import kernel_codes
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
+from tacit.running.deployment.flower_programs.programs import Program
 from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties
 from tacit.running.mpc.runner import MPCRun, run_mpc
@@ -128,18 +129,18 @@ time.sleep(600)
 """
 
 
-def test_a_party_that_stops_within_an_answer_is_ended() -> None:
+def test_a_party_that_stops_within_an_answer_is_ended(tmp_path: Path) -> None:
     with linked() as parties:
         here, there = Pipe()
         with there:
             command = [sys.executable, "-c", HALF_AN_ANSWER, str(there.fileno())]
-            stalling = subprocess.Popen(command, pass_fds=(there.fileno(),))
-        parties._processes[1].kill()
-        parties._processes[1].wait()
+            log = tmp_path / "stalling.log"
+            stalling = Program(command, dict(os.environ), log, files=(there.fileno(),))
+        parties._programs[1].stop()
         parties._connections[1].close()
-        parties._connections[1], parties._processes[1] = here, stalling
+        parties._connections[1], parties._programs[1] = here, stalling
         assert here.poll(TIMEOUT)
-        with pytest.raises(MPCError, match=r"process of south ended with exit status -9"):
+        with pytest.raises(MPCError, match=r"process of south ended with exit status -15"):
             parties.answer((1,), timeout=0.5)
 
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
@@ -29,6 +27,7 @@ from tacit.protocol import mpc
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import MAX_BYTES, MessageError
 from tacit.protocol.values import decode_values, encode_values
+from tacit.running.deployment.flower_programs.programs import Program
 from tacit.running.session.messages import Agreement
 from tacit.running.speaking import printable
 
@@ -102,7 +101,7 @@ class Parties:
         self._clients, self._protocol, self._silent = clients, protocol, silent
         self._ledgers = ledgers
         self._connections: list[Connection] = []
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._programs: list[Program] = []
         self._directory = Path()
 
     def __enter__(self) -> Parties:
@@ -150,7 +149,7 @@ class Parties:
     @property
     def processes(self) -> tuple[int, ...]:
         """The process ids, in order."""
-        return tuple(process.pid for process in self._processes)
+        return tuple(program.pid for program in self._programs)
 
     def order(self, index: int, order: bytes) -> None:
         """Send an order to one party: its beginning, or then a signed message."""
@@ -175,7 +174,7 @@ class Parties:
             raise mpc.MPCError(f"no answer from {waiting} within {longest:g} s")
         index = next(k for k, connection in enumerate(self._connections) if connection in ready)
         # an answer that begins and never ends would be waited for without end
-        stalled = threading.Timer(longest, self._processes[index].kill)
+        stalled = threading.Timer(longest, self._programs[index].stop)
         stalled.start()
         try:
             values = decode_values(self._connections[index].recv_bytes(MAX_BYTES))
@@ -217,39 +216,25 @@ class Parties:
     def _start(self, index: int) -> None:
         here, there = Pipe()
         self._connections.append(here)
-        with there, self._log(index).open("wb") as log:
-            process = subprocess.Popen(  # noqa: S603 -- this package, and no shell
-                [sys.executable, "-m", "tacit.running.mpc.party_program", str(there.fileno())],
-                pass_fds=(there.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "TMPDIR": str(self._directory)},
-            )
-        self._processes.append(process)
+        command = (sys.executable, "-m", "tacit.running.mpc.party_program", str(there.fileno()))
+        environment = {**os.environ, "TMPDIR": str(self._directory)}
+        log = self._directory / f"party-{index}.log"
+        with there:
+            self._programs.append(Program(command, environment, log, (there.fileno(),)))
 
     def _ended(self, index: int) -> str:
         """What to say of a process that is gone."""
-        try:
-            status = self._processes[index].wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
+        program = self._programs[index]
+        status = program.status(GRACE_SECONDS)
+        if status is None:
             return f"{self.names[index]} closed its connection"
-        lines = self._log(index).read_text(errors="replace").split("\n")
-        said = [line for line in lines if line.strip()]
+        said = [line for line in program.said().split("\n") if line.strip()]
         last = f"; it said last: {said[-1]}" if said else ""
         return f"the process of {self.names[index]} ended with exit status {status}{last}"
-
-    def _log(self, index: int) -> Path:
-        return self._directory / f"party-{index}.log"
 
     def _end(self) -> None:
         for connection in self._connections:
             connection.close()  # which ends its process
-        deadline = time.monotonic() + GRACE_SECONDS
-        for process in self._processes:
-            try:
-                process.wait(max(deadline - time.monotonic(), 0.0))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        for program in self._programs:
+            program.stop()
         shutil.rmtree(self._directory, ignore_errors=True)

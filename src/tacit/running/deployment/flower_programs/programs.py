@@ -272,6 +272,12 @@ class Program:
         """Whether it has not ended."""
         return self._process.poll() is None
 
+    def status(self, seconds: float) -> int | None:
+        """The exit status, once it has ended; None where it still runs after so long."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds)
+        return None
+
     def said(self) -> str:
         """What it has written so far."""
         return self.log.read_text(encoding="utf-8", errors="replace")
