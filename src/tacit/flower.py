@@ -100,8 +100,8 @@ class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checke
     def measured(self, grid: Grid, server_round: int) -> MetricRecord | None:
         """The figures of one run of the plan; None where it gives no result."""
         try:
-            coordinator, journal = flower.conduct(grid, self._plan, self._identity, self._tell)
-            result = concluded(self._plan, coordinator, journal.received)
+            coordinator, received = flower.conduct(grid, self._plan, self._identity, self._tell)
+            result = concluded(self._plan, coordinator, received)
         except RunError as error:
             self._tell(f"round {server_round} is not measured: {error}")
             return None

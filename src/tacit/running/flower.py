@@ -20,7 +20,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,20 +69,6 @@ NOWHERE = -1
 Printer = Callable[[str], None]
 
 
-@dataclass
-class Journal:
-    """What a run's coordinator has seen, round by round.
-
-    Parameters
-    ----------
-    received : the bytes that each party sent.
-    refused : messages that were not accepted, in words.
-    """
-
-    received: dict[int, int] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class Opening:
     """A run's first messages, sent before it is known who takes part.
@@ -91,12 +77,10 @@ class Opening:
     ----------
     coordinator : who takes the answers.
     messages : by party.
-    journal : where the answers are noted.
     """
 
     coordinator: Coordinator
     messages: Mapping[int, bytes]
-    journal: Journal
 
 
 class Nodes:
@@ -119,6 +103,7 @@ class Nodes:
         self._agreement = plan.agreement()
         self._digest, self._nonce = self._agreement.digest, os.urandom(NONCE_BYTES)
         self.node_of: dict[int, int] = {}
+        self.received: dict[int, int] = {}  # the bytes that each party sent
 
     def find(self, opening: Opening | None = None) -> tuple[int, ...]:
         """Ask all nodes who they are, until every party has come or the deadline has passed.
@@ -177,7 +162,7 @@ class Nodes:
                 self.node_of[place] = node
                 self._tell(f"{self._name(place)} is there")
                 if opening is not None and BYTES in reply.content:
-                    self._take_one(opening.coordinator, place, reply, opening.journal)
+                    self._take_one(opening.coordinator, place, reply)
             else:
                 self._tell(f"{self._names.get(node, 'a node')} does not take part: {problem}")
 
@@ -209,9 +194,7 @@ class Nodes:
             return "its greeting is not signed by the party that it names"
         return None if index not in self.node_of else "its party is there already"
 
-    def deliver(
-        self, coordinator: Coordinator, messages: dict[int, bytes], journal: Journal
-    ) -> None:
+    def deliver(self, coordinator: Coordinator, messages: dict[int, bytes]) -> None:
         """One round: the messages out, the replies in, what went unanswered again."""
         started = time.monotonic()
         speaker = Speaker(self._tell, started)
@@ -229,7 +212,7 @@ class Nodes:
                 for index in waiting
             ]
             timeout = self._plan.deadline / (1 + self._plan.retries)
-            self._take(coordinator, self._exchange(going, timeout, speak), journal)
+            self._take(coordinator, self._exchange(going, timeout, speak))
         silent = coordinator.waiting
         answered = len(messages) - len(silent)
         sent = sum(len(message) for message in messages.values())
@@ -237,7 +220,7 @@ class Nodes:
         self._tell(
             f"round {coordinator.round}: {answered} of {len(messages)} parties answered in "
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "
-            f"{sum(journal.received.values()):,} up so far{missing}"
+            f"{sum(self.received.values()):,} up so far{missing}"
         )
 
     def _unanswered(self, coordinator: Coordinator, ends: float) -> str:
@@ -268,22 +251,21 @@ class Nodes:
             waiting_on()
             time.sleep(max(min(started + _poll_seconds(now - since), ends) - now, 0.0))
 
-    def _take(self, coordinator: Coordinator, replies: Iterable[Any], journal: Journal) -> None:
+    def _take(self, coordinator: Coordinator, replies: Iterable[Any]) -> None:
         owners = {node: index for index, node in self.node_of.items()}
         for reply in replies:
             index = owners.get(reply.metadata.src_node_id)
             if index is None:
-                journal.refused.append("a reply came from a node that is no party")
-                continue
-            self._take_one(coordinator, index, reply, journal)
+                self._tell("a reply came from a node that is no party")
+            else:
+                self._take_one(coordinator, index, reply)
 
-    def _take_one(self, coordinator: Coordinator, index: int, reply: Any, journal: Journal) -> None:
+    def _take_one(self, coordinator: Coordinator, index: int, reply: Any) -> None:
         try:
             message = message_in(reply)
-            journal.received[index] = journal.received.get(index, 0) + len(message)
+            self.received[index] = self.received.get(index, 0) + len(message)
             coordinator.receive(index, message)
         except SignedMessageError as error:
-            journal.refused.append(f"{self._name(index)}: {error}")
             self._tell(f"{self._name(index)}: {error}")
 
     def _message(self, node: int, kind: str, content: Any) -> Any:
@@ -300,8 +282,8 @@ def conduct(
     identity: Any,
     tell: Printer,
     node_names: Mapping[int, str] | None = None,
-) -> tuple[Coordinator, Journal]:
-    """A whole run over Flower: who is there, then round after round.
+) -> tuple[Coordinator, dict[int, int]]:
+    """A whole run over Flower, round after round, and the bytes that each party sent in it.
 
     Parameters
     ----------
@@ -315,7 +297,7 @@ def conduct(
     ------
     RunError : for a run that ends without a result.
     """
-    nodes, journal = Nodes(grid, plan, tell, node_names), Journal()
+    nodes = Nodes(grid, plan, tell, node_names)
     party_names = [party.name for party in plan.parties]
     restarts = plan.on_loss == "restart"
 
@@ -325,15 +307,15 @@ def conduct(
 
     coordinator, messages = begun(None)
     if coordinator.opens_early:
-        nodes.find(Opening(coordinator, messages, journal))
+        nodes.find(Opening(coordinator, messages))
     else:
         coordinator, messages = begun(nodes.find())
     while True:
         try:
             while messages:
-                nodes.deliver(coordinator, messages, journal)
+                nodes.deliver(coordinator, messages)
                 messages = coordinator.close()
-            return coordinator, journal
+            return coordinator, nodes.received
         except LostPartyError as error:
             following, free = coordinator.without(error), coordinator.begins_again
             costs = "which costs nothing so far" if free else "and costs its epsilon again"
@@ -370,8 +352,8 @@ def main(grid: Grid, context: Context) -> None:
     def tell(line: str) -> None:
         print(f"tacit: {escaped(line)}", flush=True)
 
-    coordinator, journal = conduct(grid, plan, identity, tell, _node_names(config))
-    result = concluded(plan, coordinator, journal.received)
+    coordinator, received = conduct(grid, plan, identity, tell, _node_names(config))
+    result = concluded(plan, coordinator, received)
     path = Path(str(config["result"]))
     if config.get("ticket"):  # `tacit run` waits for it
         write_result(path.with_suffix(ROWS_SUFFIX), {"rows": result.to_rows()})

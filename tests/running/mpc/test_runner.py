@@ -97,7 +97,7 @@ def test_a_run_tells_its_bytes_and_seconds(noisy_run: MPCRun) -> None:
 def test_a_dead_party_ends_the_run_at_once() -> None:
     with linked() as parties:
         begin(parties)
-        os.kill(parties.processes[1], signal.SIGKILL)
+        os.kill(parties._programs[1].pid, signal.SIGKILL)
         with pytest.raises(MPCError, match="south") as caught:
             parties.answer((0, 1))
         assert "ended with exit status -9" in str(caught.value)

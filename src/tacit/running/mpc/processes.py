@@ -146,11 +146,6 @@ class Parties:
     def __exit__(self, *error: object) -> None:
         self._end()
 
-    @property
-    def processes(self) -> tuple[int, ...]:
-        """The process ids, in order."""
-        return tuple(program.pid for program in self._programs)
-
     def order(self, index: int, order: bytes) -> None:
         """Send an order to one party: its beginning, or then a signed message."""
         try:
