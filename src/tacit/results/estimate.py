@@ -260,6 +260,23 @@ class Estimate:
             return float(self.law.reach(np.asarray(math.hypot(math.sqrt(others), hidden)), level))
         return half_width(self.privacy_error, hidden, self.laplace_error, level)
 
+    def to_rows(self) -> list[tuple[str, str]]:
+        """The intervals and the error, each named for what it is about."""
+        # ends of a certain range have at most seven decimals: none is rounded inwards
+        digits = 7 if self.certain else None
+        named = (
+            (self.interval_name, self.interval(), digits),
+            (POPULATION_INTERVAL, self.interval(about="population"), None),
+        )
+        rows = [
+            (name, bounds_line(bounds, digits=digits))
+            for name, bounds, digits in named
+            if all(map(math.isfinite, bounds))
+        ]
+        if math.isfinite(self.standard_error) and not self.certain:
+            rows.append((RECORDS_ERROR, f"{self.standard_error:.2e}"))
+        return rows
+
     @property
     def shape(self) -> dict[str, Any]:
         """What a file needs beside the errors, so that intervals follow from it."""

@@ -14,24 +14,14 @@ from typing import Any
 
 from tacit.data import units
 from tacit.extras import extra
-from tacit.privacy.cost import Cost
+from tacit.privacy import composition
+from tacit.privacy.cost import Cost, cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
 from tacit.results.curves.curve import Curve, RatesAt, drawn, rates_entry, rates_of_curve, roc_entry
-from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.histogram import MAX_CELLS, Histogram
 from tacit.results.equality import is_same
-from tacit.results.estimate import Estimate, decimals, finite
-from tacit.results.evaluation_entries import (
-    error_rows,
-    figure_entry,
-    histogram_entry,
-    participant_entries,
-    privacy_entries,
-    privacy_rows,
-    protocol_line,
-    software_entry,
-    traffic_row,
-)
+from tacit.results.estimate import Estimate, decimals, finite, numbers
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.measures.computing import Measures
@@ -39,9 +29,9 @@ from tacit.results.measures.drifting import ReleaseDrift, drift_between
 from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import Breakdown
 from tacit.results.parts.sites import Sites
-from tacit.results.saved.integrity import SCHEMA, federation_entry, with_fingerprint
+from tacit.results.saved.integrity import SCHEMA, federation_entry, software_entry, with_fingerprint
 from tacit.results.saved.reading import Result
-from tacit.results.text import as_lines, html_table
+from tacit.results.text import as_lines, html_table, protocol_line
 from tacit.results.traffic import Traffic
 
 LISTED = 200
@@ -216,7 +206,7 @@ class Evaluation:
             "schema": SCHEMA,
             "software": dict(self.software or software_entry()),
             "protocol": dict(self.protocol),
-            **figure_entry(self.figure, self.estimate),
+            **self._figure_entry(),
             "spent": self.spent.to_dict(),
             "traffic": self.traffic.to_dict(),
             "clients": self.clients,
@@ -238,7 +228,7 @@ class Evaluation:
         if self.time is not None:
             made["time"] = f"{self.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         if self.clients <= LISTED and self.traffic.summary is None:
-            made["participants"] = participant_entries(self._listed_names, self.traffic)
+            made["participants"] = self.traffic.by_client(self._listed_names)
         if self.exact is not None:
             made["exact"] = self.exact
         if self.left_out is not None:
@@ -247,7 +237,8 @@ class Evaluation:
             made["roc"] = roc_entry(drawn(self.roc))
         if self.histogram is not None:
             made |= self.histogram.to_dict() | self.measures.to_dict()
-            made |= histogram_entry(self.histogram)
+            if self.histogram.counts.shape[-1] <= MAX_CELLS:
+                made["histogram"] = self.histogram.stored()
         elif self.roc is not None:
             curve = drawn(self.roc)
             rates = rates_of_curve(curve, self.positives, self.negatives)
@@ -256,7 +247,27 @@ class Evaluation:
         if "measures" in of_parts:
             of_parts["measures"] = made.get("measures", {}) | of_parts["measures"]
         made |= of_parts
-        return made | privacy_entries(self.spent, self.protection, self.per_person, self.shuffled)
+        return made | self._privacy_entries()
+
+    def _figure_entry(self) -> dict[str, Any]:
+        """The estimate with its errors, called ``auc`` where it is one."""
+        population = numbers(self.estimate.interval(0.95, about="population"))
+        entry = self.estimate.to_dict() | {"population_interval": population}
+        if Figure.of(self.figure).is_auc:
+            return {"auc": entry}
+        return {"figure": self.figure, "estimate": entry}
+
+    def _privacy_entries(self) -> dict[str, Any]:
+        """The entries beside what was spent."""
+        made: dict[str, Any] = {}
+        if self.protection is not None:
+            made["protection"] = self.protection.to_dict()
+        if self.per_person:
+            of_a_record = finite(self.spent.epsilon / self.per_person)
+            made["person"] = {"records": self.per_person, "epsilon_of_a_record": of_a_record}
+        if self.shuffled is not None:
+            made["shuffled"] = self.shuffled.to_dict()
+        return made
 
     def _part_entries(self) -> dict[str, Any]:
         """The entries about parts of the records: classes, groups or sites."""
@@ -354,7 +365,7 @@ class Evaluation:
             to_parties = self.protocol.get("reveal") == "parties"
             silent = "told to the parties alone" if to_parties else "not enough signal"
             rows.append((self.figure, silent))
-        rows += error_rows(self.estimate)
+        rows += self.estimate.to_rows()
         if self.exact is not None:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
         if self.histogram is not None:
@@ -363,14 +374,26 @@ class Evaluation:
             rows += self.breakdown.to_rows()
         if self.sites is not None:
             rows += self.sites.to_rows(self._listed_names)
-        rows += privacy_rows(self.spent, self.protection, self.per_person, self.shuffled)
-        rows.append(traffic_row(self.traffic))
+        rows += self._privacy_rows()
+        rows.append(("sent by a client", self.traffic.line))
         rows.append(("clients", f"{self.clients:,}"))
         if self.left_out is not None:
             rows += self.left_out.to_rows(self._listed_names)
         if self.unit != units.PROBABILITY:
             rows.append(("unit of scores", self.unit))
         rows.append(("noise", self.noise))
+        return rows
+
+    def _privacy_rows(self) -> list[tuple[str, str]]:
+        """What was spent, and what is said beside it."""
+        rows = [("privacy spent", cost_line(self.spent.to_dict(), "a client"))]
+        if self.per_person:
+            person = composition.person_line(self.per_person, self.spent.epsilon)
+            rows.append(("unit of privacy", person))
+        if self.protection is not None:
+            rows.append(("noise supports", cost_line(self.protection.to_dict(), "a client")))
+        if self.shuffled is not None:
+            rows.append(("sealed batches", self.shuffled.line))
         return rows
 
     def to_frame(self) -> Any:

@@ -6,7 +6,8 @@ Results as text: labelled lines, without a character that a terminal would obey.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 def escaped(text: str) -> str:
@@ -23,6 +24,12 @@ def escaped(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text
     )
+
+
+def protocol_line(protocol: Mapping[str, Any]) -> str:
+    """A protocol's name with its settings."""
+    settings = ", ".join(f"{k} {v}" for k, v in protocol.items() if k != "name")
+    return f"{protocol['name']} ({settings})" if settings else str(protocol["name"])
 
 
 def as_lines(rows: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,19 @@ class Traffic:
             "bytes_sent": int(self.bytes_sent.sum()),
             "bytes_sent_per_client": {"median": self.median, "max": int(self.bytes_sent.max())},
         }
+
+    def by_client(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The ``participants`` entry: what each client sent, with its name where there are any."""
+        sent = self.bytes_sent.tolist()
+        named: list[dict[str, Any]] = [{"name": name} for name in names] or [{}] * len(sent)
+        return [{**who, "bytes_sent": size} for who, size in zip(named, sent, strict=True)]
+
+    @property
+    def line(self) -> str:
+        """What a client sent, and in how many rounds."""
+        sent = self.to_dict()["bytes_sent_per_client"]
+        rounds = f"{self.rounds} round{'s' if self.rounds > 1 else ''}"
+        return f"{sent['median']:,.0f} bytes (median), {sent['max']:,} (most), {rounds}"
 
     @property
     def median(self) -> float:

@@ -17,6 +17,7 @@ from tacit.cli.federation.shared import read_letter, show_rows, stoppable, telle
 from tacit.cli.federation.templates import party_text
 from tacit.cli.shell import complain, show
 from tacit.data import units
+from tacit.results.text import protocol_line
 from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.node import follow, start_node, wait_connected
 from tacit.running.deployment.preview import (
@@ -25,7 +26,6 @@ from tacit.running.deployment.preview import (
     cost_line,
     doubts,
     preview,
-    settings_line,
 )
 from tacit.running.joining import letters, site
 from tacit.running.joining.invitations import NOT_YET, OK
@@ -84,7 +84,7 @@ def _rows(letter: letters.Invitation, answer: letters.Answer, home: Path) -> lis
     return [
         ("site", f"{letter.site} of {plan.name}"),
         ("server", letter.server),
-        ("protocol", settings_line(protocol)),
+        ("protocol", protocol_line(protocol)),
         ("asks for", asked_line(plan.protocol)),
         ("a run costs", cost_line(plan.guarantee)),
         ("allows", f"what {home / 'party.toml'} says, under [limit]: look it over"),

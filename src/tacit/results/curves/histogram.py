@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ from tacit.metrics.calibration import (
     width_error,
 )
 from tacit.metrics.cells import binning
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.measures.functional import Functional
 from tacit.metrics.rates import (
     LIKELIHOOD_RATIOS,
@@ -43,6 +45,12 @@ from tacit.results.estimate import (
 )
 
 POSITIVE = (0.0, math.inf)
+MAX_CELLS = 2**14
+"""The most cells that are written into a result."""
+
+BY_LEVEL = ("variances", "assumed", "factors")
+"""What the noise of a tree has for each level."""
+
 NO_CALIBRATION_ERROR = "none, for real numbers state no probabilities"
 
 
@@ -295,6 +303,55 @@ class Histogram:
             "calibration": self._calibration_entry(),
         }
 
+    def stored(self) -> dict[str, Any]:
+        """The ``histogram`` entry, which ``restored`` reads. It says nothing new: all was released.
+
+        A result of more than ``MAX_CELLS`` cells has only the figures that follow from them.
+        """
+        scale = self.axis.scale
+        by_level = {name: getattr(self.noise, name) for name in BY_LEVEL}
+        return {
+            "counts": self.counts.tolist(),
+            "supported": self.supported,
+            "buckets": self.buckets,
+            "noise": {
+                # infinity, which an unobserved level has, is null
+                **{name: None if x is None else numbers(x) for name, x in by_level.items()},
+                "extra": float(self.noise.extra),
+                "centred": bool(self.noise.centred),
+            },
+            "axis": {
+                "knots": scale.knots.tolist(),
+                "low": scale.low,
+                "high": scale.high,
+                "unit": self.axis.unit,
+            },
+        }
+
+    @classmethod
+    def restored(cls, entry: Mapping[str, Any]) -> Histogram:
+        """The histogram of an entry that ``stored`` made.
+
+        Raises
+        ------
+        ValueError : for an entry whose parts do not fit together.
+        """
+        noise, axis, (positives, negatives) = entry["noise"], entry["axis"], entry["counts"]
+        if len(positives) != len(negatives):
+            sizes = f"{len(positives)} and {len(negatives)}"
+            raise ValueError(f"both classes must have as many cells, got {sizes}")
+        counts = np.array([positives, negatives], dtype=np.float64)
+        by_level = {name: _by_level(noise[name]) for name in BY_LEVEL}
+        # the root, both classes, and every level below them
+        for each in by_level.values():
+            if each is not None and 2 ** (each.size - 1) != counts.size:
+                raise ValueError(f"{counts.size} cells cannot have {each.size} levels")
+        tree = trees.TreeNoise(**by_level, extra=noise["extra"], centred=noise["centred"])
+        scale = ScoreScale(np.array(axis["knots"], dtype=np.float64), axis["low"], axis["high"])
+        return cls(
+            counts, tree, entry["supported"], entry["buckets"], ScoreAxis(scale, axis["unit"])
+        )
+
     def _half_entry(self) -> dict[str, Any]:
         """The rates where scores state the probability 1/2, if they state any."""
         if self.axis.half is None:
@@ -406,3 +463,10 @@ class Histogram:
         reach = math.sqrt(above[cell] * (1 - above[cell]))
         steps = moved / (above[cell] - above[other]) * np.maximum(self.counts[:, cell], 0.0) * reach
         return float(np.sqrt(np.sum(steps**2)))
+
+
+def _by_level(values: list[float | None] | None) -> Any:
+    """Numbers of each level, of which null is infinite; None where there are none."""
+    if values is None:
+        return None
+    return np.array([math.inf if value is None else value for value in values])

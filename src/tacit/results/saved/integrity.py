@@ -1,11 +1,15 @@
-"""Fingerprints of published results, and of the federations that they are about."""
+"""What computed a published result, its fingerprint, and that of the federation it is about."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+import numpy as np
 
 SCHEMA = "tacit-result/2"
 """The version of a result's JSON; ``result.schema.json`` beside this file says what it holds."""
@@ -14,6 +18,15 @@ COMPARISON_SCHEMA, GROUPS_SCHEMA = "tacit-comparison/1", "tacit-groups/1"
 
 EXACT_INTEGERS = 2.0**53
 """Whole numbers below this are the same as integers and as floats."""
+
+
+def software_entry() -> dict[str, str]:
+    """The versions that computed a result."""
+    try:
+        tacit_version = version("tacit")
+    except PackageNotFoundError:
+        tacit_version = "not installed"
+    return {"tacit": tacit_version, "python": platform.python_version(), "numpy": np.__version__}
 
 
 def canonical(content: Any) -> bytes:

@@ -13,11 +13,12 @@ from tacit.data import units
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.curve import Curve
-from tacit.results.evaluation_entries import histogram_of, software_entry
+from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.catalogue import THRESHOLDS, names
 from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import ENTRIES, Breakdown, Difference, Part
 from tacit.results.parts.sites import Site, SiteFigure, Sites
+from tacit.results.saved.integrity import software_entry
 from tacit.results.saved.reading import Result, estimate_of, number
 from tacit.results.traffic import Traffic
 
@@ -49,7 +50,7 @@ def restored(make: Callable[..., Made], content: Any, label: str) -> Made:
 def _evaluation(make: Callable[..., Made], result: Result) -> Made:
     known = result.content
     written = known.get("histogram")
-    histogram = None if written is None else histogram_of(written)
+    histogram = None if written is None else Histogram.restored(written)
     return make(
         protocol=dict(known["protocol"]),
         estimate=result.estimate,

@@ -4,8 +4,6 @@ allows."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost, amount_line
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.results.text import protocol_line
 from tacit.running.persons import counted_clients
 from tacit.running.session.party.debits import limit_line
 from tacit.running.session.party.service import PartyDesk
@@ -96,7 +95,7 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     rows = [
         ("plan", f"{plan.name}, with {others or 'nobody else'}; a result needs {plan.min_clients}"),
         ("coordinator", key),
-        ("protocol", settings_line({"name": protocol.name, **protocol.settings})),
+        ("protocol", protocol_line({"name": protocol.name, **protocol.settings})),
         ("asks for", asked_line(protocol)),
         ("scores", _unit_line(desk)),
         ("a run costs", cost_line(plan.guarantee)),
@@ -130,12 +129,6 @@ def _unit_line(desk: PartyDesk) -> str:
     if file_unit == plan_unit:
         return file_unit
     return f"{file_unit}, converted to the plan's {plan_unit}"
-
-
-def settings_line(protocol: Mapping[str, Any]) -> str:
-    """A protocol with its settings in one line."""
-    settings = ", ".join(f"{name} {value}" for name, value in protocol.items() if name != "name")
-    return f"{protocol['name']} ({settings})" if settings else str(protocol["name"])
 
 
 def cost_line(cost: Cost) -> str:
