@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn import metrics as sklearn
 
 from tacit import binormal_scores
-from tacit.metrics.measures.functional import Functional
+from tacit.metrics.functional import Functional
 from tacit.metrics.rates import (
     OTHER_NAMES,
     RATES,

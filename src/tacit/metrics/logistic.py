@@ -11,7 +11,7 @@ import scipy
 from tacit.arrays import Floats
 from tacit.metrics.calibration import require_signal
 from tacit.metrics.cells.binning import Buckets, ScoreCells, bucket_means, finest_starts
-from tacit.metrics.measures.functional import Functional, both, ratio
+from tacit.metrics.functional import Functional, both, ratio
 
 CLIP = 1e-6
 """Least distance of a score from 0 and 1 when its log-odds are taken."""

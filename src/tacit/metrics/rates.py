@@ -14,7 +14,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures.functional import Functional, above_middle, both, ratio
+from tacit.metrics.functional import Functional, above_middle, both, ratio
 
 Rate = Callable[[Floats, Floats], Functional]
 

@@ -25,7 +25,7 @@ from tacit.results.estimate import Estimate, decimals, finite, numbers
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.drifting import ReleaseDrift, drift_between
+from tacit.results.measures.drift import ReleaseDrift, drift_between
 from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import Breakdown
 from tacit.results.parts.sites import Sites

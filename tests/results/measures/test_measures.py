@@ -13,14 +13,14 @@ from scipy.special import expit, logit
 
 import tacit
 from tacit.arrays import Floats
-from tacit.metrics.measures.operating_points import reaching_places, share_above
+from tacit.metrics.operating_points import reaching_places, share_above
 from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Estimate, estimate_line
 from tacit.results.measures import computing
 from tacit.results.measures.catalogue import _added, label, names
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.drifting import EMPTY_GROUP, LOST_GROUP
+from tacit.results.measures.drift import EMPTY_GROUP, LOST_GROUP
 from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES
 from tacit.results.measures.view import CellView
 from tacit.results.saved.reading import check_result

@@ -24,10 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics import calibration, trees
+from tacit.metrics import calibration, operating_points, trees
 from tacit.metrics.cells.binning import Buckets
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
-from tacit.metrics.measures import operating_points
 from tacit.protocol.declarations.forecast import ECE, Forecast, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.histogram.estimate import result_from_tree

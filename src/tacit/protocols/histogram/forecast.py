@@ -50,7 +50,7 @@ from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
-from tacit.results.measures import smooth
+from tacit.results.measures import smooth_calibration
 from tacit.results.server_result import ServerResult
 
 PLANNED_HEIGHTS, RATE_HEIGHTS = (8, 9), (6, 8, 10)
@@ -103,7 +103,7 @@ def tree_forecast(
         if protocol.places_cells:
             leaves, axis = _placed(scenario, shape, height, axis)
         noise = planned_noise(protocol, scenario, height)
-    if target_metric.name in smooth.NAMES:
+    if target_metric.name in smooth_calibration.NAMES:
         expected = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
         pair = partial(_imitated, protocol, scenario, shape, expected)
         return distance_forecast(expected, pair, target_metric, smaller)

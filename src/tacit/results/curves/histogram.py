@@ -22,7 +22,7 @@ from tacit.metrics.calibration import (
 )
 from tacit.metrics.cells import binning
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.measures.functional import Functional
+from tacit.metrics.functional import Functional
 from tacit.metrics.rates import (
     LIKELIHOOD_RATIOS,
     RATES,

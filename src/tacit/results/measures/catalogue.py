@@ -15,23 +15,12 @@ from functools import partial
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics import logistic
+from tacit.metrics import decisions, logistic, operating_points
+from tacit.metrics.functional import Functional, prevalence
 from tacit.metrics.logistic import calibration_ratio, line_fit
-from tacit.metrics.measures import operating_points
-from tacit.metrics.measures.decisions import (
-    brier,
-    log_loss,
-    net_benefit,
-    normalised_entropy,
-    partial_auc,
-    scaled_brier,
-    standardised,
-    treat_all,
-)
-from tacit.metrics.measures.functional import Functional, prevalence
 from tacit.metrics.rates import LIKELIHOOD_RATIOS, OTHER_NAMES, RATE_TITLES, RATES, Rate, normalised
 from tacit.results.estimate import REACH, Estimate, Interval
-from tacit.results.measures import figures, smooth
+from tacit.results.measures import figures, smooth_calibration
 from tacit.results.measures.figures import Kind, Make
 from tacit.results.measures.separation import class_separation
 from tacit.results.measures.view import CellView
@@ -60,7 +49,7 @@ SEPARATION = "kolmogorov_smirnov"
 """The largest difference of sensitivity and false-positive rate."""
 
 Loss = Callable[[Floats, Floats], Functional]
-"""A loss of counts, by the log-odds that each cell states."""
+"""A figure of counts, by the probability or the log-odds that each cell states."""
 
 MakeAt = Callable[[Floats, CellView], Functional]
 """A figure at several places."""
@@ -68,12 +57,12 @@ MakeAt = Callable[[Floats, CellView], Functional]
 
 def benefit_at(points: Floats, view: CellView) -> Functional:
     """Net benefit of treating from these probabilities on."""
-    return net_benefit(view.counts, view.reaching(view.stating(points)), points)
+    return decisions.net_benefit(view.counts, view.reaching(view.stating(points)), points)
 
 
 def benefit_of_all(points: Floats, view: CellView) -> Functional:
     """Net benefit of treating everybody, at these probabilities."""
-    return treat_all(view.counts, points)
+    return decisions.treat_all(view.counts, points)
 
 
 def _at_threshold(rate: Rate, points: Floats, view: CellView) -> Functional:
@@ -81,7 +70,17 @@ def _at_threshold(rate: Rate, points: Floats, view: CellView) -> Functional:
 
 
 def _partial_auc(view: CellView) -> Functional:
-    return partial_auc(view.counts, PARTIAL)
+    return decisions.partial_auc(view.counts, PARTIAL)
+
+
+def _of_predicted(figure: Loss, view: CellView) -> Functional:
+    """A figure of the probabilities that cells state."""
+    return figure(view.counts, view.predicted)
+
+
+def _of_log_odds(figure: Loss, view: CellView) -> Functional:
+    """A figure of the log-odds that cells state."""
+    return figure(view.counts, view.log_odds)
 
 
 def _of_line(
@@ -286,22 +285,22 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     _figure(
         "observed_over_expected",
-        lambda view: logistic.observed_over_expected(view.counts, view.predicted),
+        partial(_of_predicted, logistic.observed_over_expected),
         figures.POSITIVE_RATIO,
         "observed / expected",
     ),
     Entry(
-        smooth.NAMES,
-        lambda view, _: smooth.distance_measures(view),
+        smooth_calibration.NAMES,
+        lambda view, _: smooth_calibration.distance_measures(view),
         (
             "integrated calibration index (ICI)",
             *(f"{name} of the smooth calibration curve" for name in ("E50", "E90", "Emax")),
         ),
     ),
-    _figure("brier", lambda view: brier(view.counts, view.predicted), SHARE, "Brier score"),
+    _figure("brier", partial(_of_predicted, decisions.brier), SHARE, "Brier score"),
     _figure(
         "scaled_brier",
-        lambda view: scaled_brier(view.counts, view.predicted),
+        partial(_of_predicted, decisions.scaled_brier),
         Kind((-np.inf, 1.0)),
         "scaled Brier score",
     ),
@@ -326,7 +325,7 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     _figure(
         "standardised_partial_auc",
-        lambda view: standardised(_partial_auc(view), PARTIAL),
+        lambda view: decisions.standardised(_partial_auc(view), PARTIAL),
         SHARE,
         "standardised partial AUC (specificity 0.9 to 1)",
         stated=False,
@@ -335,16 +334,16 @@ CATALOGUE: tuple[Entry, ...] = (
     _at("specificity_at_sensitivity", _specificity_at, figures.RATE, RATES_GIVEN),
     _threshold_for("specificity", NEGATIVES, RATES_GIVEN, high=True),
     _threshold_for("sensitivity", POSITIVES, RATES_GIVEN, high=False),
-    _figure("log_loss", lambda view: log_loss(view.counts, view.log_odds), title="log loss (nats)"),
-    _figure("normalised_entropy", lambda view: normalised_entropy(view.counts, view.log_odds)),
+    _figure("log_loss", partial(_of_log_odds, decisions.log_loss), title="log loss (nats)"),
+    _figure("normalised_entropy", partial(_of_log_odds, decisions.normalised_entropy)),
     _figure(
         "recalibrated_log_loss",
-        partial(_after_line, log_loss),
+        partial(_after_line, decisions.log_loss),
         title="log loss after recalibration (nats)",
     ),
     _figure(
         "recalibrated_normalised_entropy",
-        partial(_after_line, normalised_entropy),
+        partial(_after_line, decisions.normalised_entropy),
         title="normalised entropy after recalibration",
     ),
     _figure(

@@ -16,9 +16,8 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.data import units
-from tacit.metrics.measures import operating_points
-from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
-from tacit.metrics.measures.smooth_calibration import smooth_calibration
+from tacit.metrics import operating_points
+from tacit.metrics.functional import Functional, both, prevalence, ratio
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
@@ -45,6 +44,7 @@ from tacit.results.measures.catalogue import (
     named,
     names,
 )
+from tacit.results.measures.smooth_calibration import smooth_calibration
 from tacit.results.measures.view import CellView
 from tacit.results.text import ruled
 

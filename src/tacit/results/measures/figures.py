@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures import functional
+from tacit.metrics import functional
 from tacit.results.estimate import EVERYWHERE, REACH, Estimate, Interval
 from tacit.results.measures.view import CellView
 

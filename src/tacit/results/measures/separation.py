@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.measures import functional, operating_points
+from tacit.metrics import functional, operating_points
 from tacit.results.estimate import Estimate
 from tacit.results.measures.view import CellView
 

@@ -11,8 +11,7 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.data import units
-from tacit.metrics import trees
-from tacit.metrics.measures import functional, operating_points
+from tacit.metrics import functional, operating_points, trees
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 

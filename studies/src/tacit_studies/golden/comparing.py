@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.metrics.decisions import brier, partial_auc
 from tacit.metrics.logistic import calibration_slope, intercept_beside_slope
-from tacit.metrics.measures.decisions import brier, partial_auc
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.evaluation import Evaluation
-from tacit.results.measures import smooth
+from tacit.results.measures import smooth_calibration
 from tacit.results.measures.view import CellView
 from tacit.running.evaluating import evaluate
 from tacit_studies.golden.records import Scored
@@ -94,8 +94,7 @@ def _smoothed(cells: Evaluation) -> dict[str, float]:
     """Distances of the smooth calibration curve, by their names in rms."""
     if cells.histogram is None:
         raise ValueError("exact sums have a histogram")
-    distances = dict(
-        zip(smooth.NAMES, smooth.distance_measures(CellView.of(cells.histogram)), strict=True)
-    )
+    measures = smooth_calibration.distance_measures(CellView.of(cells.histogram))
+    distances = dict(zip(smooth_calibration.NAMES, measures, strict=True))
     names = {"eavg": "ici", "e90": "e90", "emax": "emax"}
     return {name: distances[measure].value for name, measure in names.items()}

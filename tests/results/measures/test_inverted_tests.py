@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.metrics.measures.smooth_calibration import accepted, even_normals
+from tacit.results.measures.smooth_calibration import accepted, even_normals
 
 PATH = np.linspace(0.0, 8.0, 81)
 NOISE = even_normals(512, 1)[:, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.metrics.measures.functional import fieller_bounds
+from tacit.metrics.functional import fieller_bounds
 
 REACH = 1.959964
 DRAWS = 200_000

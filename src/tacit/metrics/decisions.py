@@ -11,8 +11,8 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics.measures.functional import Functional, above_middle, both, prevalence, ratio
-from tacit.metrics.measures.operating_points import quantiles, reaching_places
+from tacit.metrics.functional import Functional, above_middle, both, prevalence, ratio
+from tacit.metrics.operating_points import quantiles, reaching_places
 
 
 def net_benefit(counts: Floats, above: Floats, thresholds: Floats) -> Functional:

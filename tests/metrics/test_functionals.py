@@ -12,9 +12,9 @@ from scipy.special import expit, logit
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from tacit.arrays import Floats
-from tacit.metrics import logistic, rates
-from tacit.metrics.measures import decisions, operating_points, smooth_calibration
-from tacit.metrics.measures.functional import Functional, prevalence
+from tacit.metrics import decisions, logistic, operating_points, rates
+from tacit.metrics.functional import Functional, prevalence
+from tacit.results.measures import smooth_calibration
 
 CELLS = 16
 MIDDLES = (np.arange(CELLS) + 0.5) / CELLS

@@ -9,7 +9,7 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.metrics.measures.functional import Functional, both
+from tacit.metrics.functional import Functional, both
 
 LEAST_PART = 1e-4
 """Least part, on either side, whose normal quantile is taken."""

@@ -1,1 +1,0 @@
-"""Figures of a classifier from counts in score cells, and how they depend on each count."""
