@@ -19,7 +19,6 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.results.drawing import picture
-from tacit.results.drawing.style import ACCENT
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.catalogue import label
@@ -164,7 +163,7 @@ def draw(scenes: Sequence[Scene]) -> Any:
     figure = Figure(figsize=(15, 5), layout="constrained")
     panels = figure.subplots(1, 3)
     for panel in panels:
-        panel.set_prop_cycle(color=[ACCENT])
+        panel.set_prop_cycle(color=[picture.ACCENT])
     curve, calibration, estimates = panels
     _draw_curve(scenes[0], curve)
     _draw_calibration(scenes[0], calibration)
@@ -251,9 +250,9 @@ def _draw_estimates(scenes: Sequence[Scene], axes: Any) -> None:
     for height, (scene, _, result) in enumerate(rows):
         low, high = (bound - scene.exact for bound in result.auc.interval(0.95))
         if math.isfinite(high - low):
-            axes.plot([low, high], [height, height], color=ACCENT, marker="|")
+            axes.plot([low, high], [height, height], color=picture.ACCENT, marker="|")
         if result.has_signal:
-            axes.plot([result.auc.value - scene.exact], [height], color=ACCENT, marker="o")
+            axes.plot([result.auc.value - scene.exact], [height], color=picture.ACCENT, marker="o")
     axes.axvline(0, color="grey", linestyle="--", linewidth=0.8)
     names = [f"{name}\nepsilon {result.spent.epsilon:g}" for _, name, result in rows]
     axes.set_yticks(range(len(rows)), names, fontsize="small")

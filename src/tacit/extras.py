@@ -30,3 +30,13 @@ def extra(module: str, need: str, package: str) -> Any:
         return import_module(module)
     except ImportError:
         raise ImportError(f"{need}; install it with: pip install {package}") from None
+
+
+def matplotlib_figure() -> Any:
+    """The module of matplotlib's figures, which need no screen.
+
+    Raises
+    ------
+    ImportError : with the install command, when matplotlib is not installed.
+    """
+    return extra("matplotlib.figure", "pictures need matplotlib", "'tacit[plot]'")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tacit.results.drawing.style import new_axes
+from tacit.extras import matplotlib_figure
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -76,7 +76,7 @@ class PictureFile(OutputFile):
         ------
         ImportError : with the install command, when matplotlib is not installed.
         """
-        new_axes()
+        matplotlib_figure()
         return cls(path)
 
     def save(self, figure: Any) -> None:

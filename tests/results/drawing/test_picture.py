@@ -16,19 +16,19 @@ import tacit
 from tacit.cli import main
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.results.curves.curve import Curve
-from tacit.results.drawing import style as picture_style
+from tacit.results.drawing import picture
 from tacit.results.drawing.displays import draw_comparison, draw_groups
 from tacit.results.drawing.picture import (
     MAX_BARS,
     Bar,
     draw_bars,
     draw_evaluation,
+    new_axes,
     operating_point,
 )
-from tacit.results.drawing.style import new_axes
 from tacit.results.estimate import Estimate
 
-PAGE = Path(picture_style.__file__).parents[2] / "reporting" / "templates" / "page.css"
+PAGE = Path(picture.__file__).parents[2] / "reporting" / "templates" / "page.css"
 
 
 def curve_of(thresholds: Any) -> Curve:
@@ -124,7 +124,7 @@ def test_pictures_have_the_colours_of_a_report() -> None:
     for name, constant in names.items():
         found = re.search(rf"--{name}: (#[0-9a-f]+)", light)
         assert found is not None
-        shown = getattr(picture_style, constant)
+        shown = getattr(picture, constant)
         assert shown == (found[1] if len(found[1]) == 7 else "#" + 2 * found[1][1:])
 
 

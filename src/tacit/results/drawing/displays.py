@@ -12,8 +12,14 @@ from typing import Any
 
 from tacit.arrays import Floats
 from tacit.results.curves.curve import Curve, Reliability
-from tacit.results.drawing.picture import Bar, draw_bars, draw_evaluation, draw_reliability
-from tacit.results.drawing.style import cost_words, new_axes
+from tacit.results.drawing.picture import (
+    Bar,
+    cost_words,
+    draw_bars,
+    draw_evaluation,
+    draw_reliability,
+    new_axes,
+)
 from tacit.results.estimate import RECORDS_INTERVAL, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.parts.comparison import Comparison
