@@ -11,6 +11,7 @@ import pytest
 
 import tacit
 from tacit.reporting.comparing import Difference, differences
+from tacit.results.estimate import About
 from tacit.results.saved.reading import Result
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
@@ -25,8 +26,9 @@ def with_estimate(label: str, federation: str | None = FEDERATION, **estimate: A
     return Result(label, changed(made, auc={**made["auc"], **estimate}, warnings=[label]))
 
 
-def half(bounds: tuple[float, float]) -> float:
-    return (bounds[1] - bounds[0]) / 2 / REACH
+def half(estimate: tacit.Estimate, about: About = "data") -> float:
+    low, high = estimate.interval(about=about)
+    return (high - low) / 2 / REACH
 
 
 ONE = with_estimate(
@@ -49,25 +51,27 @@ TWO = with_estimate(
 
 def test_the_errors_add_as_documented() -> None:
     (observed,) = differences([ONE, TWO])
-    assert observed.value == pytest.approx(0.11)
+    assert observed.estimate.value == pytest.approx(0.11)
     noise = math.hypot(0.05, 0.003)
-    assert half(observed.interval) == pytest.approx(noise)
-    assert half(observed.population_interval) == pytest.approx(math.hypot(noise, 0.02, 0.01))
-    assert sum(observed.interval) / 2 == pytest.approx(0.11)
+    assert half(observed.estimate) == pytest.approx(noise)
+    assert half(observed.estimate, "population") == pytest.approx(math.hypot(noise, 0.02, 0.01))
+    assert sum(observed.estimate.interval()) / 2 == pytest.approx(0.11)
     assert observed.paired
 
 
 def test_turning_a_difference_around_turns_its_sign() -> None:
     (one,), (other,) = differences([ONE, TWO]), differences([TWO, ONE])
-    assert other.value == -one.value
-    assert other.interval == pytest.approx((-one.interval[1], -one.interval[0]))
+    assert other.estimate.value == -one.estimate.value
+    assert other.estimate.interval() == pytest.approx(
+        [-end for end in reversed(one.estimate.interval())]
+    )
 
 
 def test_noise_that_may_be_shared_adds_as_it_is() -> None:
     reused = Result("reused", changed(TWO.content, spent={**TWO.content["spent"], "epsilon": 0}))
     (observed,) = differences([ONE, reused])
     assert observed.shared_noise
-    assert half(observed.interval) == pytest.approx(math.hypot(0.07, 0.003))
+    assert half(observed.estimate) == pytest.approx(math.hypot(0.07, 0.003))
 
 
 def test_single_laplace_draws_widen_the_interval_as_their_sum_does() -> None:
@@ -80,11 +84,11 @@ def test_single_laplace_draws_widen_the_interval_as_their_sum_does() -> None:
     plain = with_estimate("plain", **parts)
     drawn = [with_estimate(name, **parts, laplace_error=0.01) for name in ("a", "b")]
     (both,) = differences(drawn)
-    assert half(both.interval) * REACH == pytest.approx(2.056 * math.hypot(0.01, 0.01), rel=1e-3)
+    assert half(both.estimate) * REACH == pytest.approx(2.056 * math.hypot(0.01, 0.01), rel=1e-3)
     (one,) = differences([plain, drawn[0]])
-    assert 1.961 < half(one.interval) * REACH / math.hypot(0.01, 0.01) < 2.056
+    assert 1.961 < half(one.estimate) * REACH / math.hypot(0.01, 0.01) < 2.056
     (none,) = differences([plain, with_estimate("other", **parts)])
-    assert half(none.interval) == pytest.approx(math.hypot(0.01, 0.01))
+    assert half(none.estimate) == pytest.approx(math.hypot(0.01, 0.01))
 
 
 def test_every_further_result_is_compared_with_the_first() -> None:
@@ -194,9 +198,7 @@ class TestCoverage:
 
     def covered(self, shrink: float = 1.0) -> float:
         difference_list = self.differences(shrink)
-        return float(
-            np.mean([d.interval[0] <= self.exact <= d.interval[1] for d in difference_list])
-        )
+        return float(np.mean([self.exact in d.estimate.interval() for d in difference_list]))
 
     def test_95_percent_hold(self) -> None:
         deviation = math.sqrt(0.95 * 0.05 / self.REPEATS)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tacit.metrics import errors
-from tacit.results.estimate import LEVEL, REACH
+from tacit.results.estimate import Estimate
+from tacit.results.parts.breakdown import difference
 from tacit.results.saved import reading
 
 
@@ -21,31 +22,26 @@ class Difference:
     Parameters
     ----------
     first, second : what the two results are called; the difference is second less first.
-    value : the difference of the estimates, each less its known bias; NaN without a signal.
-    interval : 95 %, about the difference of the exact figures of the records evaluated.
-    population_interval : 95 %, about the difference of the populations' figures.
+    estimate : the difference of the estimates, each less its known bias, with its errors.
     paired : whether both are taken to be about the same records.
     shared_noise : whether one of them may have used the other's noise again.
     """
 
     first: str
     second: str
-    value: float
-    interval: reading.Bounds
-    population_interval: reading.Bounds
+    estimate: Estimate
     paired: bool
     shared_noise: bool
 
     @property
     def known(self) -> bool:
         """Whether there is a difference with an interval."""
-        return all(math.isfinite(bound) for bound in (self.value, *self.interval))
+        return self.estimate.given and self.estimate.has_interval
 
     @property
     def significant(self) -> bool:
         """Whether zero lies outside the interval about the records."""
-        low, high = self.interval
-        return self.known and not low <= 0 <= high
+        return self.known and 0 not in self.estimate.interval()
 
 
 def differences(results: Sequence[reading.Result]) -> list[Difference]:
@@ -123,43 +119,17 @@ def _federation_reason(first: dict[str, Any], second: dict[str, Any]) -> str:
 def _difference(first: reading.Result, second: reading.Result) -> Difference:
     one, other = first.estimate, second.estimate
     shared = _reused(first) or _reused(second)
-    privacy = one.privacy_error, other.privacy_error
-    noise = sum(privacy) if shared else math.hypot(*privacy)
-    error = math.hypot(noise, one.approximation_error + other.approximation_error)
-    wider = math.hypot(error, one.sampling_error, other.sampling_error)
-    draws = [one.laplace_error, other.laplace_error]
-    draws = [sum(draws)] if shared else draws
-    value = other.centre - one.centre
+    made, draws = difference(other, one), np.array([one.laplace_error, other.laplace_error])
+    if shared:
+        draws = draws.sum(keepdims=True)
+        made = replace(made, privacy_error=one.privacy_error + other.privacy_error)
+    if draws.any():
+        made = replace(made, law=errors.laplace_law(draws[draws > 0]))
     most = 1.0 if first.figure.is_auc else math.inf
-    return Difference(
-        first.label,
-        second.label,
-        min(max(value, -most), most),
-        _around(value, _reach(error, draws), most),
-        _around(value, _reach(wider, draws), most),
-        first.content["federation"]["name"] is not None,
-        shared,
-    )
+    paired = first.content["federation"]["name"] is not None
+    return Difference(first.label, second.label, made.within((-most, most)), paired, shared)
 
 
 def _reused(result: reading.Result) -> bool:
     """Whether a private protocol spent nothing, as it does with labels that were flipped before."""
     return result.content["spent"]["epsilon"] == 0
-
-
-def _reach(error: float, draws: Sequence[float]) -> float:
-    """Half the width of an interval, where parts of an error are one Laplace draw each."""
-    drawn = np.array([draw for draw in draws if draw > 0])
-    if not drawn.size or not math.isfinite(error):
-        return REACH * error
-    law = errors.laplace_law(drawn)
-    rest = math.sqrt(max(error**2 - float(law.variance), 0.0))
-    return float(law.reach(np.asarray(rest), LEVEL))
-
-
-def _around(value: float, reach: float, most: float) -> reading.Bounds:
-    """The interval, within what a difference can be; NaN stays."""
-    low, high = value - reach, value + reach
-    if math.isnan(low):
-        return low, high
-    return min(max(low, -most), most), min(max(high, -most), most)

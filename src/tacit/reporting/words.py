@@ -258,18 +258,19 @@ def difference_sentence(difference: Difference, figure: str) -> str:
     """What a difference means, and about what its interval is."""
     if not difference.known:
         return f"{difference.second} and {difference.first}: the difference is not known."
-    digits = decimals(difference.interval)
+    interval = difference.estimate.interval()
+    digits = decimals(interval)
+    higher = "higher" if difference.estimate.value > 0 else "lower"
     verdict = (
-        f"{'higher' if difference.value > 0 else 'lower'} than {difference.first}; the noise alone "
-        "does not explain that"
+        f"{higher} than {difference.first}; the noise alone does not explain that"
         if difference.significant
         else f"not to be told from {difference.first}: the interval holds zero"
     )
     about = "on the same records" if difference.paired else "on the records of each"
     return (
         f"{difference.second} is {verdict}. Its exact {figure} less that of {difference.first} "
-        f"{about} is {signed(difference.interval[0], digits)} to "
-        f"{signed(difference.interval[1], digits)} with 95 % confidence."
+        f"{about} is {signed(interval.low, digits)} to {signed(interval.high, digits)} with 95 % "
+        "confidence."
     )
 
 
