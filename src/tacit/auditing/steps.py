@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.auditing.distinguishing import (
-    Distinguished,
-    chi_square,
-    distinguish,
-    epsilon_bound,
-    telling,
-)
+from tacit.auditing import distinguishing
 from tacit.auditing.questions import Question, neighbours, observe, questions_of
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
@@ -182,7 +176,7 @@ class StepAudit:
     name: str
     declared: Cost
     adjacency: Adjacency
-    bound: Distinguished | None
+    bound: distinguishing.Distinguished | None
     tight: bool = True
     visible: float = 0.0
     constant_cost: bool = True
@@ -325,7 +319,7 @@ def audit_target(
         )
     moved = _moved_numbers(target, other, first, second, low_bits)
     drawn = draw(target.clients, 2, tries, moved), draw(other, 3, tries, moved)
-    bound = distinguish(*drawn, target.declared.delta, error)
+    bound = distinguishing.distinguish(*drawn, target.declared.delta, error)
     visible = _of_response(target.declared.epsilon, bound.tries, error)
     return StepAudit(
         target.name,
@@ -342,14 +336,14 @@ def _of_response(epsilon: float, tries: int, error: float) -> float:
     """The bound that typical draws of randomised response at this epsilon give."""
     flipped = RandomisedResponse(epsilon).flip_probability if epsilon > 0 else 0.5
     unflipped = round(tries * (1 - flipped))
-    return epsilon_bound(unflipped, tries - unflipped, tries, 0.0, error)
+    return distinguishing.epsilon_bound(unflipped, tries - unflipped, tries, 0.0, error)
 
 
 def _difference(first: Floats, second: Floats) -> float:
     """How much two sets of draws differ, by their chi-squares beyond chance."""
     if first.shape[-1] != second.shape[-1]:
         return math.inf
-    statistics, freedom = chi_square(first, second)
+    statistics, freedom = distinguishing.chi_square(first, second)
     return float(np.sum(np.maximum(statistics - freedom, 0)))
 
 
@@ -361,7 +355,7 @@ def _moved_numbers(
         observe(target.questions, data, doubles.BareCoins(), low_bits).ravel()
         for data in (target.clients, other)
     ]
-    moved = np.flatnonzero((bare[0] != bare[1]) | telling(first, second))
+    moved = np.flatnonzero((bare[0] != bare[1]) | distinguishing.telling(first, second))
     if moved.size:
         return moved
     return np.flatnonzero(np.ptp(np.vstack([first, second]), axis=0) > 0)[:IDLE_COLUMNS]

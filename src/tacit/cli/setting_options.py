@@ -11,17 +11,8 @@ from typing import Any, get_args, get_origin
 
 import click
 
+from tacit.protocol import registry
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.registry import (
-    SettingError,
-    comparison_kind_of,
-    comparison_names,
-    comparison_of,
-    has_it,
-    kind_of,
-    protocol_names,
-    protocol_of,
-)
 from tacit.protocol.settings.declaring import Setting, known_settings
 from tacit.protocol.settings.types import spelled, suggestion
 
@@ -81,8 +72,8 @@ class Source:
     protocol_of: Callable[[str, Mapping[str, Any]], Protocol]
 
 
-PROTOCOLS = Source(protocol_names, kind_of, protocol_of)
-COMPARISONS = Source(comparison_names, comparison_kind_of, comparison_of)
+PROTOCOLS = Source(registry.protocol_names, registry.kind_of, registry.protocol_of)
+COMPARISONS = Source(registry.comparison_names, registry.comparison_kind_of, registry.comparison_of)
 
 
 class SettingsCommand(click.Command):
@@ -358,11 +349,11 @@ def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PRO
     chosen = {key: value for key, value in settings.items() if value is not None}
     try:
         return source.protocol_of(name, chosen)
-    except SettingError as error:
+    except registry.SettingError as error:
         flag, choice = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
         if error.missing:
             raise click.UsageError(f"{choice} needs {flag}") from None
-        elsewhere = f"; {has_it(error.holders)}" if error.holders else ""
+        elsewhere = f"; {registry.has_it(error.holders)}" if error.holders else ""
         raise click.UsageError(f"{flag} cannot be used with {choice}{elsewhere}") from None
 
 

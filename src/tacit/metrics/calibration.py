@@ -15,15 +15,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics.cells.binning import (
-    MIN_SIGNAL,
-    Buckets,
-    ScoreCells,
-    Starts,
-    equi_depth_binnings,
-    finest_starts,
-    reliable_starts,
-)
+from tacit.metrics.cells import binning
 
 PSEUDO_RECORDS = 2.0
 """Number of records to which a bucket's Beta prior is equivalent."""
@@ -59,7 +51,7 @@ class DebiasedError(NamedTuple):
     standard_error: float
 
 
-def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigures:
+def calibration_figures(cells: binning.ScoreCells, buckets: int = 15) -> CalibrationFigures:
     """The usual calibration figures, with every record's score at its cell's centre.
 
     The errors are ``sum_k t_k / T |o_k - e_k|`` and ``max_k |o_k - e_k|`` (Naeini et al. 2015),
@@ -100,8 +92,8 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
         raise ValueError(f"buckets must be at least 1, got {buckets}")
     if not cells.has_signal:
         return CalibrationFigures(*[math.nan] * 7)
-    wide = Buckets.of(cells, equal_width_starts(cells, buckets))
-    deep = Buckets.of(cells, reliable_starts(cells, buckets))
+    wide = binning.Buckets.of(cells, equal_width_starts(cells, buckets))
+    deep = binning.Buckets.of(cells, binning.reliable_starts(cells, buckets))
     total = float(cells.totals.sum())
     fraction = min(max(float(cells.positives.sum()) / total, 0.0), 1.0)
     missed = cells.positives * (1 - cells.predicted) ** 2
@@ -118,7 +110,7 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
     )
 
 
-def debiased_ece(buckets: Buckets) -> DebiasedError:
+def debiased_ece(buckets: binning.Buckets) -> DebiasedError:
     """The expected calibration error without what known noise adds to it.
 
     With ``d_k = p_k - e_k t_k`` the error is ``sum_k |d_k| / T``. Noise gives d_k the variance
@@ -168,7 +160,7 @@ def debiased_ece(buckets: Buckets) -> DebiasedError:
     return DebiasedError(max(float(distance.sum()), 0.0) / total, error)
 
 
-def width_error(cells: ScoreCells) -> float:
+def width_error(cells: binning.ScoreCells) -> float:
     """The most by which scores off their cell's centre change an ECE over the same buckets.
 
     The mean distance to the far edge of a record's cell; half the width where centres are middles.
@@ -182,7 +174,7 @@ def width_error(cells: ScoreCells) -> float:
     return float(np.sum(weights * reach) / np.sum(weights))
 
 
-def equal_width_starts(cells: ScoreCells, buckets: int) -> Starts:
+def equal_width_starts(cells: binning.ScoreCells, buckets: int) -> binning.Starts:
     """The first cell of each bucket that spans 1/``buckets`` of the scores, without empty ones.
 
     A cell belongs to the bucket that holds its centre.
@@ -191,7 +183,9 @@ def equal_width_starts(cells: ScoreCells, buckets: int) -> Starts:
     return np.unique(bucket, return_index=True)[1].astype(np.int64)
 
 
-def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Floats, Floats]:
+def histogram_binning(
+    cells: binning.ScoreCells, buckets: int | None = None
+) -> tuple[Floats, Floats]:
     """Histogram binning (Zadrozny and Elkan 2001) in equi-depth buckets.
 
     A bucket's value is ``(p + 2 o) / (t + 2)``: its fraction of positives, with two more records of
@@ -225,8 +219,8 @@ def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Fl
     require_signal(cells)
     if buckets is None:
         buckets = max(1, round(cells.effective_records ** (1 / 3)))
-    starts = reliable_starts(cells, buckets)
-    bucket_counts = Buckets.of(cells, starts)
+    starts = binning.reliable_starts(cells, buckets)
+    bucket_counts = binning.Buckets.of(cells, starts)
     values = (
         bucket_counts.positive_fractions * bucket_counts.totals
         + PSEUDO_RECORDS * cells.positive_fraction
@@ -234,7 +228,7 @@ def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Fl
     return np.append(cells.edges[starts], 1.0), values
 
 
-def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
+def bayesian_binning(cells: binning.ScoreCells) -> tuple[Floats, Floats]:
     """Bayesian binning into quantiles, BBQ (Naeini, Cooper and Hauskrecht 2015).
 
     Equi-depth binnings M are averaged with weights ``P(M) P(D | M)``, where ``P(M)`` is uniform and
@@ -268,9 +262,9 @@ def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
     records = float(cells.totals.sum())
     most = min(math.ceil(records / 5), math.ceil(10 * records ** (1 / 3)), cells.totals.size)
     least = min(max(1, math.floor(records ** (1 / 3) / 10)), most)
-    candidates = equi_depth_binnings(cells.totals, range(least, most + 1))
-    binnings = [starts for starts in candidates if Buckets.of(cells, starts).reliable.all()]
-    binnings = binnings or [reliable_starts(cells, least)]
+    candidates = binning.equi_depth_binnings(cells.totals, range(least, most + 1))
+    binnings = [starts for starts in candidates if binning.Buckets.of(cells, starts).reliable.all()]
+    binnings = binnings or [binning.reliable_starts(cells, least)]
     scores = [_posterior(cells, starts) for starts in binnings]
     weights = scipy.special.softmax(np.array([evidence for evidence, _ in scores]))
     value = np.zeros_like(cells.totals)
@@ -279,7 +273,7 @@ def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
     return _steps(cells.edges, value)
 
 
-def isotonic(cells: ScoreCells) -> tuple[Floats, Floats]:
+def isotonic(cells: binning.ScoreCells) -> tuple[Floats, Floats]:
     """Isotonic regression of buckets' fractions of positives (Zadrozny and Elkan 2002).
 
     Buckets are the finest that say something (``finest_starts``): single cells of exact counts.
@@ -303,7 +297,7 @@ def isotonic(cells: ScoreCells) -> tuple[Floats, Floats]:
     (array([0.125, 0.375, 0.75 ]), array([0.3, 0.3, 0.7]))
     """
     require_signal(cells)
-    buckets = Buckets.of(cells, finest_starts(cells))
+    buckets = binning.Buckets.of(cells, binning.finest_starts(cells))
     rising = scipy.optimize.isotonic_regression(buckets.positive_fractions, weights=buckets.totals)
     values = np.clip(rising.x, 0.0, 1.0)
     rises = np.concatenate(([True], np.diff(values) > 0, [True]))
@@ -311,7 +305,7 @@ def isotonic(cells: ScoreCells) -> tuple[Floats, Floats]:
     return buckets.predicted[is_knot], values[is_knot]
 
 
-def require_signal(cells: ScoreCells) -> None:
+def require_signal(cells: binning.ScoreCells) -> None:
     """Refuse counts from which nothing can be fitted.
 
     Raises
@@ -319,10 +313,10 @@ def require_signal(cells: ScoreCells) -> None:
     ValueError : when the counts' total is below ``MIN_SIGNAL`` standard deviations of its noise.
     """
     if not cells.has_signal:
-        bound = MIN_SIGNAL * math.sqrt(2 * float(cells.variance.sum()))
+        bound = binning.MIN_SIGNAL * math.sqrt(2 * float(cells.variance.sum()))
         raise ValueError(
             "the counts' total must be positive and exceed "
-            f"{MIN_SIGNAL:g} standard deviations of its noise, {bound:g}; "
+            f"{binning.MIN_SIGNAL:g} standard deviations of its noise, {bound:g}; "
             f"got {cells.totals.sum():g}"
         )
 
@@ -339,11 +333,11 @@ def _table_of_folded() -> tuple[Floats, Floats]:
     return means, _folded(means)
 
 
-def _gaps(buckets: Buckets) -> Floats:
+def _gaps(buckets: binning.Buckets) -> Floats:
     return np.abs(buckets.positive_fractions - buckets.predicted)
 
 
-def _expected(buckets: Buckets) -> float:
+def _expected(buckets: binning.Buckets) -> float:
     """The mean gap over reliable buckets, weighted by records; NaN where there is none."""
     reliable = buckets.reliable
     if not reliable.any():
@@ -351,13 +345,13 @@ def _expected(buckets: Buckets) -> float:
     return float(np.average(_gaps(buckets)[reliable], weights=buckets.totals[reliable]))
 
 
-def _largest(buckets: Buckets) -> float:
+def _largest(buckets: binning.Buckets) -> float:
     """The largest gap of a reliable bucket; NaN where there is none."""
     gaps = _gaps(buckets)[buckets.reliable]
     return float(gaps.max()) if gaps.size else math.nan
 
 
-def _difference_variance(buckets: Buckets) -> Floats:
+def _difference_variance(buckets: binning.Buckets) -> Floats:
     """The noise variance of positives less those predicted, ``p - e t = (1 - e) p - e n``."""
     negative = buckets.total_variance - buckets.positive_variance
     return (1 - buckets.predicted) ** 2 * buckets.positive_variance + (
@@ -365,13 +359,13 @@ def _difference_variance(buckets: Buckets) -> Floats:
     )
 
 
-def _reliability(buckets: Buckets) -> float:
+def _reliability(buckets: binning.Buckets) -> float:
     """The sum of ``d_k^2 / t_k`` without what noise adds to it, not below 0."""
     squares = (buckets.positives - buckets.predicted * buckets.totals) ** 2
     return max(float(np.sum((squares - _difference_variance(buckets)) / buckets.totals)), 0.0)
 
 
-def _posterior(cells: ScoreCells, starts: Starts) -> tuple[float, Floats]:
+def _posterior(cells: binning.ScoreCells, starts: binning.Starts) -> tuple[float, Floats]:
     """A binning's log evidence and its buckets' posterior means.
 
     A bucket of t noisy records counts as the number whose sampling disturbs its fraction s as much
@@ -379,7 +373,7 @@ def _posterior(cells: ScoreCells, starts: Starts) -> tuple[float, Floats]:
     / t^2`` to ``s (1 - s) / t``. Otherwise noise would count as signal, and the buckets would be
     too fine.
     """
-    buckets = Buckets.of(cells, starts)
+    buckets = binning.Buckets.of(cells, starts)
     fraction = np.clip(buckets.positive_fractions, 0.005, 0.995)
     odds = (fraction**2 + (1 - fraction) ** 2) / (fraction * (1 - fraction))
     totals = buckets.totals / (1 + buckets.positive_variance * odds / buckets.totals)

@@ -18,15 +18,9 @@ from tacit.cli.federation.templates import party_text
 from tacit.cli.shell import complain, show
 from tacit.data import units
 from tacit.results.text import protocol_line
+from tacit.running.deployment import preview
 from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.node import follow, start_node, wait_connected
-from tacit.running.deployment.preview import (
-    asked_line,
-    check_records,
-    cost_line,
-    doubts,
-    preview,
-)
 from tacit.running.joining import letters, site
 from tacit.running.joining.invitations import NOT_YET, OK
 from tacit.running.joining.site import accept as accept_invitation
@@ -85,8 +79,8 @@ def _rows(letter: letters.Invitation, answer: letters.Answer, home: Path) -> lis
         ("site", f"{letter.site} of {plan.name}"),
         ("server", letter.server),
         ("protocol", protocol_line(protocol)),
-        ("asks for", asked_line(plan.protocol)),
-        ("a run costs", cost_line(plan.guarantee)),
+        ("asks for", preview.asked_line(plan.protocol)),
+        ("a run costs", preview.cost_line(plan.guarantee)),
         ("allows", f"what {home / 'party.toml'} says, under [limit]: look it over"),
         ("answer", f"{home / site.ANSWER_FILE}  (send it to the coordinator)"),
         ("code", f"{answer.code}  (read it to the coordinator by phone)"),
@@ -289,9 +283,9 @@ def _show_terms(party: Path) -> PartyDesk:
         )
     desk = PartyDesk.open(party)
     desk.plan.agreement()
-    check_records(desk)
-    show_rows(preview(desk))
-    for sentence in doubts(desk):
+    preview.check_records(desk)
+    show_rows(preview.preview(desk))
+    for sentence in preview.doubts(desk):
         complain(f"tacit: warning: {sentence}")
     return desk
 

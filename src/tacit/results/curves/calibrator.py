@@ -19,11 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
 from tacit.data import units
-from tacit.metrics.calibration import (
-    bayesian_binning,
-    histogram_binning,
-    isotonic,
-)
+from tacit.metrics import calibration
 from tacit.metrics.cells import binning
 from tacit.metrics.logistic import platt
 from tacit.results.curves.calibration_maps import Curve, Lines, Logistic, Steps
@@ -35,9 +31,9 @@ SCHEMA = "tacit.calibrator/1"
 Fit = Callable[[binning.ScoreCells, int | None], tuple[Any, Any]]
 
 METHODS: Mapping[str, tuple[type[Steps] | type[Lines] | type[Logistic], Fit]] = {
-    "bbq": (Steps, lambda cells, buckets: bayesian_binning(cells)),
-    "binning": (Steps, histogram_binning),
-    "isotonic": (Lines, lambda cells, buckets: isotonic(cells)),
+    "bbq": (Steps, lambda cells, buckets: calibration.bayesian_binning(cells)),
+    "binning": (Steps, calibration.histogram_binning),
+    "isotonic": (Lines, lambda cells, buckets: calibration.isotonic(cells)),
     "platt": (Logistic, lambda cells, buckets: platt(cells)),
 }
 """Each method's form and its fit; ``buckets`` matters to binning alone."""

@@ -12,14 +12,7 @@ from typing import Any
 
 from tacit.arrays import Floats
 from tacit.results.curves.curve import Curve, Reliability
-from tacit.results.drawing.picture import (
-    Bar,
-    cost_words,
-    draw_bars,
-    draw_evaluation,
-    draw_reliability,
-    new_axes,
-)
+from tacit.results.drawing import picture
 from tacit.results.estimate import RECORDS_INTERVAL, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.parts.comparison import Comparison
@@ -97,7 +90,7 @@ class RocCurveDisplay:
         ------
         ImportError : when matplotlib is not installed.
         """
-        self.ax_ = draw_evaluation(self.result, ax)
+        self.ax_ = picture.draw_evaluation(self.result, ax)
         return self
 
 
@@ -160,8 +153,8 @@ class CalibrationDisplay:
         ------
         ImportError : when matplotlib is not installed.
         """
-        self.ax_ = new_axes() if ax is None else ax
-        draw_reliability(self.reliability, self.ax_)
+        self.ax_ = picture.new_axes() if ax is None else ax
+        picture.draw_reliability(self.reliability, self.ax_)
         return self
 
 
@@ -172,27 +165,27 @@ def draw_comparison(comparison: Comparison) -> Any:
     ------
     ImportError : with the install command, when matplotlib is not installed.
     """
-    upper = new_axes(6.4, 4.6)
+    upper = picture.new_axes(6.4, 4.6)
     figure = upper.figure
     upper.remove()
     upper, lower = figure.subplots(2, 1, height_ratios=(2, 1))
     exact = comparison.exact or (None, None)
     bars = [
-        Bar(name, estimate, known)
+        picture.Bar(name, estimate, known)
         for name, estimate, known in zip(
             comparison.names, (comparison.first, comparison.second), exact, strict=True
         )
     ]
     name = comparison.run.protocol["name"]
-    origin = f"{name}, {cost_words(comparison.spent)} for all three figures"
-    draw_bars(bars, "Two models", origin, "AUC", upper)
+    origin = f"{name}, {picture.cost_words(comparison.spent)} for all three figures"
+    picture.draw_bars(bars, "Two models", origin, "AUC", upper)
     difference = comparison.difference
     title = f"{comparison.names[0]} less {comparison.names[1]}"
     caption = "not enough signal"
     if comparison.has_signal:
         title += f": {difference.value:+.4f}"
         caption = f"{RECORDS_INTERVAL}: {bounds_line(difference.interval(0.95), '+')}"
-    draw_bars([Bar("", difference)], title, caption, "difference", lower, zero=True)
+    picture.draw_bars([picture.Bar("", difference)], title, caption, "difference", lower, zero=True)
     for legend in figure.legends[1:]:
         legend.remove()
     return figure
@@ -206,10 +199,12 @@ def draw_groups(grouped: GroupedEvaluation) -> Any:
     ImportError : with the install command, when matplotlib is not installed.
     """
     bars = [
-        Bar(group.name if group.has_signal else f"{group.name}: no figure", group.estimate)
+        picture.Bar(group.name if group.has_signal else f"{group.name}: no figure", group.estimate)
         for group in grouped.groups
     ]
     names = {each.evaluation.protocol["name"] for each in grouped.groups if each.evaluation}
-    origin = f"{', '.join(sorted(names))}, {cost_words(grouped.spent)} over all groups together"
+    origin = (
+        f"{', '.join(sorted(names))}, {picture.cost_words(grouped.spent)} over all groups together"
+    )
     title = f"{grouped.figure} of {len(bars)} groups"
-    return draw_bars(bars, title, origin, grouped.figure).figure
+    return picture.draw_bars(bars, title, origin, grouped.figure).figure

@@ -15,10 +15,9 @@ from functools import partial
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics import decisions, logistic, operating_points
+from tacit.metrics import decisions, logistic, operating_points, rates
 from tacit.metrics.functional import Functional, prevalence
 from tacit.metrics.logistic import calibration_ratio, line_fit
-from tacit.metrics.rates import LIKELIHOOD_RATIOS, OTHER_NAMES, RATE_TITLES, RATES, Rate, normalised
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures import figures, smooth_calibration
 from tacit.results.measures.figures import Kind, Make
@@ -65,7 +64,7 @@ def benefit_of_all(points: Floats, view: CellView) -> Functional:
     return decisions.treat_all(view.counts, points)
 
 
-def _at_threshold(rate: Rate, points: Floats, view: CellView) -> Functional:
+def _at_threshold(rate: rates.Rate, points: Floats, view: CellView) -> Functional:
     return rate(view.counts, view.reaching(view.stating(points)))
 
 
@@ -310,10 +309,10 @@ CATALOGUE: tuple[Entry, ...] = (
         _at_decisions(
             name,
             partial(_at_threshold, rate),
-            figures.RATIO_AT_THRESHOLD if name in LIKELIHOOD_RATIOS else figures.RATE,
-            RATE_TITLES.get(name, ""),
+            figures.RATIO_AT_THRESHOLD if name in rates.LIKELIHOOD_RATIOS else figures.RATE,
+            rates.RATE_TITLES.get(name, ""),
         )
-        for name, rate in RATES.items()
+        for name, rate in rates.RATES.items()
     ),
     _figure("prevalence", lambda view: prevalence(view.counts), SHARE, stated=False),
     _figure(
@@ -405,12 +404,12 @@ def named(text: str) -> tuple[str, tuple[float, ...]] | None:
     >>> named("KS")
     ('kolmogorov_smirnov', ())
     """
-    words = normalised(text)
+    words = rates.normalised(text)
     name = SHORT.get(words, words)
     if name in names(()):
         return name, ()
     figure, _, at = name.rpartition("_at_")
-    figure = OTHER_NAMES.get(figure, figure)
+    figure = rates.OTHER_NAMES.get(figure, figure)
     try:
         threshold = float(at)
     except ValueError:

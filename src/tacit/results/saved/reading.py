@@ -22,20 +22,15 @@ from tacit.protocol.registry import check_written
 from tacit.results.curves.score_axis import HALVES
 from tacit.results.estimate import About, Estimate, Interval
 from tacit.results.figure import AUC_FIGURE, Figure
-from tacit.results.saved.integrity import (
-    COMPARISON_SCHEMA,
-    GROUPS_SCHEMA,
-    SCHEMA,
-    fingerprint,
-)
+from tacit.results.saved import integrity
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
 
 SCHEMA_FILES: Mapping[str, str] = {
-    SCHEMA: "result.schema.json",
-    GROUPS_SCHEMA: "groups.schema.json",
+    integrity.SCHEMA: "result.schema.json",
+    integrity.GROUPS_SCHEMA: "groups.schema.json",
 }
 """The files of the schemas of single results and of several groups."""
 
@@ -58,7 +53,7 @@ REQUIREMENTS: Mapping[str, str] = {
 
 
 @cache
-def result_schema(version: str = SCHEMA) -> dict[str, Any]:
+def result_schema(version: str = integrity.SCHEMA) -> dict[str, Any]:
     """The schema of a result, as a dictionary.
 
     Parameters
@@ -82,7 +77,7 @@ def _validator(version: str) -> Draft202012Validator:
     return Draft202012Validator(result_schema(version))
 
 
-def check_result(content: Any, version: str = SCHEMA) -> None:
+def check_result(content: Any, version: str = integrity.SCHEMA) -> None:
     """Refuse content that does not fit a schema.
 
     Parameters
@@ -137,8 +132,8 @@ CURVES = (
 
 ALONE = "only a page or a table takes it, no model card"
 OTHERS = {
-    COMPARISON_SCHEMA: f"is a comparison of two models: {ALONE}",
-    GROUPS_SCHEMA: f"has several groups: {ALONE}",
+    integrity.COMPARISON_SCHEMA: f"is a comparison of two models: {ALONE}",
+    integrity.GROUPS_SCHEMA: f"has several groups: {ALONE}",
 }
 """Files of other commands, by their schema, and why they are no single result."""
 
@@ -216,8 +211,8 @@ class Result:
         version = content["schema"]
         if version in list(OTHERS):
             raise ValueError(f"{label} {OTHERS[version]}")
-        if version != SCHEMA:
-            raise ValueError(f"{label} has the schema {repr(version)[:60]}, not {SCHEMA}")
+        if version != integrity.SCHEMA:
+            raise ValueError(f"{label} has the schema {repr(version)[:60]}, not {integrity.SCHEMA}")
         check_fingerprint(content, label)
         try:
             check_result(content)
@@ -323,7 +318,7 @@ def _computed_fingerprint(content: Mapping[str, Any], label: str) -> str:
     try:
         # half of a pair of surrogates is in no text that can be written
         json.dumps(content, ensure_ascii=False).encode("utf-8")
-        return fingerprint(content)
+        return integrity.fingerprint(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{label} is no result of tacit: {error}") from None
 

@@ -8,20 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.results.estimate import Estimate
-from tacit.results.saved.integrity import (
-    COMPARISON_SCHEMA,
-    GROUPS_SCHEMA,
-    SCHEMA,
-    with_fingerprint,
-)
-from tacit.results.saved.reading import (
-    Result,
-    check_fingerprint,
-    check_result,
-    estimate_of,
-    labelled,
-    number,
-)
+from tacit.results.saved import integrity, reading
 
 DIFFERENCE = "difference of the AUCs"
 """What the difference of two models is called where a result names its figure."""
@@ -55,7 +42,7 @@ class ComparedModels:
     """
 
     label: str
-    difference: Result
+    difference: reading.Result
     models: tuple[Model, Model]
 
 
@@ -76,7 +63,7 @@ class PublicGroup:
     records: float
     exact_size: bool
     reason: str
-    result: Result | None
+    result: reading.Result | None
 
 
 @dataclass(frozen=True)
@@ -100,7 +87,7 @@ class GroupedResult:
         return str(self.content["figure"])
 
 
-Document = Result | ComparedModels | GroupedResult
+Document = reading.Result | ComparedModels | GroupedResult
 """What a report can show."""
 
 
@@ -112,11 +99,11 @@ def document_of(content: Any, label: str) -> Document:
     ValueError : naming the file and the reason.
     """
     schema = content.get("schema") if isinstance(content, dict) else None
-    if schema == COMPARISON_SCHEMA:
+    if schema == integrity.COMPARISON_SCHEMA:
         return _compared(content, label)
-    if schema == GROUPS_SCHEMA:
+    if schema == integrity.GROUPS_SCHEMA:
         return _grouped(content, label)
-    return Result.of(content, label)
+    return reading.Result.of(content, label)
 
 
 def read_documents(paths: Sequence[str]) -> list[Document]:
@@ -127,26 +114,26 @@ def read_documents(paths: Sequence[str]) -> list[Document]:
     OSError : where a file cannot be read.
     ValueError : where one is larger than 32 MiB, no strict JSON, none of these, or was changed.
     """
-    named = zip(paths, labelled(paths), strict=True)
+    named = zip(paths, reading.labelled(paths), strict=True)
     return [replace(document_of(content, path), label=label) for path, (label, content) in named]
 
 
 def _compared(content: Mapping[str, Any], label: str) -> ComparedModels:
     """A comparison: each of its figures fits where a result has one."""
-    check_fingerprint(content, label)
+    reading.check_fingerprint(content, label)
     entries = {name: content.get(name) for name in ("difference", "first", "second")}
     left_out = {*entries, "fingerprint"}
     run = {name: value for name, value in content.items() if name not in left_out}
-    run |= {"schema": SCHEMA, "figure": DIFFERENCE, "estimate": entries["difference"]}
+    run |= {"schema": integrity.SCHEMA, "figure": DIFFERENCE, "estimate": entries["difference"]}
     try:
         for name in ("first", "second"):
             alone = {"auc": entries[name]} | _exact_of(entries[name])
-            check_result(with_fingerprint(run | alone))
+            reading.check_result(integrity.with_fingerprint(run | alone))
     except ValueError as error:
         raise ValueError(
-            f"{label} does not follow the schema {COMPARISON_SCHEMA}: {error}"
+            f"{label} does not follow the schema {integrity.COMPARISON_SCHEMA}: {error}"
         ) from None
-    difference = Result.of(with_fingerprint(run), label)
+    difference = reading.Result.of(integrity.with_fingerprint(run), label)
     first, second = (_model(entries[name], name) for name in ("first", "second"))
     return ComparedModels(label, difference, (first, second))
 
@@ -159,27 +146,32 @@ def _exact_of(entry: Any) -> dict[str, Any]:
 def _model(entry: Any, name: str) -> Model:
     given = entry.get("name", name)
     called = given if isinstance(given, str) else name
-    return Model(called[:200], estimate_of(entry), number(entry.get("exact")))
+    return Model(called[:200], reading.estimate_of(entry), reading.number(entry.get("exact")))
 
 
 def _grouped(content: Mapping[str, Any], label: str) -> GroupedResult:
     """The groups, each with its checked result."""
-    check_fingerprint(content, label)
+    reading.check_fingerprint(content, label)
     try:
-        check_result(content, GROUPS_SCHEMA)
+        reading.check_result(content, integrity.GROUPS_SCHEMA)
     except ValueError as error:
-        raise ValueError(f"{label} does not follow the schema {GROUPS_SCHEMA}: {error}") from None
+        raise ValueError(
+            f"{label} does not follow the schema {integrity.GROUPS_SCHEMA}: {error}"
+        ) from None
     groups = tuple(_group(entry, label) for entry in content["groups"])
     return GroupedResult(label, content, groups)
 
 
 def _group(entry: Mapping[str, Any], label: str) -> PublicGroup:
     result, name = entry["result"], entry["name"]
-    public_records, counted = number(entry["records"]), number(entry["estimated_records"])
+    public_records, counted = (
+        reading.number(entry["records"]),
+        reading.number(entry["estimated_records"]),
+    )
     return PublicGroup(
         name,
         public_records if math.isfinite(public_records) else counted,
         math.isfinite(public_records),
         entry["reason"] or "",
-        None if result is None else Result.of(result, f"{label}, group {name}"),
+        None if result is None else reading.Result.of(result, f"{label}, group {name}"),
     )
