@@ -13,19 +13,8 @@ from typing import Any
 import click
 
 from tacit.cli.shell import as_json, show
+from tacit.ledger import entries
 from tacit.ledger.accounts import StepCost
-from tacit.ledger.entries import (
-    ACCOUNTINGS,
-    COLUMNS,
-    DEBIT,
-    LIMIT,
-    REFUSAL,
-    Accounting,
-    LedgerError,
-    Limit,
-    Line,
-    instant,
-)
 from tacit.ledger.files import Pages
 from tacit.ledger.ledger import Ledger
 from tacit.output import OutputFile
@@ -149,7 +138,7 @@ def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
 )
 @click.option(
     "--accounting",
-    type=click.Choice(ACCOUNTINGS),
+    type=click.Choice(entries.ACCOUNTINGS),
     default="basic",
     show_default=True,
     help="Add epsilons and deltas, or rhos up to the largest that gives both.",
@@ -161,7 +150,7 @@ def set_limit(
     delta: float,
     period: timedelta | None,
     adjacency: str,
-    accounting: Accounting,
+    accounting: entries.Accounting,
 ) -> None:
     """Set a limit, in a new ledger if there is none; a data set without one is never answered for.
 
@@ -169,7 +158,9 @@ def set_limit(
     ledger. What was spent before counts.
     """
     hidden = Adjacency(adjacency)
-    Limit(dataset, epsilon, delta, hidden, period, accounting)  # refused before a file is made
+    entries.Limit(
+        dataset, epsilon, delta, hidden, period, accounting
+    )  # refused before a file is made
     with Ledger(path) as ledger:
         receipt = ledger.limit(dataset, epsilon, delta, period, hidden, accounting)
     show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
@@ -188,12 +179,12 @@ def verify(context: click.Context, /, path: str, head: str | None) -> None:
     noted = None if head is None else _bytes(head)
     try:
         with Ledger.open_readonly(path) as pages:
-            entries = pages.verify(noted)
+            number = pages.verify(noted)
             last = pages.head.hex()
-    except LedgerError as error:
+    except entries.LedgerError as error:
         show(str(error))
         context.exit(BROKEN)
-    show(f"{path} verifies: {entries} entries\nhead {last}")
+    show(f"{path} verifies: {number} entries\nhead {last}")
 
 
 @ledger.command("export", epilog=EXPORT_EXAMPLES)
@@ -206,8 +197,8 @@ def export(path: str, form: str, output: str | None) -> None:
     """Print all entries, with all that their hashes bind; digests are keyed and say nothing."""
     file = None if output is None else OutputFile(output)
     with Ledger.open_readonly(path) as pages:
-        entries = [_exported(line) for line in pages.lines()]
-    text = as_json(entries) if form == "json" else _csv(entries)
+        exported = [_exported(line) for line in pages.lines()]
+    text = as_json(exported) if form == "json" else _csv(exported)
     if file is None:
         show(text)
     else:
@@ -217,7 +208,9 @@ def export(path: str, form: str, output: str | None) -> None:
 def _heading(pages: Pages) -> list[str]:
     lines = pages.lines()
     kinds = [line.kind for line in lines]
-    counted = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in (DEBIT, REFUSAL, LIMIT))
+    counted = ", ".join(
+        f"{kinds.count(kind)} {kind}s" for kind in (entries.DEBIT, entries.REFUSAL, entries.LIMIT)
+    )
     span = f"{_day(lines[0])} to {_day(lines[-1])}" if lines else "none yet"
     ahead = sum(line.clock < line.time for line in lines)
     skew = [f"clock    behind the ledger's own time in {ahead} entries"] if ahead else []
@@ -310,10 +303,10 @@ def _number(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else "unlimited"
 
 
-def _exported(line: Line) -> dict[str, Any]:
+def _exported(line: entries.Line) -> dict[str, Any]:
     """A line's fields for others to read: times in UTC, digests in hexadecimal."""
     fields: dict[str, Any] = {}
-    for name in COLUMNS:
+    for name in entries.COLUMNS:
         value = getattr(line, name)
         fields[name] = value.hex() if isinstance(value, bytes) else value
     fields["epsilon"] = line.epsilon if math.isfinite(line.epsilon) else "unlimited"
@@ -323,7 +316,7 @@ def _exported(line: Line) -> dict[str, Any]:
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, entries.COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue().rstrip("\n")
@@ -335,11 +328,11 @@ def _cell(value: Any) -> Any:
 
 
 def _time(microseconds: int) -> str:
-    return instant(microseconds).isoformat(timespec="microseconds")
+    return entries.instant(microseconds).isoformat(timespec="microseconds")
 
 
-def _day(line: Line) -> str:
-    return f"{instant(line.time):%Y-%m-%d %H:%M:%S} UTC"
+def _day(line: entries.Line) -> str:
+    return f"{entries.instant(line.time):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _bytes(text: str) -> bytes:

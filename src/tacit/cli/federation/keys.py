@@ -8,16 +8,9 @@ from pathlib import Path
 import click
 
 from tacit.cli.federation.shared import show_rows, stoppable
+from tacit.running.deployment import keys as key_files
 from tacit.running.deployment import server
 from tacit.running.deployment.files import write_public
-from tacit.running.deployment.keys import (
-    Certificates,
-    ends_of,
-    hosts_of,
-    make_certificates,
-    stored_identity,
-    stored_node_key,
-)
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
 EXAMPLES = """\b
@@ -55,29 +48,31 @@ def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
     if hosts and not coordinator:
         raise click.UsageError("--host needs --coordinator")
     with stoppable():
-        public = stored_identity(folder / "identity.key").public.hex()
+        public = key_files.stored_identity(folder / "identity.key").public.hex()
         write_public(folder / "identity.pub", f"{public}\n".encode())
         rows = [("identity", f"{public}  (into the plan; also in {folder / 'identity.pub'})")]
         if coordinator:
             rows += _certificate_rows(server.Coordinator(folder).certificates, hosts)
         else:
-            node = stored_node_key(folder / "node.key")
+            node = key_files.stored_node_key(folder / "node.key")
             rows.append(("node key", f"{node}  (to the coordinator's folder nodes)"))
     show_rows(rows)
 
 
-def _certificate_rows(files: Certificates, hosts: tuple[str, ...]) -> list[tuple[str, str]]:
+def _certificate_rows(
+    files: key_files.Certificates, hosts: tuple[str, ...]
+) -> list[tuple[str, str]]:
     if not files.exist:
         if not hosts:
             raise click.UsageError("the server's certificate needs --host NAME")
-        make_certificates(files, hosts)
-    known = hosts_of(files.certificate)
+        key_files.make_certificates(files, hosts)
+    known = key_files.hosts_of(files.certificate)
     if not set(hosts) <= set(known):
         raise click.ClickException(
             f"the server has a certificate for {', '.join(known)}; remove {files.authority} to "
             "make another, and send it to every party"
         )
-    last = f"{ends_of(files.certificate):%Y-%m-%d}"
+    last = f"{key_files.ends_of(files.certificate):%Y-%m-%d}"
     return [
         ("authority", f"{files.authority}  (to every party)"),
         (

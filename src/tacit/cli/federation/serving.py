@@ -21,19 +21,10 @@ from tacit.cli.shell import NO_SIGNAL, complain, show
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
-from tacit.running.deployment import keys
+from tacit.running.deployment import keys, server
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.local import run_locally
 from tacit.running.deployment.runs import Conducted, conduct_run, reason_of
-from tacit.running.deployment.server import (
-    PORT,
-    Coordinator,
-    alone,
-    nodes_online,
-    register_nodes,
-    runs_of,
-    start_server,
-)
 from tacit.running.joining.coordinator import publish_roster
 from tacit.running.session.plan_file import Plan
 
@@ -54,7 +45,11 @@ Examples:
     help="The address to listen on.",
 )
 @click.option(
-    "--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="The one port."
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=server.PORT,
+    show_default=True,
+    help="The one port.",
 )
 @verbose_option
 def serve(plan: Path, listen: str, port: int, verbose: bool) -> None:
@@ -66,25 +61,25 @@ def serve(plan: Path, listen: str, port: int, verbose: bool) -> None:
     started with `tacit run` on the same machine, and no others are.
     """
     Plan.read(plan)
-    coordinator, tell = Coordinator.of(plan), teller(verbose)
+    coordinator, tell = server.Coordinator.of(plan), teller(verbose)
     with (
         stoppable(),
-        alone(coordinator.private),
-        start_server(coordinator, listen, port, tell) as server,
+        server.alone(coordinator.private),
+        server.start_server(coordinator, listen, port, tell) as running,
     ):
         show(f"serving on {listen}:{port}; Ctrl-C ends")
         refused = ""
         while True:
-            server.check()
+            running.check()
             publish_roster(plan, coordinator)
             refused = _registered(coordinator, refused, tell)
             time.sleep(LOOK_SECONDS)
 
 
-def _registered(coordinator: Coordinator, before: str, tell: Tell | None) -> str:
+def _registered(coordinator: server.Coordinator, before: str, tell: Tell | None) -> str:
     """Let new nodes in; what is wrong with a key is said once."""
     try:
-        for name in register_nodes(coordinator, tell):
+        for name in server.register_nodes(coordinator, tell):
             show(f"{name} may connect")
     except (keys.KeyFileError, DeploymentError) as error:
         if str(error) != before:
@@ -104,17 +99,17 @@ OUTCOMES = {"completed": "gave a result", "failed": "no result", "stopped": "was
 def status(plan: Path, verbose: bool) -> None:
     """Show PLAN's server: who is connected, and how the latest runs ended."""
     require_flower()
-    study_plan, coordinator, tell = Plan.read(plan), Coordinator.of(plan), teller(verbose)
+    study_plan, coordinator, tell = Plan.read(plan), server.Coordinator.of(plan), teller(verbose)
     with stoppable():
         coordinator.check_running()
         host, port = coordinator.address()
-        nodes = nodes_online(coordinator, tell)
+        nodes = server.nodes_online(coordinator, tell)
         rows = [("server", f"{host}:{port} is running")]
         rows += [
             (f"party {party.name}", nodes.pop(party.name, "no key")) for party in study_plan.parties
         ]
         rows += [(f"node {name}", state) for name, state in nodes.items()]
-        rows += [_run_row(run) for run in runs_of(coordinator, tell)[:LATEST]]
+        rows += [_run_row(run) for run in server.runs_of(coordinator, tell)[:LATEST]]
     show_rows(rows)
 
 
@@ -195,7 +190,7 @@ def run(
     tell = teller(verbose)
     with stoppable():
         if local is None:
-            study_plan, coordinator = Plan.read(plan), Coordinator.of(plan)
+            study_plan, coordinator = Plan.read(plan), server.Coordinator.of(plan)
             study_plan.agreement()
             coordinator.wait_running(show)
             done = conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics import curves, trees
+from tacit.metrics import curves, rates, trees
 from tacit.metrics.calibration import (
     CalibrationFigures,
     DebiasedError,
@@ -23,14 +23,6 @@ from tacit.metrics.calibration import (
 from tacit.metrics.cells import binning
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.functional import Functional
-from tacit.metrics.rates import (
-    LIKELIHOOD_RATIOS,
-    RATES,
-    average_precision,
-    false_positive_rate,
-    positive_predictive_value,
-    rate_name,
-)
 from tacit.results.curves import curve
 from tacit.results.curves.calibrator import Calibrator
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis, in_unit_interval
@@ -125,9 +117,9 @@ class Histogram:
         every = np.arange(self.counts.shape[-1])
         above = self.axis.reaching(np.array([threshold]), every.size)
         made = curve.RatesAt()
-        for name, make in RATES.items():
+        for name, make in rates.RATES.items():
             rate = make(self.counts, above)
-            limits = POSITIVE if name in LIKELIHOOD_RATIOS else curve.UNIT
+            limits = POSITIVE if name in rates.LIKELIHOOD_RATIOS else curve.UNIT
             made[name] = self._estimate(rate, every, self._cut_error(rate, above[0]), limits)
         return made
 
@@ -139,7 +131,8 @@ class Histogram:
         """
         starts = binning.finest_starts(self.finest) if self.noise.exact else self.starts
         fine, coarse = (
-            average_precision(binning.merge(self.counts, some)) for some in (starts, starts[::2])
+            rates.average_precision(binning.merge(self.counts, some))
+            for some in (starts, starts[::2])
         )
         hidden = abs(float(fine.value[0] - coarse.value[0])) / 3
         return self._estimate(fine, starts, hidden, curve.UNIT)
@@ -222,7 +215,7 @@ class Histogram:
         positives alone does not show that there are no negatives.
         """
         starts, merged = self.starts, self._merged
-        share = self._band(positive_predictive_value(merged, np.eye(starts.size)), starts)
+        share = self._band(rates.positive_predictive_value(merged, np.eye(starts.size)), starts)
         positives, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
         likely = (positives + 2) / (np.maximum(totals, positives) + 4)
         sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
@@ -410,9 +403,9 @@ class Histogram:
         starts = self.starts
         above = np.triu(np.ones((starts.size, starts.size)))
         drawn = ("precision", "recall", "accuracy", "f1")
-        rates = {name: RATES[rate_name(name)] for name in drawn}
-        rates["false-positive rate"] = false_positive_rate
-        return {name: self._band(rate(self._merged, above), starts) for name, rate in rates.items()}
+        made = {name: rates.RATES[rates.rate_name(name)] for name in drawn}
+        made["false-positive rate"] = rates.false_positive_rate
+        return {name: self._band(rate(self._merged, above), starts) for name, rate in made.items()}
 
     def _band(self, rate: Functional, starts: NDArray[np.int64]) -> curve.Band:
         """A rate of the buckets that start at these cells, with its errors."""
