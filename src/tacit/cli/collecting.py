@@ -16,8 +16,8 @@ import numpy as np
 
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.shell import NO_SIGNAL, show
+from tacit.collecting import estimating
 from tacit.collecting.campaign import Campaign, Terms
-from tacit.collecting.estimating import HONEST, evaluation_of, shuffled_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import SEAL_EVERY, Intake
 from tacit.output import OutputFile
@@ -168,7 +168,7 @@ Examples:
 @click.option(
     "--honest",
     metavar="FRACTION",
-    default=HONEST,
+    default=estimating.HONEST,
     show_default=True,
     type=click.FloatRange(0, 1, min_open=True),
     help="Part of every sealed batch's reports that is taken to be honest.",
@@ -182,8 +182,8 @@ def estimate(folder: Path, output: JsonOutput, report: str | None, honest: float
     file = None if report is None else OutputFile(report)
     place = Folder(folder)
     result = replace(
-        evaluation_of(place.campaign, place.stages(), place.report_bytes),
-        shuffled=shuffled_of(place.campaign.terms, place.sealed_sizes(), honest),
+        estimating.evaluation_of(place.campaign, place.stages(), place.report_bytes),
+        shuffled=estimating.shuffled_of(place.campaign.terms, place.sealed_sizes(), honest),
     )
     if file is not None:
         file.write(result.to_html().encode())

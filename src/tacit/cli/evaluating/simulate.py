@@ -12,8 +12,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, progress_of, terminable
 from tacit.data import units
-from tacit.local_reports.drawing import BLOCK_RECORDS, RecordFiles, evaluate_one_record_clients
-from tacit.local_reports.summing import Summing, in_one_process, in_processes
+from tacit.local_reports import drawing, summing
 from tacit.protocol.registry import protocol_names
 from tacit.running.units import suited_to_scores
 
@@ -79,25 +78,25 @@ def simulate(
         chosen = suited_to_scores(chosen, unit, given)
     paths = files_in_memory(files, "tacit simulate")
     column = label if chosen.needs_labels else None
-    records = RecordFiles.of(paths, score, column, unit or chosen.unit, chosen.unit)
+    records = drawing.RecordFiles.of(paths, score, column, unit or chosen.unit, chosen.unit)
     reports = records.records * chosen.device_reports(records.records).stages
     with progress_of(reports, "reports") as advance:
-        result = evaluate_one_record_clients(
+        result = drawing.evaluate_one_record_clients(
             records,
             chosen,
             seed,
             summing=_summing(records, workers),
             federation=federation,
-            progress=lambda blocks: advance(blocks * BLOCK_RECORDS),
+            progress=lambda blocks: advance(blocks * drawing.BLOCK_RECORDS),
         )
     output.show(result.to_dict(), lambda: str(result))
     if not result.has_signal:
         context.exit(NO_SIGNAL)
 
 
-def _summing(records: RecordFiles, workers: int | None) -> Summing:
+def _summing(records: drawing.RecordFiles, workers: int | None) -> summing.Summing:
     """The processes that add up the reports; one block is drawn faster than processes start."""
     number = workers or os.cpu_count() or 1
-    if number == 1 or records.records <= BLOCK_RECORDS:
-        return in_one_process
-    return in_processes(number)
+    if number == 1 or records.records <= drawing.BLOCK_RECORDS:
+        return summing.in_one_process
+    return summing.in_processes(number)

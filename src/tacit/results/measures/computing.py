@@ -16,8 +16,7 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.data import units
-from tacit.metrics import operating_points
-from tacit.metrics.functional import Functional, both, prevalence, ratio
+from tacit.metrics import functional, operating_points
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
@@ -65,7 +64,7 @@ def decision_curve(view: CellView) -> dict[str, Numbers]:
     """
     benefit = _banded(view, "net_benefit", partial(benefit_at, BENEFIT_POINTS), figures.BENEFIT)
     low, high = (np.array(benefit[f"net_benefit_{end}"], dtype=float) for end in ("low", "high"))
-    share = np.asarray(prevalence(view.counts).value).item()
+    share = np.asarray(functional.prevalence(view.counts).value).item()
     shown = high - low <= share
     return {
         "thresholds": numbers(BENEFIT_POINTS),
@@ -121,19 +120,19 @@ def gain_curve(view: CellView) -> dict[str, Numbers]:
     }
 
 
-def _smooth(log_odds: Floats, view: CellView) -> Functional | None:
+def _smooth(log_odds: Floats, view: CellView) -> functional.Functional | None:
     fitted = smooth_calibration(view.counts, view.log_odds)
     return None if fitted is None else fitted.observed_log_odds(log_odds)
 
 
-def _class_parts(borders: Floats, row: int, view: CellView) -> Functional:
+def _class_parts(borders: Floats, row: int, view: CellView) -> functional.Functional:
     """The part of a class's records in each group of scores."""
     above = np.vstack([np.ones(view.size), view.reaching(borders), np.zeros(view.size)])
     cells = above[:-1] - above[1:]
     ones = np.ones_like(cells[:1])
-    inside = both(cells, 0.0) if row == 0 else both(0.0, cells)
-    whole = both(ones, 0.0) if row == 0 else both(0.0, ones)
-    return ratio(view.counts, inside, whole, cells)
+    inside = functional.both(cells, 0.0) if row == 0 else functional.both(0.0, cells)
+    whole = functional.both(ones, 0.0) if row == 0 else functional.both(0.0, ones)
+    return functional.ratio(view.counts, inside, whole, cells)
 
 
 def _banded(
