@@ -16,8 +16,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
 from tacit.data.clients import Clients
-from tacit.data.form import FileForm
-from tacit.data.scales import ByFile, Units
+from tacit.data.scales import ByFile
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
 from tacit.results.drawing.displays import draw_comparison
@@ -75,17 +74,13 @@ Exit status:
 )
 @click.pass_context
 @terminable()
+@record_options.gathered_columns
 def compare(
     context: click.Context,
     /,
     files: tuple[str, ...],
-    score: ByFile,
+    columns: record_options.Columns,
     versus: ByFile,
-    label: ByFile,
-    unit: Units,
-    form: FileForm | Mapping[str, FileForm],
-    client: str | None,
-    person: str | None,
     per_person: int | None,
     protocol: str,
     split: int | None,
@@ -103,14 +98,12 @@ def compare(
     the operating system, unless --split or --seed ask for a simulation.
     """
     chosen = chosen_protocol(protocol, settings, COMPARISONS)
-    _refuse_same_columns(score, versus)
-    record_options.check_person_options(person, per_person)
+    _refuse_same_columns(columns.score, versus)
+    record_options.check_person_options(columns.person, per_person)
     picture = None if plot is None else PictureFile.for_drawing(plot)
-    record_options.refuse_split_clients(split, client)
+    record_options.refuse_split_clients(split, columns.client)
     with record_options.printed_doubts():
-        clients = _read(
-            files_in_memory(files, "compare"), score, versus, label, client, unit, person, form
-        )
+        clients = _read(files_in_memory(files, "compare"), columns, versus)
     if split is not None:
         clients = record_options.split_clients(clients, split, "uniform", seed, per_person)
     comparison = tacit.compare(
@@ -118,7 +111,7 @@ def compare(
         None,
         chosen,
         seed,
-        names=(_one_name(score), _one_name(versus)),
+        names=(_one_name(columns.score), _one_name(versus)),
         exact=split is not None if exact is None else exact,
         federation=federation,
         per_person=per_person,
@@ -154,23 +147,14 @@ def _one_name(column: ByFile) -> str:
     return next(iter(column.values())) if isinstance(column, Mapping) else column
 
 
-def _read(
-    files: Sequence[str],
-    score: ByFile,
-    versus: ByFile,
-    label: ByFile,
-    client: str | None,
-    unit: Units,
-    person: str | None,
-    form: FileForm | Mapping[str, FileForm],
-) -> Clients:
+def _read(files: Sequence[str], columns: record_options.Columns, versus: ByFile) -> Clients:
     """Both models' scores; where files differ in units or columns, two passes read them."""
-    alike = isinstance(versus, str) and (unit is None or isinstance(unit, str))
-    second = versus if isinstance(versus, str) and alike else None
-    clients = tacit.read(files, score, label, client, second, unit, person, form=form)
-    if alike:
+    one_unit = columns.unit is None or isinstance(columns.unit, str)
+    second = versus if isinstance(versus, str) and one_unit else None
+    clients = tacit.read(files, **vars(replace(columns, second=second)))
+    if second is not None:
         return clients
-    other = tacit.read(files, versus, label, client, unit=unit, form=form)
+    other = tacit.read(files, **vars(replace(columns, score=versus, person=None)))
     if not np.array_equal(clients.labels, other.labels):
         raise tacit.DataError("the files changed while they were being read")
     return replace(clients, second=other.scores)

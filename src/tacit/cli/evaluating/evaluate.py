@@ -17,8 +17,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.options import refuse
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
-from tacit.data.form import FileForm
-from tacit.data.scales import ByFile, Units
+from tacit.data.scales import ByFile
 from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
 from tacit.protocol.conversation import Protocol
@@ -143,27 +142,21 @@ WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choos
 )
 @click.pass_context
 @terminable()
+@record_options.gathered_columns
 def evaluate(
     context: click.Context,
     /,
     files: tuple[str, ...],
     protocol: str | None,
     trust: str | None,
-    score: ByFile,
-    label: ByFile,
-    second: str | None,
+    columns: record_options.Columns,
     rescale: tuple[float, float] | None,
     scores: tuple[str, ...] | None,
     private_group: str | None,
-    unit: Units,
-    form: FileForm | Mapping[str, FileForm],
-    missing: Any,
     missing_epsilon: float | None,
     table: str | None,
     query: str | None,
     counts: str | None,
-    client: str | None,
-    person: str | None,
     per_person: int | None,
     groups: str | None,
     group_name: tuple[str, ...],
@@ -187,44 +180,36 @@ def evaluate(
     The noise is exact and comes from the operating system, unless --split or --seed ask for a
     simulation; a simulation says so, and protects nothing.
     """
-    one_group = {"--groups": groups, "--second": second, "--rescale": rescale}
-    columns, chosen, given = None, None, frozenset[str]()
+    one_group = {"--groups": groups, "--second": columns.second, "--rescale": rescale}
+    categories, chosen, given = None, None, frozenset[str]()
     if protocol is None:
         names_of_one = ("groups", "second", "counts", "private_group")
         needing_one = [name for name in (*settings, *names_of_one) if name != "epsilon"]
         refuse(_named(context.params, needing_one), WITHOUT_PROTOCOL)
-        columns = forms.class_columns(scores, one_group)
+        categories = forms.class_columns(scores, one_group)
     else:
         settings["trust"] = trust
         named = scores, private_group, counts is not None
-        columns = forms.category_columns(protocol, settings, *named, one_group)
+        categories = forms.category_columns(protocol, settings, *named, one_group)
         given = frozenset(name for name, value in settings.items() if value is not None)
         chosen = chosen_protocol(protocol, settings)
     _refuse_conflicts(context.params)
     _check_figures(chosen, calibrate, save_calibrator, at)
-    if chosen is not None and isinstance(unit, str) and rescale is None:
-        chosen = suited_to_scores(chosen, unit, given)
-    needed = _label_column(chosen, label, second)
+    if chosen is not None and isinstance(columns.unit, str) and rescale is None:
+        chosen = suited_to_scores(chosen, columns.unit, given)
+    needed = replace(columns, label=_label_column(chosen, columns))
     picture = None if plot is None else PictureFile.for_drawing(plot)
     if groups is not None and chosen is not None:
-        forms.evaluate_by_group(context, form, chosen, needed, given, picture)
+        forms.evaluate_by_group(context, needed, chosen, given, picture)
         return
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
     with record_options.printed_doubts():
-        if columns is not None and columns.scores is not None:
-            clients = columns.read_classes(files, label, client, unit, person, form)
+        if categories is not None and categories.scores is not None:
+            clients = categories.read_classes(files, columns)
         else:
+            group = None if categories is None else categories.private
             chosen, clients = sources.read_source(
-                files,
-                chosen,
-                (score, needed, client, second, person),
-                unit,
-                table=table,
-                query=query,
-                counts=counts,
-                form=form,
-                missing=missing,
-                group=None if columns is None else columns.private,
+                files, chosen, needed, table=table, query=query, counts=counts, group=group
             )
     shows_exact = split is not None if exact is None else exact
     if missing_epsilon is None and not shows_exact:
@@ -308,16 +293,16 @@ def _save(
         map_file.write(calibrator.to_json().encode())
 
 
-def _label_column(protocol: Protocol | None, label: ByFile, second: str | None) -> ByFile | None:
+def _label_column(protocol: Protocol | None, columns: record_options.Columns) -> ByFile | None:
     """The column of labels where the protocol needs them; a second one must be named likewise.
 
     One that is still to be chosen needs labels and no second values.
     """
     if protocol is None:
-        return label
-    if protocol.needs_second_values and second is None:
+        return columns.label
+    if protocol.needs_second_values and columns.second is None:
         raise click.UsageError(f"--protocol {protocol.name} with these settings needs --second")
-    return label if protocol.needs_labels else None
+    return columns.label if protocol.needs_labels else None
 
 
 def _check_figures(

@@ -16,14 +16,12 @@ import click
 import tacit
 from tacit.cli.evaluating.sources import Group, files_in_memory, say_left_out
 from tacit.cli.options import refuse, together
-from tacit.cli.record_options import printed_doubts
+from tacit.cli.record_options import Columns, printed_doubts
 from tacit.cli.setting_options import Spelled, Texts
 from tacit.cli.shell import NO_SIGNAL
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
-from tacit.data.form import FileForm
 from tacit.data.reading import read_categories
-from tacit.data.scales import ByFile, Units
 from tacit.output import PictureFile
 from tacit.planning.choosing import choose
 from tacit.protocol.conversation import Protocol
@@ -74,9 +72,8 @@ def chosen_or_default(
 
 def evaluate_by_group(
     context: click.Context,
-    form: FileForm | Mapping[str, FileForm],
+    columns: Columns,
     protocol: Protocol,
-    label: ByFile | None,
     given: frozenset[str],
     picture: PictureFile | None,
 ) -> None:
@@ -85,9 +82,8 @@ def evaluate_by_group(
     Parameters
     ----------
     context : has the options of ``tacit evaluate``.
-    form : how values are written in files.
+    columns : what the options say of records.
     protocol : with its settings.
-    label : the column of labels; None where the protocol needs none.
     given : the protocol's settings that were given, by name.
     picture : where to save a picture; None for none.
     """
@@ -96,15 +92,8 @@ def evaluate_by_group(
         clients, groups = tacit.read_with_groups(
             files_in_memory(params["files"], "--groups"),
             params["groups"],
-            params["score"],
-            label,
-            params["client"],
-            params["second"],
-            params["unit"],
-            params["group_name"] or None,
-            params["person"],
-            params["missing"],
-            form=form,
+            group_names=params["group_name"] or None,
+            **vars(columns),
         )
     if not params["exact"]:
         say_left_out(clients, params["names"])
@@ -176,27 +165,18 @@ class CategoryColumns:
         """The column of private groups and their names; None for classes."""
         return None if self.group is None else (self.group, self.names)
 
-    def read_classes(
-        self,
-        files: Sequence[str],
-        label: ByFile,
-        client: str | None,
-        unit: Units,
-        person: str | None,
-        form: FileForm | Mapping[str, FileForm],
-    ) -> Clients:
+    def read_classes(self, files: Sequence[str], columns: Columns) -> Clients:
         """The clients of these files, whose records have a score of each class.
 
         Raises
         ------
         click.UsageError : for a database, and for labels that are called by file.
         """
-        scores = self.scores or ()
-        files = files_in_memory(files, "--scores")
+        files, label = files_in_memory(files, "--scores"), columns.label
         if not isinstance(label, str):
             raise click.UsageError("with --scores all files have one column of labels")
-        names = self.names or scores
-        return read_categories(files, label, names, scores, None, client, unit, person, form=form)
+        names = self.names or self.scores or ()
+        return read_categories(files, label, names, self.scores or (), None, **columns.of_both)
 
 
 def class_columns(

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import click
 
 import tacit
 from tacit.cli.options import refuse, together
+from tacit.cli.record_options import Columns
 from tacit.cli.shell import complain, progress_of
 from tacit.data.clients import Clients
-from tacit.data.columns import RULES, Rule
+from tacit.data.columns import RULES
 from tacit.data.engines.places import is_address, is_large, is_pattern, matched
-from tacit.data.form import PLAIN, FileForm
+from tacit.data.form import PLAIN
 from tacit.data.reading import read_categories
-from tacit.data.scales import ByFile, Units
+from tacit.data.scales import Units
 from tacit.protocol.conversation import OneCount, Protocol
 from tacit.results.text import escaped
 
@@ -77,14 +77,11 @@ def files_in_memory(files: Sequence[str], option: str) -> list[str]:
 def read_source(
     files: Sequence[str],
     protocol: Protocol | None,
-    columns: tuple[ByFile, ByFile | None, str | None, str | None, str | None],
-    unit: Units,
+    columns: Columns,
     *,
     table: str | None = None,
     query: str | None = None,
     counts: str | None = None,
-    form: FileForm | Mapping[str, FileForm] = PLAIN,
-    missing: Rule = "refuse",
     group: Group | None = None,
 ) -> tuple[Protocol | None, Clients]:
     """The clients of a source, and the protocol in a form that it can answer.
@@ -96,71 +93,39 @@ def read_source(
     ----------
     files : files, patterns, folders, or one address of a database.
     protocol : what is evaluated; None where it is chosen when the records are counted.
-    columns : of score, label, client, second value and person, as ``tacit.read`` takes them.
-    unit : as ``tacit.read`` takes it.
+    columns : what the options say of records.
     table, query : of a database.
     counts : the file of counts, instead of records.
-    form : how values are written in files.
-    missing : what is done with incomplete records, as ``tacit.read`` takes it.
     group : the column of private groups and their names; None where records have none.
     """
     if counts is not None and protocol is not None:
-        if form != PLAIN:
+        if columns.form != PLAIN:
             raise click.UsageError(
                 "--positive, --separator and --decimal need files of records, and --counts has none"
             )
-        return _read_counted(counts, protocol, unit)
-    score, label, client, second, person = columns
-    plain = form == PLAIN and missing == "refuse"
-    counted = protocol is None or protocol.one_count is not None or group is not None
-    stays = any(map(is_pattern, files)) or (counted and _stays(files, client))
-    if stays or is_address(files[0]):
-        stored = _stored(files, columns, unit, plain, table, query, group)
-        if stored is not None:
-            return protocol, stored
-    paths = matched(files) if any(map(is_pattern, files)) else list(files)
-    if group is not None:
-        column, names = group
-        several = read_categories(
-            paths, column, names, score, label, client, unit, person, form=form
-        )
-        return protocol, several
-    clients = tacit.read(paths, score, label, client, second, unit, person, missing, form=form)
-    return protocol, clients
-
-
-def _stored(
-    files: Sequence[str],
-    columns: tuple[ByFile, ByFile | None, str | None, str | None, str | None],
-    unit: Units,
-    plain: bool,
-    table: str | None,
-    query: str | None,
-    group: Group | None,
-) -> Clients | None:
-    """Clients whose records stay where they are; None where files must be read for options.
-
-    Raises
-    ------
-    click.UsageError : for options of files beside a database.
-    """
+        return _read_counted(counts, protocol, columns.unit)
     from tacit.data.engines.opening import from_database, from_files  # noqa: PLC0415 -- slow
 
-    score, label, client, second, person = columns
-    word = unit if isinstance(unit, str) or unit is None else None
-    plain = plain and second is None and person is None and word == unit
-    if not plain or not isinstance(score, str) or isinstance(label, Mapping):
+    stored = {name: getattr(columns, name) for name in ("score", "label", "client", "unit")}
+    alike = not any(isinstance(value, Mapping) for value in stored.values())
+    patterns = any(map(is_pattern, files))
+    called, names = group or ("", ())
+    if alike and columns == Columns(**stored):
+        stored |= {"group": called or None, "group_names": names, "progress": READING}
         if is_address(files[0]):
-            raise click.UsageError(
-                "--second, --person, --positive, --separator and --decimal need files, not a "
-                "database"
-            )
-        return None
-    called, names = group or (None, ())
-    more: dict[str, Any] = {"progress": READING, "group": called, "group_names": names}
+            return protocol, from_database(files[0], table, query, **stored)
+        counted = protocol is None or protocol.one_count is not None
+        if patterns or (counted and _stays(files, columns.client)):
+            return protocol, from_files(files, **stored)
     if is_address(files[0]):
-        return from_database(files[0], table, query, score, label, client, word, **more)
-    return from_files(files, score, label, client, word, **more)
+        raise click.UsageError(
+            "--second, --person, --positive, --separator and --decimal need files, not a database"
+        )
+    paths = matched(files) if patterns else list(files)
+    if group is None:
+        return protocol, tacit.read(paths, **vars(columns))
+    score, label = columns.score, columns.label
+    return protocol, read_categories(paths, called, names, score, label, **columns.of_both)
 
 
 def _stays(files: Sequence[str], client: str | None) -> bool:
