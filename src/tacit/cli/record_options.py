@@ -8,7 +8,7 @@ The options of how files are written: words for labels, separator, decimal mark.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -18,7 +18,6 @@ from typing import Any
 import click
 import numpy as np
 
-from tacit.cli.options import Decorator, together
 from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
@@ -33,6 +32,37 @@ from tacit.privacy import composition
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
 from tacit.running.persons import counted_clients, unit_of
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator; the help lists them in this order."""
+
+    def added(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+def refuse(options: Iterable[tuple[str, object]], sentence: str) -> None:
+    """Refuse options that do not go with others.
+
+    Parameters
+    ----------
+    options : as they are typed, with their values; None for those not given.
+    sentence : says why, with ``{}`` in place of the first option that was given.
+
+    Raises
+    ------
+    click.UsageError : naming the option.
+    """
+    for option, value in options:
+        if value is not None:
+            raise click.UsageError(sentence.format(option))
+
 
 _NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "space": " "}
 
@@ -174,9 +204,12 @@ def gathered_columns(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command as ``columns`` what its options say of records."""
 
     @wraps(command)
-    def with_columns(*args: Any, **given: Any) -> Any:
+    def with_columns(
+        *args: Any, positive: Sequence[str], separator: str | None, decimal: str, **given: Any
+    ) -> Any:
+        form = _form_of(positive, separator, decimal, given["files"])
         of_records = [field.name for field in fields(Columns) if field.name in given]
-        columns = Columns(**{name: given.pop(name) for name in of_records})
+        columns = Columns(form=form, **{name: given.pop(name) for name in of_records})
         return command(*args, columns=columns, **given)
 
     return with_columns
@@ -188,7 +221,7 @@ LABEL = ("label", "labels", "label")
 score_and_label = column_options(("score", "scores", "score"), LABEL)
 
 
-_FORM_OPTIONS = together(
+form_options = together(
     click.option(
         "--positive",
         multiple=True,
@@ -212,26 +245,18 @@ _FORM_OPTIONS = together(
 )
 
 
-def form_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options; the command gets them together, as ``form``."""
-
-    @wraps(command)
-    def with_form(
-        *args: Any, positive: tuple[str, ...], separator: str | None, decimal: str, **extra: Any
-    ) -> Any:
-        mark = None if separator is None else _NAMED.get(separator.lower(), separator)
-        for_all, named = parted("--positive", positive, extra["files"])
-        try:
-            form = FileForm(tuple(for_all), mark, decimal)
-            by_file = {file: replace(form, positive=tuple(words)) for file, words in named.items()}
-        except DataError as error:
-            raise click.UsageError(str(error)) from None
-        if not by_file:
-            return command(*args, form=form, **extra)
-        forms = {file: by_file.get(file, form) for file in read_files(extra["files"])}
-        return command(*args, form=forms, **extra)
-
-    return _FORM_OPTIONS(with_form)
+def _form_of(
+    positive: Sequence[str], separator: str | None, decimal: str, files: Sequence[str]
+) -> FileForm | dict[str, FileForm]:
+    """How values are written in all files, or in each."""
+    mark = None if separator is None else _NAMED.get(separator.lower(), separator)
+    for_all, named = parted("--positive", positive, files)
+    try:
+        form = FileForm(tuple(for_all), mark, decimal)
+        by_file = {file: replace(form, positive=tuple(words)) for file, words in named.items()}
+    except DataError as error:
+        raise click.UsageError(str(error)) from None
+    return {file: by_file.get(file, form) for file in read_files(files)} if by_file else form
 
 
 def unit_option(command: Callable[..., Any]) -> Callable[..., Any]:

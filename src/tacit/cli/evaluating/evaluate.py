@@ -14,7 +14,7 @@ import tacit
 from tacit.cli import record_options
 from tacit.cli.evaluating import forms, sources
 from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.options import refuse
+from tacit.cli.record_options import refuse
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
 from tacit.data.scales import ByFile

@@ -15,8 +15,7 @@ import click
 
 import tacit
 from tacit.cli.evaluating.sources import Group, files_in_memory, say_left_out
-from tacit.cli.options import refuse, together
-from tacit.cli.record_options import Columns, printed_doubts
+from tacit.cli.record_options import Columns, printed_doubts, refuse, together
 from tacit.cli.setting_options import Spelled, Texts
 from tacit.cli.shell import NO_SIGNAL
 from tacit.data.categories import scored_classes

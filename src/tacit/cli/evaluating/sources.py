@@ -11,8 +11,7 @@ from functools import partial
 import click
 
 import tacit
-from tacit.cli.options import refuse, together
-from tacit.cli.record_options import Columns
+from tacit.cli.record_options import Columns, refuse, together
 from tacit.cli.shell import complain, progress_of
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES

@@ -10,7 +10,7 @@ from typing import TypeVar
 import click
 
 from tacit.cli.shell import complain, show, terminable
-from tacit.results.text import escaped
+from tacit.results.text import as_lines
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell
 from tacit.running.joining import letters
 from tacit.running.session.coordinator import RunError
@@ -27,8 +27,7 @@ def teller(verbose: bool) -> Tell | None:
 
 def show_rows(rows: Sequence[tuple[str, str]]) -> None:
     """Print labelled lines."""
-    width = max(len(name) for name, _ in rows)
-    show("\n".join(escaped(f"{name:{width}}  {value}".rstrip()) for name, value in rows))
+    show(as_lines(rows, ()))
 
 
 @contextmanager
