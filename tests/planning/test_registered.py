@@ -20,7 +20,7 @@ from tacit.cli import main
 from tacit.data.clients import Clients
 from tacit.planning import searching
 from tacit.planning.planner import plan
-from tacit.planning.searching import smallest_epsilon
+from tacit.planning.searching import Search
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
@@ -187,7 +187,8 @@ def test_an_epsilon_that_a_protocol_refuses_is_not_recommended() -> None:
     """An error of 0.25 would need less than a thousandth."""
     choosy, shapes = ChoosyBrier(1.0), (Shape(0.8),)
     family = Family((choosy,), choosy.trusts, metric=Metric.of_figure(choosy.figure))
-    epsilon = smallest_epsilon(family, choosy, Scenario(40_000, 4_000, 10, 1.0), shapes, 0.25)
+    search = Search(family, choosy, Scenario(40_000, 4_000, 10, 1.0), shapes, 0.25)
+    epsilon = search.smallest_epsilon()
     assert epsilon is not None
     assert 0.5 <= epsilon < 0.53
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tacit.planning import searching
 from tacit.planning.candidates import Candidate, best_of, for_reports, of_persons, rank
-from tacit.planning.result import Plan, advice
+from tacit.planning.result import Plan
 from tacit.privacy import composition
 from tacit.protocol.declarations.forecast import AREA, NO_FORECAST, Family, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape, plausible_shapes
@@ -95,7 +95,7 @@ def plan(
         sampling_error=(min(sampling), max(sampling)),
         candidates=candidates,
         recommended=chosen,
-        advice=advice(candidates, chosen, named, requested_metric.title, target, elsewhere),
+        elsewhere=elsewhere,
         others=tuple(of_persons(each, named, per_person) for each in others),
         per_person=per_person,
     )
@@ -196,9 +196,9 @@ def _with_target(
 ) -> Candidate:
     """The candidate with what it takes to reach the target, or to say anything."""
     aim = candidate.forecast.max_error if target is None else target
-    search_arguments = (family, candidate.protocol, scenario, shapes, aim)
+    search = searching.Search(family, candidate.protocol, scenario, shapes, aim)
     return replace(
         candidate,
-        smallest_epsilon=searching.smallest_epsilon(*search_arguments),
-        fewest_records=searching.fewest_records(*search_arguments),
+        smallest_epsilon=search.smallest_epsilon(),
+        fewest_records=search.fewest_records(),
     )

@@ -35,7 +35,8 @@ class Plan:
     candidates : all that fit the trust and give the metric, those that hide whole records first,
         each group by its error.
     recommended : one of them; None where none is feasible.
-    advice : two sentences.
+    elsewhere : where there is no candidate, the protocols that give the metric, and under which
+        trust models.
     others : candidates under the same trust that estimate other figures, where no metric was asked
         for.
     per_person : the most records of a person that count at a client, where epsilon is a person's;
@@ -50,7 +51,7 @@ class Plan:
     sampling_error: tuple[float, float]
     candidates: tuple[Candidate, ...]
     recommended: Candidate | None
-    advice: str
+    elsewhere: Mapping[str, Sequence[Trust]]
     others: tuple[Candidate, ...] = ()
     per_person: int = 0
 
@@ -60,6 +61,36 @@ class Plan:
         if self.target is None:
             return None
         return self.recommended is not None and self.recommended.forecast.error <= self.target
+
+    @property
+    def advice(self) -> str:
+        """Two sentences: what to use and why, and what is given up; or why nothing is feasible."""
+        if self.recommended is None:
+            return self._not_feasible()
+        return f"{_reason(self.recommended, self.candidates)} {self._price(self.recommended)}"
+
+    def _price(self, chosen: Candidate) -> str:
+        """What is given up, and what an unmet target would take."""
+        text, target = f"What is given up: {chosen.given_up or 'nothing'}", self.target
+        if target is None or chosen.forecast.error <= target:
+            return f"{text}."
+        means, epsilon = _means(chosen), self.scenario.epsilon
+        takes = f" and takes {means}" if means else ", nor otherwise"
+        return f"{text}; an error of {target:g} is not met at epsilon {epsilon:g}{takes}."
+
+    def _not_feasible(self) -> str:
+        """Why nothing can be recommended, and what it would take."""
+        if not self.candidates:
+            title = _title(self.metric)
+            nothing = f"Not feasible: no protocol under this trust is planned for {title}."
+            return " ".join([nothing, *(_does(*each) for each in self.elsewhere.items())])
+        nearest = min(self.candidates, key=lambda candidate: candidate.forecast.error)
+        means = _means(nearest)
+        help_ = f"It takes {means}." if means else "More records or another trust are needed."
+        return (
+            f"Not feasible at epsilon {self.scenario.epsilon:g}: with {nearest.title}, which comes "
+            f"nearest, {nearest.forecast.obstacle}. {help_}"
+        )
 
     @property
     def command(self) -> str | None:
@@ -188,23 +219,6 @@ def _range(low: float, high: float) -> str:
     return f"{low:.2g} to {high:.2g}"
 
 
-def advice(
-    candidates: Sequence[Candidate],
-    recommended: Candidate | None,
-    scenario: Scenario,
-    metric: str,
-    target: float | None,
-    elsewhere: Mapping[str, Sequence[Trust]],
-) -> str:
-    """Write two sentences on the candidates, of which ``recommended`` was chosen.
-
-    ``elsewhere`` names the protocols that give the metric, and the trust models under which.
-    """
-    if recommended is None:
-        return _not_feasible(candidates, scenario, metric, elsewhere)
-    return f"{_reason(recommended, candidates)} {_price(recommended, scenario, target)}"
-
-
 def _reason(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
     """The protocol, and what it is better than."""
     low, high = chosen.error_range
@@ -228,40 +242,6 @@ def _reason(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
         return f"{text}, against {error} with {follower.title}, where {protection}."
     more = others and chosen.adjacency
     return f"{text}, and no other candidate hides as much." if more else f"{text}."
-
-
-def _price(chosen: Candidate, scenario: Scenario, target: float | None) -> str:
-    """What is given up, and what an unmet target would take."""
-    text = f"What is given up: {chosen.given_up or 'nothing'}"
-    if target is None or chosen.forecast.error <= target:
-        return f"{text}."
-    means = _means(chosen)
-    shortfall = f"an error of {target:g} is not met at epsilon {scenario.epsilon:g}"
-    return (
-        f"{text}; {shortfall} and takes {means}."
-        if means
-        else f"{text}; {shortfall}, nor otherwise."
-    )
-
-
-def _not_feasible(
-    candidates: Sequence[Candidate],
-    scenario: Scenario,
-    metric: str,
-    elsewhere: Mapping[str, Sequence[Trust]],
-) -> str:
-    """Why nothing can be recommended, and what it would take."""
-    if not candidates:
-        nothing = f"Not feasible: no protocol under this trust is planned for {metric}."
-        others = [_does(name, trusts) for name, trusts in elsewhere.items()]
-        return " ".join([nothing, *others])
-    nearest = min(candidates, key=lambda candidate: candidate.forecast.error)
-    why = (
-        f"Not feasible at epsilon {scenario.epsilon:g}: with {nearest.title}, which comes nearest,"
-    )
-    means = _means(nearest)
-    help_ = f"It takes {means}." if means else "More records or another trust are needed."
-    return f"{why} {nearest.forecast.obstacle}. {help_}"
 
 
 def _does(name: str, trusts: Sequence[Trust]) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -125,73 +126,82 @@ MAX_LEAP = 30.0
 """Maximum factor by which a leap takes the error to be too large or too small."""
 
 
-def smallest_epsilon(
-    family: Family, protocol: Protocol, scenario: Scenario, shapes: Shapes, target: float
-) -> float | None:
-    """The smallest epsilon with which the error is at most ``target``, to about 4 %; None for none.
+@dataclass(frozen=True)
+class Search:
+    """What it takes to reach a target.
 
-    The chosen settings stay, unless the family is tuned. A prediction is that of the rough
-    protocol, times the ratio of the two protocols' errors at the scenario itself.
+    Parameters
+    ----------
+    family, protocol : with the chosen settings, which stay unless the family is tuned.
+    scenario : from which the search goes.
+    shapes : the central shape, and others over which settings are compared.
+    target : the largest error; searches end about 4 % below it.
     """
-    if "epsilon" not in protocol.settings:
-        return None
-    excess = _excess(family, protocol, scenario, shapes, target)
 
-    def at(epsilon: float) -> float:
+    family: Family
+    protocol: Protocol
+    scenario: Scenario
+    shapes: Shapes
+    target: float
+
+    def smallest_epsilon(self) -> float | None:
+        """The smallest epsilon with which the target is reached; None for none."""
+        if "epsilon" not in self.protocol.settings:
+            return None
+        start = self.scenario.epsilon
+
+        def at(epsilon: float) -> float:
+            try:
+                changed = replace(self.protocol, epsilon=epsilon)  # type: ignore[type-var]
+            except ValueError:  # an epsilon that the protocol refuses gives nothing
+                return math.inf
+            return self._excess(changed, replace(self.scenario, epsilon=epsilon))
+
+        crossing = _crossing(at, start, MIN_BUDGET, max(MAX_EPSILON, start), 1.0)
+        return None if crossing is None else _rounded_up(crossing)
+
+    def fewest_records(self) -> int | None:
+        """The fewest records with which the target is reached; None for none.
+
+        The fraction of positives stays. Clients of one record become more clients; other clients
+        hold more records each (``Scenario.scaled``).
+        """
+        scenario = self.scenario
+        most = min(MAX_GROWTH, MAX_RECORDS / scenario.records)
+        least = max(2 / scenario.positives, 2 / scenario.negatives, 4 / scenario.records)
+
+        def at(factor: float) -> float:
+            return self._excess(self.protocol, scenario.scaled(factor))
+
+        crossing = _crossing(at, 1.0, min(least, 1.0), most, 0.5)
+        return None if crossing is None else math.ceil(_rounded_up(crossing * scenario.records))
+
+    def _forecast(self, variant: Protocol, other: Scenario) -> Forecast:
+        if self.family.tuned:
+            variant = best_settings(self.family, other, self.shapes)
+        else:
+            variant = self.family.rough(variant, other)
+        return self.family.forecast(variant, other, self.shapes[0])
+
+    @cached_property
+    def _ratio(self) -> float:
+        """The protocol's error over that of the rough one, which predictions are of."""
+        if self.family.tuned:
+            return 1.0
+        rough = self._forecast(self.protocol, self.scenario).error
+        exact = self.family.forecast(self.protocol, self.scenario, self.shapes[0]).error
+        return exact / rough if rough > 0 else 1.0
+
+    def _excess(self, variant: Protocol, other: Scenario) -> float:
+        """How many times too large the error is, or the noise on class sizes."""
+        ratio = self._ratio
         try:
-            changed = replace(protocol, epsilon=epsilon)  # type: ignore[type-var]
-        except ValueError:  # an epsilon that the protocol refuses gives nothing
-            return math.inf
-        return excess(changed, replace(scenario, epsilon=epsilon))
-
-    crossing = _crossing(at, scenario.epsilon, MIN_BUDGET, max(MAX_EPSILON, scenario.epsilon), 1.0)
-    return None if crossing is None else _rounded_up(crossing)
-
-
-def fewest_records(
-    family: Family, protocol: Protocol, scenario: Scenario, shapes: Shapes, target: float
-) -> int | None:
-    """The fewest records with which the error is at most ``target``, to about 4 %; None for none.
-
-    The fraction of positives and the settings stay. Clients of one record become more clients;
-    other clients hold more records each (``Scenario.scaled``).
-    """
-    excess = _excess(family, protocol, scenario, shapes, target)
-    most = min(MAX_GROWTH, MAX_RECORDS / scenario.records)
-    least = max(2 / scenario.positives, 2 / scenario.negatives, 4 / scenario.records)
-
-    def at(factor: float) -> float:
-        return excess(protocol, scenario.scaled(factor))
-
-    crossing = _crossing(at, 1.0, min(least, 1.0), most, 0.5)
-    return None if crossing is None else math.ceil(_rounded_up(crossing * scenario.records))
-
-
-def _excess(
-    family: Family, protocol: Protocol, scenario: Scenario, shapes: Shapes, target: float
-) -> Callable[[Protocol, Scenario], float]:
-    """The function that says how many times too large the error is, or the noise on class sizes."""
-
-    def forecast(variant: Protocol, other: Scenario) -> Forecast:
-        if family.tuned:
-            return family.forecast(best_settings(family, other, shapes), other, shapes[0])
-        return family.forecast(family.rough(variant, other), other, shapes[0])
-
-    ratio = 1.0
-    if not family.tuned:
-        rough = forecast(protocol, scenario).error
-        ratio = family.forecast(protocol, scenario, shapes[0]).error / rough if rough > 0 else 1.0
-
-    def excess(variant: Protocol, other: Scenario) -> float:
-        try:
-            predicted = forecast(variant, other)
+            predicted = self._forecast(variant, other)
         except ValueError:
             return math.inf
         class_excess = CLEAR_CLASS_SIZE_IN_ERRORS * predicted.class_error / predicted.smaller_class
         error = ratio * predicted.error
-        return max(error / target, class_excess, 1e-9) if math.isfinite(error) else math.inf
-
-    return excess
+        return max(error / self.target, class_excess, 1e-9) if math.isfinite(error) else math.inf
 
 
 def _crossing(
