@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import auc as sklearn_area
-from sklearn.metrics import precision_recall_curve, roc_curve
+from sklearn.metrics import roc_curve
 
 from tacit.metrics.curves import (
     cell_area,
@@ -18,7 +18,6 @@ from tacit.metrics.curves import (
     merge_pairs,
     noisy_sampling_variance,
     placement_variance,
-    precision_recall,
     rates,
     trapezoid_area,
 )
@@ -64,10 +63,6 @@ def test_curves_agree_with_scikit_learn() -> None:
     np.testing.assert_allclose(across[::-1], fpr[1:])
     np.testing.assert_allclose(up[::-1], tpr[1:])
     assert float(trapezoid_area(across, up)) == pytest.approx(sklearn_area(fpr, tpr), abs=1e-12)
-    precision, recall = precision_recall(tp, fp, fn)
-    reference = precision_recall_curve(labels, scores)
-    np.testing.assert_allclose(precision, reference[0][:-1])
-    np.testing.assert_allclose(recall, reference[1][:-1])
 
 
 @given(CELLS.filter(any), CELLS.filter(any), st.integers(0, 3))

@@ -227,26 +227,27 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
     ends = sorted({start, (start + stop) // 2, stop - 1})
     replaced = ends if stop - start == 2 else [start]
     if adjacency is Adjacency.LABEL:
-        yield from (_changed(clients, k, scores[k], 1 - labels[k]) for k in ends)
+        yield from (changed(clients, k, scores[k], 1 - labels[k]) for k in ends)
     elif adjacency is Adjacency.RECORD:
-        yield from (_removed(clients, client, k) for k in ends)
+        yield from (removed(clients, client, k) for k in ends)
     elif adjacency is Adjacency.SCORE:
         quantiles = {*np.quantile(scores, (0, 0.5, 1), method="nearest")}
         for k in replaced:
             for other in sorted(quantiles - {scores[k]}):
-                yield _changed(clients, k, other, labels[k])
+                yield changed(clients, k, other, labels[k])
     else:
         for k in replaced:
             both = (1 - labels[k], labels[k])
-            for changed in itertools.product((scores.max(), scores.min()), both):
-                if changed != (scores[k], labels[k]):
-                    yield _changed(clients, k, *changed)
+            for pair in itertools.product((scores.max(), scores.min()), both):
+                made = changed(clients, k, *pair)
+                if pair != (scores[k], labels[k]):
+                    yield made
                 if clients.categories is not None:
-                    other = _changed(clients, k, *changed)
-                    yield from _recategorised(other, clients.categories, k)
+                    yield from _recategorised(made, clients.categories, k)
 
 
-def _changed(clients: Clients, record: int, score: float, label: int) -> Clients:
+def changed(clients: Clients, record: int, score: float, label: int) -> Clients:
+    """The clients with another score and label of one record."""
     scores, labels = clients.scores.copy(), clients.labels.copy()
     scores[record], labels[record] = score, label
     return replace(clients, scores=scores, labels=labels)
@@ -273,7 +274,8 @@ def _recategorised(clients: Clients, known: Categories, record: int) -> Iterator
             yield replace(clients, categories=Categories(known.names, of_record, scores))
 
 
-def _removed(clients: Clients, client: int, record: int) -> Clients:
+def removed(clients: Clients, client: int, record: int) -> Clients:
+    """The clients without one record of a client."""
     offsets = clients.offsets - (np.arange(clients.count + 1) > client)
     second = None if clients.second is None else np.delete(clients.second, record)
     left = np.arange(clients.records) != record

@@ -59,16 +59,6 @@ def rates(
     )
 
 
-def precision_recall(
-    true_positives: Counts, false_positives: Counts, false_negatives: Counts
-) -> tuple[Floats, Floats]:
-    """Precision and recall at every threshold; 0 where undefined."""
-    return (
-        _ratio(true_positives, true_positives + false_positives),
-        _ratio(true_positives, true_positives + false_negatives),
-    )
-
-
 def trapezoid_area(false_positive_rate: Floats, true_positive_rate: Floats) -> Floats:
     """The area under the points in order of threshold, closed at (1, 1) and (0, 0).
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from tacit.auditing.questions import changed, removed
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
@@ -122,27 +123,21 @@ def check_sizes(first_reply: Reply, second_reply: Reply) -> None:
     assert sizes[0] == sizes[1], f"the size of a reply depends on the records: {sizes}"
 
 
+REPLACED = ((0.0, 0), (0.5, 1), (1.0, 1), (1.0, 0))
+"""Scores and labels of a record in another's place."""
+
+
 def neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clients]:
     """Every data set of one client that differs from this in one record, on a grid of scores."""
-    for record in range(clients.records):
-        if adjacency is Adjacency.LABEL:
-            labels = clients.labels.copy()
-            labels[record] = 1 - labels[record]
-            yield replace(clients, labels=labels)
+    for record, (score, label) in enumerate(zip(clients.scores, clients.labels, strict=True)):
+        others = {
+            Adjacency.LABEL: [(score, 1 - label)],
+            Adjacency.REPLACE: REPLACED,
+            Adjacency.SCORE: [(0.0, label), (1.0, label)],
+        }
+        yield from (changed(clients, record, *other) for other in others.get(adjacency, ()))
         if adjacency is Adjacency.RECORD and clients.records > 1:
-            yield Clients.from_arrays(
-                np.delete(clients.scores, record), np.delete(clients.labels, record)
-            )
-        if adjacency is Adjacency.REPLACE:
-            for score, label in ((0.0, 0), (0.5, 1), (1.0, 1), (1.0, 0)):
-                scores, labels = clients.scores.copy(), clients.labels.copy()
-                scores[record], labels[record] = score, label
-                yield Clients.from_arrays(scores, labels)
-        if adjacency is Adjacency.SCORE:
-            for score in (0.0, 1.0):
-                scores = clients.scores.copy()
-                scores[record] = score
-                yield Clients.from_arrays(scores, clients.labels)
+            yield removed(clients, 0, record)
 
 
 def without_person(clients: Clients, adjacency: Adjacency | None) -> Iterator[Clients]:

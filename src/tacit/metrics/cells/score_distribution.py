@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
 from tacit.metrics.cells.score_code import cells_of
+from tacit.metrics.cells.score_scale import with_ends
 
 DEGREE = 3
 GAUSS_POINTS, GAUSS_WEIGHTS = leggauss(DEGREE)  # type: ignore[no-untyped-call]
@@ -115,13 +116,8 @@ class ScoreDistribution:
 
     @cached_property
     def _knots(self) -> Floats:
-        """All edges, with the ends; an open cell gets the width of its neighbour, shape (B+1,)."""
-        low, high = self.low, self.high
-        if low is None:
-            low = self.edges[0] - (self.edges[1] - self.edges[0])
-        if high is None:
-            high = self.edges[-1] + (self.edges[-1] - self.edges[-2])
-        return np.concatenate([[low], self.edges, [high]])
+        """All edges, with the ends, shape (B+1,)."""
+        return with_ends(self.edges, self.low, self.high)
 
     @cached_property
     def _reached(self) -> Floats:

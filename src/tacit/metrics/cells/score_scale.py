@@ -102,6 +102,18 @@ OpenEnd = tuple[float, float]
 open cell is below a score s, and above it ``1 - w / (w + s - k)``."""
 
 
+def with_ends(inner: Floats, low: float | None, high: float | None) -> Floats:
+    """Ascending places with the least and the largest before and after them.
+
+    Where an end is open (None), the last cell gets the width of its neighbour.
+    """
+    if low is None:
+        low = inner[0] - (inner[1] - inner[0])
+    if high is None:
+        high = inner[-1] + (inner[-1] - inner[-2])
+    return np.concatenate([[low], inner, [high]])
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreScale:
     """An increasing map of scores to [0, 1]: knots at equal distances, and straight lines between.
@@ -231,13 +243,7 @@ class ScoreScale:
 
     @cached_property
     def _ends(self) -> Floats:
-        """All ends of cells, shape (n+1,); an open cell gets the width of its neighbour."""
-        low, high = self.low, self.high
-        if low is None:
-            low = self.knots[0] - (self.knots[1] - self.knots[0])
-        if high is None:
-            high = self.knots[-1] + (self.knots[-1] - self.knots[-2])
-        return np.concatenate([[low], self.knots, [high]])
+        return with_ends(self.knots, self.low, self.high)
 
     @cached_property
     def _widths(self) -> Floats:

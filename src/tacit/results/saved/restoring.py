@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from tacit.results.missing import LeftOut
 from tacit.results.parts.breakdown import ENTRIES, Breakdown, Difference, Part
 from tacit.results.parts.sites import Site, SiteFigure, Sites
 from tacit.results.saved.integrity import software_entry
-from tacit.results.saved.reading import Result, estimate_of, number
+from tacit.results.saved.reading import Result, bounds_of, estimate_of, number
 from tacit.results.traffic import Traffic
 
 Made = TypeVar("Made")
@@ -122,20 +122,13 @@ def _sites(known: Mapping[str, Any]) -> Sites:
     for figure, together in known["between_sites"].items():
         measures = [each["measures"][figure] for each in listed]
         sites = tuple(_site(index, measure) for index, measure in enumerate(measures))
+        mean, deviation = (number(together.get(name)) for name in ("mean", "deviation"))
+        around, between, new_site = (
+            _pair(together, f"{name}_interval") for name in ("mean", "deviation", "prediction")
+        )
         scale, reason = together["scale"], together.get("reason", "")
-        if reason:
-            figures.append(SiteFigure(figure, scale, sites, reason=reason))
-            continue
         figures.append(
-            SiteFigure(
-                figure,
-                scale,
-                sites,
-                number(together["mean"]),
-                _pair(together["mean_interval"]),
-                (number(together["deviation"]), *_pair(together["deviation_interval"])),
-                _pair(together["prediction_interval"]),
-            )
+            SiteFigure(figure, scale, sites, mean, around, (deviation, *between), new_site, reason)
         )
     return Sites.of(tuple(figures))
 
@@ -145,13 +138,14 @@ def _site(index: int, measure: Mapping[str, Any]) -> Site:
         index,
         estimate_of(measure),
         number(measure["shrunk"]),
-        _pair(measure["shrunk_interval"]),
+        _pair(measure, "shrunk_interval"),
         number(measure["false_alarm"]),
     )
 
 
-def _pair(bounds: Sequence[Any]) -> tuple[float, float]:
-    return number(bounds[0]), number(bounds[1])
+def _pair(entry: Mapping[str, Any], name: str) -> tuple[float, float]:
+    low, high = bounds_of(entry, name)
+    return low, high
 
 
 def _left_out(entry: Mapping[str, Any]) -> LeftOut:
