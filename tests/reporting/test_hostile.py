@@ -18,8 +18,7 @@ from tacit.reporting.model_index import model_index
 from tacit.reporting.page import report
 from tacit.reporting.paper_table import as_csv, as_markdown
 from tacit.results.evaluation import Evaluation
-from tacit.results.saved.reading import Result
-from tacit.results.saved.reading_parts import Document, document_of
+from tacit.results.saved.reading import Document, Result, document_of
 from tests.reporting.examples import changed
 from tests.reporting.hostile import MARKUP, changes, documents
 

@@ -16,7 +16,7 @@ import tacit
 from tacit.cli import main
 from tacit.reporting.page import report
 from tacit.results.saved.integrity import with_fingerprint
-from tacit.results.saved.reading_parts import (
+from tacit.results.saved.reading import (
     ComparedModels,
     GroupedResult,
     document_of,

@@ -11,7 +11,7 @@ from tacit.output import OutputFile
 from tacit.reporting.model_index import TASK, model_index
 from tacit.reporting.page import report as report_page
 from tacit.reporting.paper_table import as_csv, as_markdown
-from tacit.results.saved import reading, reading_parts
+from tacit.results.saved import reading
 
 PAGE = "report.html"
 WRITTEN = {"html": "Report", "csv": "Table", "md": "Table", "model-index": "Metadata"}
@@ -68,7 +68,7 @@ def report(
     target = PAGE if output is None and form == "html" else output
     file = None if target is None else OutputFile(target)
     if form == "html":
-        made = report_page(reading_parts.read_documents(results), title)
+        made = report_page(reading.read_documents(results), title)
     else:
         made = _made(form, results, model, task)
     if file is None:
@@ -81,9 +81,9 @@ def report(
 def _made(form: str, paths: Sequence[str], model: str | None, task: str | None) -> str:
     """The files in a format that is no page."""
     if form == "csv":
-        return as_csv(reading_parts.read_documents(paths))
+        return as_csv(reading.read_documents(paths))
     if form == "md":
-        return as_markdown(reading_parts.read_documents(paths))
+        return as_markdown(reading.read_documents(paths))
     return model_index(reading.read_results(paths), model, task or TASK)
 
 

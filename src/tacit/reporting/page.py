@@ -26,7 +26,7 @@ from tacit.reporting import breakdowns, charts, numbers, pictures, words
 from tacit.reporting.comparing import differences
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
 from tacit.results.measures.catalogue import label
-from tacit.results.saved import reading, reading_parts
+from tacit.results.saved import reading
 
 SAFE = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -48,7 +48,7 @@ UNKNOWN = ThreatModel(
 )
 
 
-def report(documents: Sequence[reading_parts.Document], title: str | None = None) -> str:
+def report(documents: Sequence[reading.Document], title: str | None = None) -> str:
     """The page of one result, or of several with their differences from the first.
 
     Comparisons of two models and results of groups are sections of the same page. Nothing is
@@ -165,13 +165,13 @@ def _with_code(text: str) -> Markup:
 
 
 def _shown_results(
-    documents: Sequence[reading_parts.Document],
+    documents: Sequence[reading.Document],
 ) -> Iterator[tuple[str, reading.Result]]:
     """Every result of the page with the prefix of its parts."""
     for index, document in enumerate(documents):
         if isinstance(document, reading.Result):
             yield f"r{index}", document
-        elif isinstance(document, reading_parts.ComparedModels):
+        elif isinstance(document, reading.ComparedModels):
             yield f"r{index}", document.difference
         else:
             for place, group in enumerate(document.groups):
@@ -179,10 +179,10 @@ def _shown_results(
                     yield f"r{index}g{place}", group.result
 
 
-def _default_title(first: reading_parts.Document) -> str:
-    if isinstance(first, reading_parts.GroupedResult):
+def _default_title(first: reading.Document) -> str:
+    if isinstance(first, reading.GroupedResult):
         return f"{first.figure} of groups of records"
-    if isinstance(first, reading_parts.ComparedModels):
+    if isinstance(first, reading.ComparedModels):
         return f"{first.models[0].name} and {first.models[1].name} compared"
     name = first.content["federation"]["name"]
     if name:

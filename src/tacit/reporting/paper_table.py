@@ -16,7 +16,7 @@ from tacit.reporting.breakdowns import PARTS, at_threshold
 from tacit.reporting.numbers import between, decimal
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estimate, decimals
 from tacit.results.measures.catalogue import label
-from tacit.results.saved import reading_parts
+from tacit.results.saved import reading
 from tacit.results.saved.reading import Bounds, Result, bounds_of, number
 
 AS_IT_IS = "as it is"
@@ -41,11 +41,11 @@ class Row(NamedTuple):
     reason: str
 
 
-def figure_rows(document: reading_parts.Document) -> Iterator[Row]:
+def figure_rows(document: reading.Document) -> Iterator[Row]:
     """The figures of a file in its order."""
-    if isinstance(document, reading_parts.ComparedModels):
+    if isinstance(document, reading.ComparedModels):
         yield from _of_models(document)
-    elif isinstance(document, reading_parts.GroupedResult):
+    elif isinstance(document, reading.GroupedResult):
         yield from _of_public_groups(document)
     else:
         yield from _of_result(document)
@@ -91,14 +91,14 @@ def _of_all_sites(name: str, entry: Mapping[str, Any]) -> Iterator[Row]:
         yield Row(text, text, (value, *UNKNOWN, *bounds_of(entry, interval), *errors), "")
 
 
-def _of_models(compared: reading_parts.ComparedModels) -> Iterator[Row]:
+def _of_models(compared: reading.ComparedModels) -> Iterator[Row]:
     first, second = (model.name for model in compared.models)
     for model in compared.models:
         yield _of_estimate(f"AUC, {model.name}", model.estimate)
     yield _of_estimate(f"AUC, {first} less {second}", compared.difference.estimate)
 
 
-def _of_public_groups(grouped: reading_parts.GroupedResult) -> Iterator[Row]:
+def _of_public_groups(grouped: reading.GroupedResult) -> Iterator[Row]:
     for group in grouped.groups:
         name = f"{grouped.figure}, group {group.name}"
         if group.result is None:
@@ -131,7 +131,7 @@ FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """What a cell begins with that a spreadsheet takes for a formula, wide forms included."""
 
 
-def as_csv(results: Sequence[reading_parts.Document]) -> str:
+def as_csv(results: Sequence[reading.Document]) -> str:
     """Every figure of every file in a line, with all digits; what does not exist is empty.
 
     A name that a spreadsheet would take for a formula is preceded by an apostrophe.
@@ -147,7 +147,7 @@ def as_csv(results: Sequence[reading_parts.Document]) -> str:
     return made.getvalue()
 
 
-def as_markdown(results: Sequence[reading_parts.Document]) -> str:
+def as_markdown(results: Sequence[reading.Document]) -> str:
     """A table of estimates with both intervals, rounded to what the intervals support."""
     about = f"{RECORDS_INTERVAL} | {POPULATION_INTERVAL}"
     lines = [f"| Result | Figure | Estimate | {about} |", "| --- | --- | --- | --- | --- |"]

@@ -13,7 +13,7 @@ from tacit.reporting.comparing import Difference
 from tacit.reporting.numbers import between, cost_text, decimal, shown_interval, signed
 from tacit.reporting.pictures import has_essentials
 from tacit.results.estimate import Estimate, Interval, decimals, higher_of
-from tacit.results.saved import reading, reading_parts
+from tacit.results.saved import reading
 
 CERTAIN = 0.9999
 """A statement of higher probability than this is called practically certain."""
@@ -163,7 +163,7 @@ def sentences_of_records(result: reading.Result) -> list[str]:
     return sentences
 
 
-def notices_of(document: reading.Result | reading_parts.GroupedResult) -> list[str]:
+def notices_of(document: reading.Result | reading.GroupedResult) -> list[str]:
     """A result's warnings, and what about it must not leave the place it was computed in."""
     content = document.content
     notices = list(map(str, content["warnings"]))
@@ -330,7 +330,7 @@ def left_out_sentence(missing: Mapping[str, Any]) -> str:
 
 
 def named_estimates(
-    documents: Sequence[reading.Result | reading_parts.PublicGroup],
+    documents: Sequence[reading.Result | reading.PublicGroup],
 ) -> list[tuple[str, Estimate]]:
     """The estimates of several results or of groups that have one, with their names."""
     made = []
@@ -342,7 +342,7 @@ def named_estimates(
     return made
 
 
-def verdict(compared: reading_parts.ComparedModels) -> str:
+def verdict(compared: reading.ComparedModels) -> str:
     """Which model is better, as far as the intervals tell."""
     estimate = compared.difference.estimate
     names = compared.models[0].name, compared.models[1].name
@@ -354,7 +354,7 @@ def verdict(compared: reading_parts.ComparedModels) -> str:
     return f"{here} has the higher AUC on these records; in the population, neither is shown to."
 
 
-def sentences_of_groups(grouped: reading_parts.GroupedResult, folded: bool) -> list[str]:
+def sentences_of_groups(grouped: reading.GroupedResult, folded: bool) -> list[str]:
     """How far the groups lie apart, what was spent, and what was left out.
 
     Parameters

@@ -21,18 +21,11 @@ from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
+from tacit.running.session import messages
 from tacit.running.session.coordinator import (
     Coordinator,
     LostPartyError,
     RunError,
-)
-from tacit.running.session.messages import (
-    COORDINATOR,
-    KIND_POSITION,
-    Agreement,
-    Kind,
-    SignedMessageError,
-    verified,
 )
 from tacit.running.session.party.client import Party
 from tacit.running.session.party.debits import Guard, unrecorded
@@ -42,7 +35,7 @@ from tacit.testing.room import Room
 
 Action = Literal["drop", "delay", "duplicate", "reorder", "truncate", "flip", "replay"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
-Forge = Callable[[int, Kind, bytes], bytes]
+Forge = Callable[[int, messages.Kind, bytes], bytes]
 """A dishonest coordinator: a function of the party's index, the kind of message and its honest
 body; it returns the body that the coordinator signs and sends instead."""
 
@@ -91,7 +84,7 @@ class Refusal:
     round: int
     party: int
     way: str
-    reason: SignedMessageError
+    reason: messages.SignedMessageError
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +137,11 @@ class Keys:
         unit: str = "",
         per_person: int = 0,
         most_records: int = MAX_RECORDS,
-    ) -> Agreement:
+    ) -> messages.Agreement:
         """What the owners of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
         coordinator = self.coordinator.public
-        return Agreement(
+        return messages.Agreement(
             per_record(protocol, per_person),
             public,
             coordinator,
@@ -286,7 +279,7 @@ class _Stage:
 
     def __init__(
         self,
-        agreement: Agreement,
+        agreement: messages.Agreement,
         keys: Keys,
         faults: tuple[Fault, ...],
         forge: Forge | None,
@@ -306,11 +299,11 @@ class _Stage:
 
     def carry(self, coordinator: Coordinator, parties: dict[int, Party], retries: int) -> None:
         """A whole run."""
-        messages, self._round = coordinator.open(), 0
-        while messages:
+        asked, self._round = coordinator.open(), 0
+        while asked:
             for _ in range(1 + retries):
-                self._deliver(coordinator, parties, messages)
-            messages = coordinator.close()
+                self._deliver(coordinator, parties, asked)
+            asked = coordinator.close()
             late, self._late = self._late, []
             for way, index, message in late:
                 if way == "down" and index in parties:
@@ -320,13 +313,13 @@ class _Stage:
             self._round += 1
 
     def _deliver(
-        self, coordinator: Coordinator, parties: dict[int, Party], messages: dict[int, bytes]
+        self, coordinator: Coordinator, parties: dict[int, Party], asked: dict[int, bytes]
     ) -> None:
         """Every message that has not been answered."""
-        order = [index for index in messages if index in coordinator.waiting]
+        order = [index for index in asked if index in coordinator.waiting]
         if any(self._met(way, index, reorder=True) for way in ("up", "down") for index in order):
             order.reverse()
-        signed = {index: self._forged(index, messages[index]) for index in order}
+        signed = {index: self._forged(index, asked[index]) for index in order}
 
         def visit(index: int) -> None:
             with self._wires:
@@ -346,7 +339,7 @@ class _Stage:
     def _down(self, coordinator: Coordinator, party: Party, index: int, message: bytes) -> None:
         try:
             reply = party.answer(message)
-        except SignedMessageError as error:
+        except messages.SignedMessageError as error:
             with self._wires:
                 self.received[index] += len(message)
                 self.refusals.append(Refusal(self._round, index, "down", error))
@@ -360,7 +353,7 @@ class _Stage:
         self.sent[index] += len(message)
         try:
             coordinator.receive(index, message)
-        except SignedMessageError as error:
+        except messages.SignedMessageError as error:
             self.refusals.append(Refusal(self._round, index, "up", error))
 
     def _on_the_way(self, way: str, index: int, message: bytes) -> list[bytes]:
@@ -403,11 +396,11 @@ class _Stage:
         """What a dishonest coordinator sends and signs."""
         if self._forge is None:
             return message
-        honest = verified(message, self.agreement, COORDINATOR, index)
+        honest = messages.verified(message, self.agreement, messages.COORDINATOR, index)
         body = self._forge(index, honest.kind, honest.body)
         return replace(honest, body=body).signed(self.agreement, self.keys.coordinator)
 
 
 def _computes(message: bytes) -> bool:
     """Whether a message lets parties compute together."""
-    return message[KIND_POSITION] == Kind.COMPUTE
+    return message[messages.KIND_POSITION] == messages.Kind.COMPUTE

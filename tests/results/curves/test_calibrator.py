@@ -24,8 +24,15 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.metrics.cells.binning import ScoreCells
-from tacit.results.curves.calibration_maps import Lines, Logistic, Steps
-from tacit.results.curves.calibrator import METHODS, SCHEMA, CalibrationMap, Calibrator
+from tacit.results.curves.calibrator import (
+    METHODS,
+    SCHEMA,
+    CalibrationMap,
+    Calibrator,
+    Lines,
+    Logistic,
+    Steps,
+)
 
 Floats = NDArray[np.float64]
 

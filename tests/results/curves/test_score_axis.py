@@ -15,8 +15,7 @@ from tacit import Clients, ScoreHistogram, evaluate
 from tacit.metrics.ranking import auc
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.results.curves.calibration_maps import Lines
-from tacit.results.curves.calibrator import CalibrationMap, Calibrator
+from tacit.results.curves.calibrator import CalibrationMap, Calibrator, Lines
 from tacit.results.curves.histogram import Histogram
 from tacit.running.simulation import simulate
 

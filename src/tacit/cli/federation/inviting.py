@@ -18,9 +18,7 @@ from tacit.cli.shell import show
 from tacit.data import units
 from tacit.running.deployment.files import write_private
 from tacit.running.deployment.server import Coordinator
-from tacit.running.joining.coordinator import admit as admit_site
-from tacit.running.joining.coordinator import invite as invite_site
-from tacit.running.joining.coordinator import open_record, prepare, publish_roster
+from tacit.running.joining import coordinator as joining
 from tacit.running.joining.letters import Answer, LetterError, is_code, roster_code
 from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
@@ -164,14 +162,14 @@ def invite(
     `tacit accept`; compare the code that both ends show by phone.
     """
     with stoppable():
-        coordinator, address = prepare(plan, server)
+        coordinator, address = joining.prepare(plan, server)
         missing = [party.name for party in Plan.read(plan).parties if party.key is None]
         chosen = sites or tuple(missing)
         if not chosen:
             raise click.UsageError("every party of the plan has its key: name the site to invite")
         folder = output or plan.parent / "invitations"
         for site in chosen:
-            letter = invite_site(plan, site, coordinator, address, again)
+            letter = joining.invite(plan, site, coordinator, address, again)
             path = folder / f"{site}.json"
             write_private(path, letter.to_bytes())
             show(f"send to {site}: {path}")
@@ -220,13 +218,13 @@ def admit(plan: Path, answers: tuple[Path, ...], codes: dict[str, str]) -> None:
     with stoppable():
         for path in answers:
             answer = read_letter(Answer, path)
-            open_record(coordinator, answer)
+            joining.open_record(coordinator, answer)
             if is_code(_heard(answer, codes), answer.code):
-                admit_site(plan, coordinator, answer)
+                joining.admit(plan, coordinator, answer)
                 show(f"admitted: {answer.site}")
             else:
                 wrong.append(answer.site)
-        complete = publish_roster(plan, coordinator)
+        complete = joining.publish_roster(plan, coordinator)
     if wrong:
         raise LetterError(
             f"the code of {' and '.join(wrong)} is not the one of this answer: it was not admitted"

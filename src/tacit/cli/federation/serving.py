@@ -24,7 +24,7 @@ from tacit.results.text import as_lines
 from tacit.running.deployment import keys, runs, server
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.local import run_locally
-from tacit.running.joining.coordinator import publish_roster
+from tacit.running.joining import coordinator as joining
 from tacit.running.session.plan_file import Plan
 
 LOOK_SECONDS = 2.0
@@ -70,7 +70,7 @@ def serve(plan: Path, listen: str, port: int, verbose: bool) -> None:
         refused = ""
         while True:
             running.check()
-            publish_roster(plan, coordinator)
+            joining.publish_roster(plan, coordinator)
             refused = _registered(coordinator, refused, tell)
             time.sleep(LOOK_SECONDS)
 
