@@ -120,25 +120,18 @@ def environment() -> Environment:
         "setting": words.setting_text,
         "with_code": _with_code,
     }
-    named: list[Any] = [
-        *(reading.bounds_of, reading.number, decimals, label, threats_of),
-        *(breakdowns.measure_tables, breakdowns.reasons_of, charts.IntervalBar),
-        *(pictures.pictures_of, numbers.between, numbers.cost_text, numbers.decimal),
-        *(words.difference_sentence, words.further_figures, words.headline_sentences),
-        *(words.left_out_sentence, words.named_estimates, words.notices_of, words.pairing_sentence),
-        *(words.performance_of, words.privacy_sentences, words.sentences_of_groups),
-        *(words.sentences_of_records, numbers.shown_interval, numbers.signed),
-        *(words.starting_threshold, numbers.threshold_text, words.verdict),
-    ]
-    made.globals |= {each.__name__: each for each in named}
+    # templates call what these modules define
+    for module in (breakdowns, charts, numbers, pictures, reading, words):
+        own = {name: each for name, each in vars(module).items() if not name.startswith("_")}
+        made.globals |= own
     made.globals |= {
         "INTERVALS": [RECORDS_INTERVAL, POPULATION_INTERVAL],
         "MOST_DRAWN": MOST_DRAWN,
         "MOST_WHOLE": MOST_WHOLE,
-        "NOISE": words.NOISE,
-        "PARTS": breakdowns.PARTS,
-        "RATES": words.RATES,
+        "decimals": decimals,
+        "label": label,
         "size": SimpleNamespace(**charts.PAGE),
+        "threats_of": threats_of,
     }
     return made
 
