@@ -31,8 +31,7 @@ ONE_PROCESS = {
     "running.deployment.preview.check_records",
     "protocol.declarations.threats.asked_views",
     "protocol.declarations.traffic.dry_run",
-    "protocols.dpauc.attacks.first_reply",
-    "protocols.shared.declared.received_scores",
+    "protocols.shared.declared.first_reply",
 }
 """Where one process holds all records, or nothing leaves it."""
 INVENTED = {
@@ -40,8 +39,7 @@ INVENTED = {
     "protocol.declarations.threats.asked_views",
     "protocol.declarations.traffic.dry_run",
     "protocol.declarations.traffic.measured_forecast",
-    "protocols.dpauc.attacks.first_reply",
-    "protocols.shared.declared.received_scores",
+    "protocols.shared.declared.first_reply",
     "testing.checks._check_free",
     "testing.checks._check_person",
     "testing.checks._response_loss",

@@ -16,11 +16,11 @@ from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, Step
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Step
 from tacit.protocol.declarations import audits
-from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.dpauc.steps import noisy_histograms
+from tacit.protocols.dpauc.protocol import DPAUC, noisy_histograms
+from tacit.protocols.shared.declared import first_reply
 
 THRESHOLDS = 100
 
@@ -64,12 +64,6 @@ def guesses_of_lone_records(
     limit = protocol.guarantee if protected else None
     attack = "a lone record's label, from its counts"
     yield audits.Guesses(attack, release, protected, right[1], cells.size, 0.5, limit)
-
-
-def first_reply(protocol: Protocol, clients: Clients, noise: NoiseSource) -> Reply:
-    """What clients answer to the first query."""
-    query = next(protocol.conversation(clients.count))
-    return query.step.answer(clients, query, noise, ClientState())
 
 
 def _claimed(clients: Clients, query: Query, state: ClientState) -> Cost:

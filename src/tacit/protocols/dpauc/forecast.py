@@ -15,7 +15,7 @@ from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.shared.cells import exchange_variance, independent_variance
+from tacit.protocols.shared.cells import area_variance
 from tacit.protocols.shared.trees.levels import CellNoise
 
 CELLS = (10, 20, 50, 100, 200, 400)
@@ -45,10 +45,10 @@ def cells_forecast(
     cells: tuple[Floats, Floats], noise: CellNoise, adjacency: str, scenario: Scenario, shape: Shape
 ) -> forecast.Forecast:
     """The error of the area of expected positives and negatives in cells with this noise."""
-    variance_of = independent_variance if adjacency != "label" else exchange_variance
     value = float(curves.cell_area(*cells) + curves.density_correction(*cells))
+    variance = float(area_variance(adjacency, cells, noise))
     return forecast.Forecast(
-        math.sqrt(float(variance_of(*cells, noise)) + forecast.placement(cells, corrected=True)),
+        math.sqrt(variance + forecast.placement(cells, corrected=True)),
         value - shape.auc,
         min(scenario.positives, scenario.negatives),
         math.sqrt(noise.total),

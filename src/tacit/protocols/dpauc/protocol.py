@@ -9,25 +9,108 @@ cell's number of records, as public. Where records are hidden whole, ``ScoreHist
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.protocol.conversation import Conversation, OneCount, Protocol, Step
+from tacit.metrics import curves
+from tacit.metrics.cells.score_scale import EVEN
+from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
+from tacit.protocol import releases
+from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.dpauc.declared import DPAUCDeclarations
-from tacit.protocols.dpauc.server import rounds
-from tacit.protocols.dpauc.steps import noisy_histograms
-from tacit.protocols.shared.trees.levels import Levels, best_levels
+from tacit.protocols.shared.cells import (
+    area_variance,
+    cell_counts,
+    result_from_cells,
+    true_cell_counts,
+)
+from tacit.protocols.shared.declared import NOBODY
+from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
+from tacit.protocols.shared.trees.levels import CellNoise, Levels, best_levels
+from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.parts.sites import Sites
+from tacit.results.server_result import ServerResult
+
+PAGE = "threat-models/dpauc.md"
+
+WHOLE_RECORDS = ThreatModel(
+    NOBODY,
+    "With noise: each client's positives and negatives in every cell of scores, or above every "
+    "threshold.",
+    "Nothing.",
+    "What is true of a large client as a whole: a noisy count of many records is a good "
+    "estimate of that count.",
+    PAGE,
+)
+
+BY_ADJACENCY = {
+    "record": WHOLE_RECORDS,
+    "replace": replace(
+        WHOLE_RECORDS,
+        left_open="A client's number of records, though it is noisy, and what is true of a large "
+        "client as a whole.",
+    ),
+    "label": replace(
+        WHOLE_RECORDS,
+        server="Scores are treated as known: each client's number of records in a cell may be "
+        "exact. Its positives are noisy, or counted among flipped labels.",
+        left_open="Scores, up to the width of a cell, and numbers of records.",
+    ),
+}
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    return BY_ADJACENCY[settings.get("adjacency", "record")]
+
+
+def _fields(query: Query) -> releases.Fields:
+    """The counts of both levels; at label adjacency those of positives, and public records."""
+    settings: DPAUC = query.protocol
+    levels, moved = settings.levels, int(settings.record_distance)
+    labelled = settings.adjacency == "label"
+    classes = () if labelled else (2,)
+    fields = {"cells": releases.Released((*classes, levels.cells), moved, levels.cell_epsilon)}
+    if levels.groups:
+        fields["groups"] = releases.Released((*classes, levels.groups), moved, levels.group_epsilon)
+    return fields | {"records": releases.Released((levels.cells,), 0)} if labelled else fields
+
+
+@releases.release(_fields)
+def noisy_histograms(clients: Clients, query: Query) -> dict[str, NDArray[np.int64]]:
+    """Send the numbers of positives and negatives in cells and groups of cells, with noise.
+
+    A record sits in one cell, and its group, of one class: adding or removing it changes one count
+    of each level by one, and replacing it at most two. Discrete Laplace noise of scale
+    ``sensitivity / part`` on every count costs that level's part of epsilon, and both levels
+    together epsilon (``tacit.protocol.releases``). At label adjacency the number of records in a
+    cell is public and sent as it is; a label flip changes one positive count of each level by one.
+
+    The server learns the noisy counts of each client's cells and groups.
+    """
+    settings: DPAUC = query.protocol
+    positives, records = true_cell_counts(settings.on_scale(clients), settings.edges)
+    labelled = settings.adjacency == "label"
+    cells = positives if labelled else np.stack([positives, records - positives])
+    counts = {"cells": cells, "records": records}
+    if settings.levels.groups:
+        counts["groups"] = np.add.reduceat(cells, settings.levels.starts, axis=-2)
+    return counts
 
 
 @dataclass(frozen=True)
-class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
+class DPAUC(ScaledScores, Protocol):
     """The AUC and ROC curve with private labels and scores.
 
     Parameters
@@ -57,21 +140,25 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     name = "dpauc"
     planning_module = f"{__package__}.forecast"
     trust: ClassVar[Each] = Each()
+    steps = (noisy_histograms,)
+    gives_curve = True
+    threats = staticmethod(threats_of)
+    audit_settings = (
+        {"thresholds": 100},
+        {"adjacency": "label"},
+        {"adjacency": "replace", "thresholds": 20},
+    )
+    law_settings: ClassVar[audits.Configurations] = {
+        "dpauc": {"thresholds": 20},
+        "dpauc-label": {"thresholds": 20, "adjacency": "label"},
+        "dpauc-replace": {"thresholds": 20, "adjacency": "replace"},
+        "dpauc-even": {"thresholds": 20, "scale": EVEN},
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 2 <= self.thresholds <= 2**20:
             raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The one step."""
-        return (noisy_histograms,)
-
-    @property
-    def cell_count(self) -> int:
-        """The number of cells."""
-        return self.thresholds
 
     @property
     def record_distance(self) -> float:
@@ -81,12 +168,12 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     @property
     def levels(self) -> Levels:
         """How the histogram of one round divides epsilon, chosen from public figures."""
-        return best_levels(self.cell_count, self.epsilon, self.record_distance)
+        return best_levels(self.thresholds, self.epsilon, self.record_distance)
 
     @property
     def edges(self) -> Floats:
         """The lower edges of the cells, which are the thresholds, as positions."""
-        return np.linspace(0.0, 1.0, self.cell_count + 1)[:-1]
+        return np.linspace(0.0, 1.0, self.thresholds + 1)[:-1]
 
     @property
     def one_count(self) -> OneCount:
@@ -95,7 +182,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: its noisy counts."""
-        return 8 * self.cell_count * clients.count
+        return 8 * self.thresholds * clients.count
 
     @property
     def edge_scores(self) -> Floats:
@@ -104,4 +191,99 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """Noisy counts up."""
-        return rounds(self, clients)
+        sums = yield from releases.ask(noisy_histograms, self, clients)
+        cells, noise = self._reconciled(sums)
+        if self.adjacency == "label":
+            return result_of(self, (cells, sums["records"] - cells), noise)
+        classes = cells[..., 0, :], cells[..., 1, :]
+        result = result_of(self, classes, noise)
+        influences = tuple(map(np.nan_to_num, curves.cell_influences(*classes)))
+        normal = np.asarray(result.approximation_error)
+        law = self.levels.law(influences, sums.answered, self.record_distance, normal)
+        result = replace(result, law=law)
+        if cells.ndim > 2 or not has_sites(sums.answered):
+            return result
+        return replace(result, sites=self._sites(sums.by_client()))
+
+    def _reconciled(self, sums: releases.Sums) -> tuple[Floats, CellNoise]:
+        """The counts in cells, made consistent with those in groups, and their noise."""
+        noise = self.levels.noise(sums.answered, self.record_distance)
+        groups = sums["groups"] if self.levels.groups else np.zeros(0)
+        return noise.reconciled(sums["cells"], groups), noise
+
+    def _sites(self, sums: releases.Sums) -> Sites:
+        """The figures of every client, from the noisy counts that it sent."""
+        cells, noise = self._reconciled(sums)
+        classes = cells[:, 0], cells[:, 1]
+        by_client = ClientCells(*classes, lambda weights: float(noise.variance_of(weights)))
+        axis = ScoreAxis(self.score_scale, self.unit)
+        return sites_of(result_of(self, classes, noise), by_client, axis)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Every adjacency."""
+        return (*super().audit_cases(), cls.audit_case({"thresholds": 8}))
+
+    @classmethod
+    def self_test_cases(cls) -> audits.SelfTestCases:
+        """Histograms and releases of two of them, sound and with a mistake each."""
+        from tacit.protocols.dpauc.attacks import SmallSensitivity, TwoReleases
+
+        histogram = cls(1.0, 4, scale=EVEN)
+        small = SmallSensitivity(1.0, 4, adjacency="replace", scale=EVEN)
+        twice = TwoReleases(1.0, 4, scale=EVEN)
+        doubled = TwoReleases(1.0, 4, declared=1.0, scale=EVEN)
+        halved, lowered = partial(ScaledNoise, 0.5), partial(ScaledNoise, 0.7)
+        return audits.SelfTestCases(
+            (
+                audits.AuditTrial(audits.COUNTS, "noisy histogram", False, histogram),
+                audits.AuditTrial(audits.COUNTS, "its noise halved", True, histogram, halved),
+                audits.AuditTrial(
+                    audits.COUNTS, "its noise 30 % too small", True, histogram, lowered
+                ),
+                audits.AuditTrial(audits.COUNTS, "its sensitivity too small", True, small),
+                audits.AuditTrial(
+                    audits.COMPOSITION, "two releases at twice epsilon", False, twice
+                ),
+                audits.AuditTrial(audits.COMPOSITION, "their budget counted twice", True, doubled),
+                audits.AuditTrial(
+                    audits.COMPOSITION, "their noise from one seed", True, twice, RepeatedNoise
+                ),
+            ),
+            (cls(1.0, 100, scale=EVEN),),
+        )
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """The counts of clients with one record."""
+        from tacit.protocols.dpauc.attacks import guesses_from_lone_counts
+
+        return (guesses_from_lone_counts,)
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """The papers' number of cells at every adjacency."""
+        return {
+            "dpauc": audits.ErrorCase(cls(1.0, 100, scale=EVEN), noticed=True),
+            "dpauc-label": audits.ErrorCase(cls(1.0, 100, adjacency="label", scale=EVEN)),
+            "dpauc-replace": audits.ErrorCase(cls(1.0, 100, adjacency="replace", scale=EVEN)),
+        }
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The area of the counts in cells, with what cells hide."""
+        pooled = pooled_cells(self.on_scale(clients), self.edges)
+        return float(curves.cell_area(*pooled)) + float(curves.density_correction(*pooled))
+
+
+def result_of(protocol: Any, cells: tuple[Floats, Floats], noise: CellNoise) -> ServerResult:
+    """The area of noisy positives and negatives in the protocol's cells.
+
+    At label adjacency noise moves records from one class to the other, and cell totals are exact.
+    """
+    variance = area_variance(protocol.adjacency, cells, noise)
+    return result_from_cells(protocol.edge_scores, cells, variance, noise, protocol.scale == EVEN)
+
+
+def pooled_cells(placed: Clients, edges: Floats) -> tuple[Floats, Floats]:
+    """The positives and negatives in cells with these lower edges, of all clients together."""
+    positives, records = cell_counts(placed, edges, placed.labels)
+    return positives.sum(-1), (records - positives).sum(-1)

@@ -54,6 +54,12 @@ def exchange_variance(positives: Floats, negatives: Floats, noise: CellNoise) ->
     return noise.variance_of(by_positive - by_negative)
 
 
+def area_variance(adjacency: str, cells: tuple[Floats, Floats], noise: CellNoise) -> Floats:
+    """The AUC's variance by what the noise hides: a label, or a record with its class and cell."""
+    variance_of = exchange_variance if adjacency == "label" else independent_variance
+    return variance_of(*cells, noise)
+
+
 def result_from_cells(
     edges: Floats,
     cells: tuple[Floats, Floats],

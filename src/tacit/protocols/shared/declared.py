@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.conversation import ClientState, Protocol, Reply
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
+from tacit.protocols.shared.reports.turns import ragged_of
 
 NO_REPORTS = "without randomness these are no reports; tests enumerate their odds"
 """Why the privacy loss of a randomised report cannot be read from the noise that was drawn."""
@@ -145,13 +145,15 @@ def _guesses(
     )
 
 
+def first_reply(protocol: Protocol, clients: Clients, noise: NoiseSource) -> Reply:
+    """What clients answer to the first query."""
+    query = next(protocol.conversation(clients.count))
+    return query.step.answer(clients, query, noise, ClientState())
+
+
 def received_scores(protocol: Protocol, clients: Clients, noise: NoiseSource) -> Floats:
     """The scores that the server receives, in the order in which it receives them."""
-    query = next(protocol.conversation(clients.count))
-    sent = query.step.answer(clients, query, noise, ClientState())["scores"]
-    if not isinstance(sent, Ragged):
-        raise TypeError("scores must be ragged")
-    return sent.values
+    return ragged_of(first_reply(protocol, clients, noise)["scores"], "scores").values
 
 
 def guesses_from_noisy_scores(

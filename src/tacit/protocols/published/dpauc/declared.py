@@ -15,7 +15,7 @@ from tacit.privacy.mechanisms import gaussian, laplace
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.settings.choices import Choice
-from tacit.protocols.dpauc.declared import pooled_cells, threats_of
+from tacit.protocols.dpauc.protocol import pooled_cells, threats_of
 
 ACCOUNTINGS = ("tight", "paper")
 POINTS = ("clamped", "plain")

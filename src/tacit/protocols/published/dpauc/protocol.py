@@ -49,12 +49,11 @@ from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.dpauc.attacks import (
     THRESHOLDS,
-    first_reply,
     guesses_of_lone_records,
     lone_records,
 )
 from tacit.protocols.dpauc.forecast import cells_forecast, expected_counts
-from tacit.protocols.dpauc.server import from_exchanged
+from tacit.protocols.dpauc.protocol import result_of
 from tacit.protocols.published.dpauc.declared import (
     Gaussian,
     Laplace,
@@ -63,6 +62,7 @@ from tacit.protocols.published.dpauc.declared import (
 )
 from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
 from tacit.protocols.shared.cells import cell_counts, true_cell_counts
+from tacit.protocols.shared.declared import first_reply
 from tacit.protocols.shared.reports.flipped_labels import (
     Flipped,
     every_client,
@@ -254,7 +254,7 @@ class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
             flip = flip_probability(self.epsilon)
             positives = (flipped - flip * records) / (1 - 2 * flip)
             noise = CellNoise(response_variance(self.epsilon) * records)
-            return from_exchanged(self, positives, records, noise)
+            return result_of(self, (positives, records - positives), noise)
         reply = yield Query(noisy_confusion_counts, self)
         counts, drawn = np.asarray(reply["counts"]), self.count_noise
         is_gaussian = isinstance(drawn, gaussian.Gaussian)
