@@ -22,8 +22,7 @@ from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.dpauc.forecast import dpauc_forecast
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.forecast import encrypted_forecast
-from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.encrypted.protocol import EncryptedAUC, masked_forecast
 from tacit.protocols.fedauc.forecast import expected_geometry, fedauc_forecast
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
@@ -147,7 +146,7 @@ def test_the_geometry_of_a_sample_is_that_of_all_ranks() -> None:
 def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
     """Against the noiseless trapezoid area of half a million records, to a tenth of the bias."""
     scenario, protocol = Scenario(500_000, 250_000, 2, 1.0), EncryptedAUC(25, most_records=500_000)
-    forecast = encrypted_forecast(protocol, scenario, EVEN)
+    forecast = masked_forecast(protocol, scenario, EVEN)
     clients = scenario.drawn(EVEN, seed=0)
     counts = cumulative_counts(clients, protocol.threshold_scores)
     won = int(np.dot(counts.rising.sum(axis=1), counts.falling.sum(axis=1)))
@@ -159,7 +158,7 @@ def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
 def test_encryption_refuses_rare_classes() -> None:
     scenario = Scenario(1_000_000, 100, 10, 1.0)
     protocol = EncryptedAUC(most_records=scenario.records)
-    forecast = encrypted_forecast(protocol, scenario, EVEN)
+    forecast = masked_forecast(protocol, scenario, EVEN)
     assert forecast.error > AUC.max_error
 
 

@@ -22,10 +22,10 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.revealed import REVEALED
 from tacit.protocol.values import Kind, decode_values, encode_values
-from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
-from tacit.protocols.encrypted.classes.steps import (
+from tacit.protocols.encrypted.classes.protocol import (
     ABSENT,
     ClassesRevealed,
+    EncryptedClassAUC,
     open_masked_classes,
     pieces,
     send_masked_classes,

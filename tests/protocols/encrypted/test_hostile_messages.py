@@ -23,8 +23,7 @@ from tacit.crypto.masking import MaskedValueError
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack
-from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
-from tacit.protocols.encrypted.classes.steps import pieces
+from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC, pieces
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.sessions import as_field, as_parts
 from tacit.protocols.published.fhe.ckks import (

@@ -1,12 +1,17 @@
-"""What protocols have in common that tell a certain AUC of counts which keys hide on the way."""
+"""What protocols have in common that tell a certain AUC of counts which keys hide on the way.
+
+What they declare for audits, reports, laws and plans; who sees what of masked counts.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -14,17 +19,27 @@ from tacit.arrays import Floats
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
+from tacit.metrics import curves
 from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.protocol.conversation import ClientState, Reply
+from tacit.protocol.conversation import ClientState, Protocol, Reply
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.forecast import AUC, Family, Forecast, Metric, accepted, placement
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.revealed import Revealed, RevealsFigure
 from tacit.protocol.settings.declaring import setting, settings_of
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RELEASED_FIELDS, pin
+from tacit.protocols.shared.cells import cell_counts
 from tacit.results.server_result import ServerResult
 
 PAPER_THRESHOLDS = 100
 """Number of thresholds by default where they are even ones of [0, 1], as in Baykara et al. 2024."""
 LEAST_THRESHOLDS = 5
+POINTS = (25, 50, 100, 200, 400)
+"""Numbers of thresholds that a plan compares."""
 SEMI_HONEST, MALICIOUS = "semi-honest", "malicious"
 """An aggregator that follows the protocol, and one whose answers are checked."""
 PARTIES_ONLY = (
@@ -43,6 +58,43 @@ WIDE_HALF_RANGE = 0.01
 """Half-range above which a result has a warning, where none was wanted."""
 
 
+PAGE = "threat-models/encrypted-auc.md"
+
+AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
+
+MASKED = ThreatModel(
+    "The aggregator follows the protocol and must not collude with any party: every party has the "
+    "session's secret, and with one the aggregator reads the others' total counts. Parties follow "
+    "the protocol.",
+    "The aggregator sees uniform words only, and the AUC to seven places and its certain range to "
+    "three digits because the parties tell it; with only hundreds of records the class totals may "
+    "follow from that.",
+    "The AUC and its certain range, and the product of the two class totals within a factor of 2 "
+    "to the 4 or more; where fewer than 131,000 records were agreed on, parties may work that "
+    "product out.",
+    "The AUC is exact on its thresholds: masks hide who contributed what on the way, and nothing "
+    "of what follows from the figure itself.",
+    PAGE,
+)
+
+LYING = (
+    "It can always refuse to answer, and one that lies learns whether the parties refused the "
+    "answer, which they confirm to be one for all: one bit, for example whether a total is above a "
+    "number. After one refusal, in any of its sessions, there is no other under these settings."
+)
+
+
+def told_to_parties(made: ThreatModel, settings: Mapping[str, Any], seen: str) -> ThreatModel:
+    """The model where the parties may tell the aggregator nothing, which sees these messages."""
+    if settings.get("reveal") == "parties":
+        return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
+    return made
+
+
+SMALL = {"thresholds": 9, "most_records": 64}
+"""The settings of a small session."""
+
+
 def reveal_setting(figures: str = "AUC") -> Any:
     """The setting ``reveal`` of a protocol whose parties open an answer."""
     return setting(
@@ -52,15 +104,20 @@ def reveal_setting(figures: str = "AUC") -> Any:
     )
 
 
-class HiddenAUC(ScaledScores, RevealsFigure):
-    """Thresholds, terms and results of an AUC with its certain half-range."""
+class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
+    """Thresholds, terms and results of an AUC with its certain half-range; its cases and laws."""
 
     thresholds: int | tuple[float, ...] | None
     most_records: int
     perturbed: bool
     reveal: Literal["parties", "aggregator"]
-    name: ClassVar[str]
     title_settings: ClassVar[tuple[str, ...]] = ()
+    scores_by_class: ClassVar[bool] = False
+    draws: ClassVar[int] = 24
+    """Number of draws of messages in an audit; each takes milliseconds."""
+    audit_settings = (SMALL,)
+    gives_errors = False
+    """Figures have a certain range and no standard error."""
 
     @property
     def checked(self) -> bool:
@@ -134,25 +191,36 @@ class HiddenAUC(ScaledScores, RevealsFigure):
         named = {"name": self.name, **settings_of(self)}
         return json.dumps(named, sort_keys=True).encode("ascii")
 
+    @property
+    def auc_count(self) -> int:
+        """How many AUCs an evaluation tells."""
+        return 1
+
     def replicate_size(self, clients: Clients) -> int:
-        """The counts of every client."""
-        return 4 * self.threshold_count * clients.count
+        """The counts of every client for each AUC."""
+        return 4 * self.threshold_count * clients.count * self.auc_count
 
     def concluded(self, reply: Reply) -> ServerResult:
         """What the server knows: what the parties report, where they tell it."""
         if self.reveal == PARTIES:
-            unknown = self.result_of(math.nan, math.nan)
-            return replace(unknown, warnings=(*unknown.warnings, PARTIES_ONLY))
+            return self.untold
         figures = np.stack([np.asarray(reply[name], dtype=np.float64) for name in RELEASED_FIELDS])
-        if np.any(figures != figures[:, :1]):
+        first = np.broadcast_to(figures[..., :1], figures.shape)
+        if not np.array_equal(figures, first, equal_nan=self.scores_by_class):
             raise HomomorphicError("the parties report different AUCs of one answer")
-        return self.result_of(*figures[:, 0])
+        return self.result_of(*figures[..., 0])
+
+    @property
+    def untold(self) -> ServerResult:
+        """What the server knows where only the parties are told."""
+        unknown = self.result_of(math.nan, math.nan)
+        return replace(unknown, warnings=(*unknown.warnings, PARTIES_ONLY))
 
     def revealed_result(self, revealed: Revealed) -> ServerResult:
         """The result of a party that received the AUC."""
         return self.result_of(revealed.value, revealed.half_range)
 
-    def result_of(self, area: float, half_range: float) -> ServerResult:
+    def result_of(self, area: Any, half_range: Any) -> ServerResult:
         """The AUC that the parties report, with its certain range; a wide one has a warning."""
         warnings, wanted = self.standing_warnings, self.wanted_half_range
         if half_range > wanted:
@@ -169,6 +237,43 @@ class HiddenAUC(ScaledScores, RevealsFigure):
     def standing_warnings(self) -> tuple[str, ...]:
         """What a reader must know of the settings."""
         return () if self.perturbed else (UNPERTURBED_WARNING,)
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """Ciphertexts and masked values are no sums."""
+        return audits.LawTraits(
+            indivisible="only the session of a hidden count opens its answer",
+            unmeasured_loss="messages differ by their keys, and not by noise",
+            min_clients=2,
+            batches=(2,),
+            tolerance=1e-7,
+        )
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+        """Clients of one record, as a session takes two clients."""
+        return audits.AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """None: messages are hidden."""
+        return ()
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The area under the straight lines between the thresholds: pairs of a cell count half."""
+        areas = []
+        for each in self.problems(clients):
+            positives, records = cell_counts(each, self.threshold_scores, each.labels)
+            areas.append(float(curves.cell_area(positives.sum(-1), (records - positives).sum(-1))))
+        return float(np.mean(areas))
+
+    def problems(self, clients: Clients) -> Iterable[Clients]:
+        """The records with the labels of each AUC."""
+        return (clients,)
+
+    def sized_for(self, clients: Clients) -> Protocol:
+        """The same, agreed for so many records."""
+        resized: Protocol = replace(cast(Any, self), most_records=clients.records)
+        return resized
 
 
 def certain_result(area: float, half_range: float, warnings: tuple[str, ...]) -> ServerResult:
@@ -207,3 +312,52 @@ def check_agreed(thresholds: tuple[float, ...], bounded: bool) -> None:
         raise ValueError(f"thresholds must ascend from 0 to 1, got {first} to {last}")
     if not (ascend and all(map(math.isfinite, thresholds))):
         raise ValueError(f"thresholds must be finite and ascend, got {first} to {last}")
+
+
+def hidden_forecast(protocol: HiddenAUC, scenario: Scenario, shape: Shape) -> Forecast:
+    """No noise: straight lines between thresholds, and unknown positions of records between them.
+
+    This is the error that the shape predicts. The interval of a result assumes no shape and is the
+    certain range, ``sum p n / (2 P N)`` on either side. Positions of records in the scores of
+    different classes are taken to be independent, so that the error of a mean of C AUCs is that of
+    one over ``sqrt(C)``; the bias is the same in all.
+    """
+    cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
+    error = math.sqrt(placement(cells) / protocol.auc_count)
+    return Forecast(error, float(curves.cell_area(*cells)) - shape.auc)
+
+
+def sized_family(
+    made: Iterable[Callable[[], Protocol]], given_up: str, metric: Metric = AUC
+) -> Family:
+    """Configurations whose bound of records is that of the scenario.
+
+    Parameters
+    ----------
+    made : the configurations.
+    given_up : what is given up by using them.
+    metric : what they measure.
+    """
+    return Family(
+        accepted(made),
+        (Trust.ENCRYPTED,),
+        given_up,
+        metric,
+        rough=lambda protocol, scenario: replace(protocol, most_records=scenario.records),
+    )
+
+
+def hidden_families(make: Callable[..., Protocol], scenario: Scenario) -> list[Family]:
+    """One, over numbers of thresholds.
+
+    Parameters
+    ----------
+    make : the protocol of a number of thresholds and ``most_records``.
+    """
+    made = (partial(make, points, most_records=scenario.records) for points in POINTS)
+    given_up = (
+        "there is no differential privacy: the AUC is released as it is, epsilon is not kept, "
+        "and an aggregator that colludes with a client learns everything; its interval is the "
+        "certain range of its thresholds, many times as wide as this error"
+    )
+    return [sized_family(made, given_up)]

@@ -12,23 +12,42 @@ more, and the product of the class totals within the multiplier's octaves (``Mas
 No collusion between the aggregator and any party is assumed: every party has the session's secret.
 An aggregator may always refuse to answer. After Baykara et al. 2024, whose own form is
 ``published.fhe``.
+
+Predictions for EncryptedAUC. Who sees what when an aggregator computes from masked counts.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 from tacit.metrics.cells.score_scale import EVEN
+from tacit.protocol import fields
 from tacit.protocol.conversation import Conversation, Protocol, Step
+from tacit.protocol.declarations import audits, traffic
+from tacit.protocol.declarations.forecast import Forecast, Planning
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.encrypted import sessions
-from tacit.protocols.encrypted.declared import EncryptedDeclarations
-from tacit.protocols.encrypted.hidden import PAPER_THRESHOLDS, HiddenAUC, reveal_setting
+from tacit.protocols.encrypted.confirming import TAG_BYTES
+from tacit.protocols.encrypted.hidden import (
+    LYING,
+    MASKED,
+    PAPER_THRESHOLDS,
+    SMALL,
+    HiddenAUC,
+    hidden_families,
+    hidden_forecast,
+    reveal_setting,
+    told_to_parties,
+)
 from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 
@@ -44,6 +63,19 @@ EXPERIMENTAL_WARNING = (
     "the check of a malicious aggregator on masked values is experimental: its proof is not "
     "reviewed yet; published-fhe with scheme 'bfv(adversary=malicious)' is the one to rely on"
 )
+
+VERIFIED = replace(
+    MASKED,
+    trust="Experimental: the proof that the parties' check notices every wrong answer is not "
+    "reviewed yet. The aggregator may compute wrongly, and must not collude with any party: every "
+    f"party has the session's secret. {LYING}",
+)
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    made = VERIFIED if settings.get("adversary") == "malicious" else MASKED
+    return told_to_parties(made, settings, "uniform words")
 
 
 @dataclass(frozen=True)
@@ -61,7 +93,7 @@ class Malicious(Choice):
 
 
 @dataclass(frozen=True)
-class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
+class EncryptedAUC(HiddenAUC, Protocol):
     """The AUC of masked counts, exact on the thresholds.
 
     There is no differential privacy: the AUC is released as it is, with its certain half-range: the
@@ -132,9 +164,12 @@ class EncryptedAUC(EncryptedDeclarations, HiddenAUC, Protocol):
     )
 
     name = "encrypted-auc"
-    planning_module = f"{__package__}.forecast"
+    planning_module = __name__
     title_settings = ("adversary",)
     state_types = (*sessions.STATE_TYPES, steps.SeenSession, Revealed)
+    threats = staticmethod(threats_of)
+    law_settings: ClassVar[audits.Configurations] = {"encrypted": SMALL}
+    """The plain variant; the checked one has tests of its own."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -202,3 +237,36 @@ def thresholds_for(half_range: float, scale: str) -> int:
             f"half_range must be from {LEAST_HALF_RANGE} to {MOST_HALF_RANGE}, got {half_range}"
         )
     return math.ceil(round(SPREADS.get(scale, SPREAD) / half_range, 6))
+
+
+FIGURES_BYTES, FIGURE_BYTES = 25, 16
+"""Of a client's last reply: its fields, and an AUC with its half-range."""
+
+
+def masked_forecast(protocol: Any, scenario: Scenario, shape: Shape) -> Forecast:
+    """That of hidden counts, where the scheme takes so many records.
+
+    A class has no AUC where ``P (M - P)`` is too small beside the bound of records squared.
+    """
+    is_accepted = protocol.masked_scheme.accepts(scenario.positives * scenario.negatives)
+    return hidden_forecast(protocol, scenario, shape) if is_accepted else Forecast(math.inf)
+
+
+def masked_traffic(protocol: Any, scenario: Scenario) -> traffic.Traffic:
+    """Masked values of all AUCs by their sizes.
+
+    Examples
+    --------
+    >>> protocol = EncryptedAUC(100, most_records=1000)
+    >>> masked_traffic(protocol, Scenario(1000, 300, 10, 1.0)).bytes_per_client
+    1952
+    """
+    aucs, rounds = protocol.auc_count, 5 if protocol.checked else 4
+    sent = steps.session_bytes(scenario.clients, aucs * protocol.masked_scheme.upload_bytes)
+    sent += FIGURES_BYTES + FIGURE_BYTES * aucs
+    sent += fields.message_size(tag=TAG_BYTES) if protocol.checked else 0
+    return traffic.Traffic(round(sent), rounds, traffic.round_seconds(rounds, scenario))
+
+
+PLANNING = Planning.of_auc(partial(hidden_families, EncryptedAUC), masked_forecast, masked_traffic)
+"""Of an aggregator that follows the protocol: the check of another one is experimental."""

@@ -1,51 +1,285 @@
 """EncryptedClassAUC: one-versus-rest AUCs of several classes, from masked counts.
 
-Predictions for EncryptedClassAUC, which adds no noise.
+An evaluation by class, after the parties met: their steps, keys, and the aggregator's side. The
+figures: C certain ranges, and that of their mean. Predictions, and who sees what.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal
+from functools import cache, partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.crypto import masking
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.categories import check_names
 from tacit.data.clients import Clients
-from tacit.metrics import curves
+from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.protocol.conversation import Conversation, Protocol, Reply, Step
-from tacit.protocol.declarations import forecast, traffic
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.trust import Trust
+from tacit.privacy.cost import UNPROTECTED
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.declarations import audits, forecast
+from tacit.protocol.declarations.scenario import Scenario
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted.classes.steps import (
-    STEPS,
-    UNWEIGHTED_NOTE,
-    ClassesRevealed,
-    on_masked_classes,
-    result_by_class,
+from tacit.protocols.encrypted import sessions
+from tacit.protocols.encrypted.confirming import opened_once
+from tacit.protocols.encrypted.counts import Certain, cumulative_counts
+from tacit.protocols.encrypted.hidden import (
+    MASKED,
+    PARTIES_ONLY,
+    SMALL,
+    HiddenAUC,
+    certain_result,
+    reveal_setting,
+    sized_family,
+    told_to_parties,
 )
-from tacit.protocols.encrypted.declared import ClassDeclarations
-from tacit.protocols.encrypted.hidden import PARTIES_ONLY, HiddenAUC, reveal_setting
+from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
-from tacit.protocols.encrypted.masked.steps import SeenSession, session_bytes
-from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS
-from tacit.protocols.encrypted.sessions import PARTIES, RELEASED_FIELDS, STATE_TYPES
-from tacit.protocols.shared.class_scores import scores_by_class
+from tacit.protocols.encrypted.masked.sides import MaskedParty
+from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS, masked_forecast, masked_traffic
+from tacit.protocols.shared.class_scores import one_against_rest, scores_by_class
+from tacit.results.estimate import Estimate
 from tacit.results.figure import MACRO_AUC
+from tacit.results.parts.breakdown import Breakdown, Part
 from tacit.results.server_result import ServerResult
+
+ABSENT = (
+    "it has too few records, or all but too few, for the agreed bound of records; agree on a bound "
+    "nearer to their number"
+)
+UNWEIGHTED_NOTE = (
+    "there is no average weighted by the classes' sizes: nobody learns them, and the macro AUC "
+    "weighs all classes alike"
+)
+BY_CLASS = replace(
+    MASKED,
+    trust="The aggregator follows the protocol and must not collude with any party: every party "
+    "has the session's secret, and with one the aggregator reads the others' total counts of every "
+    "class. Parties follow the protocol.",
+    server="The aggregator sees uniform words only, and of every class the AUC against the rest to "
+    "seven places and its certain range to three digits because the parties tell it; with only "
+    "hundreds of records the class totals may follow from that.",
+    others="The AUCs and their certain ranges, and of every class the product of its records and "
+    "all others within a factor of 2 to the 4 or more, each under a multiplier of its own: of C "
+    "products together the range narrows to 1 in C + 1 or so. Where fewer than 131,000 records "
+    "were agreed on, parties may work the products out.",
+    left_open="Every class's AUC is exact on its thresholds: masks hide who contributed what on "
+    "the way, and nothing of what follows from the figures themselves.",
+)
+
+
+def by_class_threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of an evaluation by class with these settings."""
+    return told_to_parties(BY_CLASS, settings, "uniform words")
+
+
+@dataclass(frozen=True, eq=False)
+class ClassesRevealed(Revealed):
+    """The figures as a client computed them: those of all classes, and of their mean.
+
+    Parameters
+    ----------
+    value, half_range : of the macro AUC.
+    areas, half_ranges : of every class, shape (C,) each; NaN for a class without an AUC.
+    """
+
+    areas: Floats
+    half_ranges: Floats
+
+    @classmethod
+    def of(cls, areas: Floats, half_ranges: Floats) -> ClassesRevealed:
+        """The figures of all classes, with their mean."""
+        return cls(*macro(areas, half_ranges), areas, half_ranges)
+
+
+def macro(areas: Floats, half_ranges: Floats) -> tuple[float, float]:
+    """The mean of the AUCs, and how far the exact mean is from it at most.
+
+    ``|sum (A_c - a_c)| / C <= sum h_c / C``, and a sum of C numbers in [0, 1] is off by at most
+    ``C^2 2^-53``, so each of both means by ``C 2^-53``.
+
+    Parameters
+    ----------
+    areas, half_ranges : of every class, shape (C,) each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, reach = macro(np.array([0.7, 0.9]), np.array([0.01, 0.03]))
+    >>> round(value, 12), round(reach, 12)
+    (0.8, 0.02)
+    """
+    rounding = areas.size * 2.0**-52
+    return float(areas.mean()), float(half_ranges.mean()) + rounding
+
+
+def result_by_class(
+    classes: Sequence[str], areas: Floats, half_ranges: Floats, warnings: tuple[str, ...]
+) -> ServerResult:
+    """The macro AUC and every class's AUC, with their certain ranges.
+
+    Parameters
+    ----------
+    classes : their names.
+    areas, half_ranges : of every class, shape (C,) each; NaN for a class without an AUC.
+    warnings : what a reader must know of the settings.
+    """
+    parts = tuple(map(_part, classes, areas.tolist(), half_ranges.tolist()))
+    absent = [part.name for part in parts if part.reason]
+    if absent:
+        warnings = (*warnings, f"no figure: class {absent[0]} has no AUC, {ABSENT}")
+    value, half_range = macro(areas, half_ranges)
+    return replace(certain_result(value, half_range, warnings), breakdown=Breakdown("class", parts))
+
+
+def _part(name: str, area: float, half_range: float) -> Part:
+    """One class's AUC against the rest, or why there is none."""
+    if math.isnan(area):
+        return Part(name, math.nan, math.nan, {}, ABSENT)
+    figure = Estimate(area, 0.0, math.nan, half_range / math.sqrt(3), half_range=half_range)
+    return Part(name, math.nan, math.nan, {"AUC": figure.within((0.0, 1.0))})
+
+
+CLASS = b"tacit masked evaluation 1 class "
+"""The label of a class's keys, before its number."""
+UNKNOWN = Certain(np.nan, np.nan)
+"""Of a class without an AUC."""
+
+
+@step(once=True)
+def send_masked_classes(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send, for each class, the counts of its records and of all others in every cell, masked.
+
+    It costs nothing as long as the aggregator has none of the session's keys: the words of all
+    classes are uniform, and independent but for their sums, which are uniform too
+    (``protocols.encrypted.classes``). Nothing follows for any records from them alone; what the
+    answers release costs in ``open_masked_classes``. An aggregator with some of the parties learns
+    the sums of the others' counts in every cell, of each class.
+
+    A party sends masked values once a session, and keeps the names of sessions in which it did.
+
+    Raises
+    ------
+    DataError : for a score outside the range of its unit, other classes than the agreed ones, or a
+        client with more records than were agreed.
+    HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
+        time in one session.
+    """
+    settings = query.protocol
+    scores, classes = settings.classified(clients)
+    seat = steps.counting_seat(clients, query, state)
+    party = steps.party_of(settings, seat)
+    uploads = [b""] * clients.count
+    for number, each in enumerate(one_against_rest(clients, scores, classes)):
+        counts = cumulative_counts(each, settings.threshold_scores)
+        sent = class_party(party, number).uploads(counts, seat.indices)
+        uploads = [before + message for before, (message,) in zip(uploads, sent, strict=True)]
+    return {"counts": sessions.as_field(uploads)}
+
+
+@step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
+def open_masked_classes(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Take the pads off the aggregator's answers, divide, and tell whom the settings name.
+
+    The AUCs and their half-ranges are released without noise: they have no differential privacy.
+    The party learns them, and the product of each class's totals against the rest within k octaves
+    (``MaskedScheme``), each under a multiplier of its own. It sends the figures, rounded, or
+    nothing but that it has them, where ``reveal`` is ``"parties"``. A class with too few records
+    for the agreed bound has no AUC, which is seen; the others have theirs.
+
+    The session is deleted before the answers are read: there is one attempt.
+
+    Raises
+    ------
+    MaskedValueError : for bytes or numbers that no honest aggregator answers.
+    HomomorphicError : where this party is in no session.
+    """
+
+    def opened(seat: sessions.Seat, answer: bytes) -> list[Certain]:
+        party = steps.party_of(query.protocol, seat)
+        answers = pieces(answer, len(query.protocol.classes))
+        return [
+            _opened(class_party(party, number), each, query) for number, each in enumerate(answers)
+        ]
+
+    figures = opened_once(query, state, opened)
+    areas = np.array([each.value for each in figures])
+    half_ranges = np.array([each.half_range for each in figures])
+    revealed = ClassesRevealed.of(areas, half_ranges)
+    return sessions.tell(revealed, (areas, half_ranges), clients, query, state)
+
+
+def _opened(party: MaskedParty, answer: bytes, query: Query) -> Certain:
+    """One class's AUC and half-range, rounded; unknown where it has too few records."""
+    try:
+        return sessions.released(party.decrypted([answer]), query)
+    except DataError:
+        return UNKNOWN
+
+
+def class_key(key: bytes, session: bytes, number: int) -> bytes:
+    """The key of a class from one of the session, of 32 bytes.
+
+    Labels of classes differ, so their keys are independent (HKDF-SHA256, RFC 5869).
+
+    Examples
+    --------
+    >>> keys = {class_key(bytes(16), bytes(16), number) for number in range(200)}
+    >>> len(keys)
+    200
+    """
+    return keys.derived(key, session, CLASS + number.to_bytes(4, "little"), 32)
+
+
+def class_party(party: MaskedParty, number: int) -> MaskedParty:
+    """What the parties know of one class: as of the session, under keys of the class.
+
+    Parameters
+    ----------
+    party : of the session.
+    number : of the class.
+    """
+
+    @cache
+    def pairing(first: int, second: int) -> bytes:
+        return class_key(party.pairing(first, second), party.session, number)
+
+    secret = class_key(party.secret, party.session, number)
+    return MaskedParty(party.scheme, secret, party.session, party.parties, pairing)
+
+
+def pieces(message: bytes, count: int) -> list[bytes]:
+    """The equal parts of a message, one a class.
+
+    Raises
+    ------
+    MaskedValueError : for no bytes, or such as cannot be divided so.
+    """
+    if not isinstance(message, bytes):
+        raise masking.MaskedValueError(f"masked values travel as bytes, got {message!r:.40}")
+    size, rest = divmod(len(message), count)
+    if rest or not size:
+        raise masking.MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
+    return [message[start : start + size] for start in range(0, len(message), size)]
 
 
 @dataclass(frozen=True)
-class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
+class EncryptedClassAUC(HiddenAUC, Protocol):
     """One-versus-rest AUC of every class and their mean, exact on the thresholds, without noise.
 
     One session on masked values over all classes (``encrypted.classes``, which derives what it
@@ -108,7 +342,12 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
     categories_setting = "classes"
     scores_by_class = True
     planning_module = __name__
-    state_types = (*STATE_TYPES, SeenSession, ClassesRevealed)
+    state_types = (*sessions.STATE_TYPES, steps.SeenSession, ClassesRevealed)
+    steps = (steps.meet, steps.seal_secret, send_masked_classes, open_masked_classes)
+    threats = staticmethod(by_class_threats_of)
+    draws = 48
+    law_settings: ClassVar[audits.Configurations] = {"encrypted-classes": SMALL}
+    """Two classes, which clients without classes have."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,18 +356,14 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
         _ = self.masked_scheme
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """The steps in which parties meet, send masked counts, and open the answers."""
-        return STEPS
-
-    @property
     def masked_scheme(self) -> MaskedScheme:
         """The settings of masked values, the same for every class."""
         return MaskedScheme(self.threshold_count, self.most_records, self.perturbed)
 
-    def replicate_size(self, clients: Clients) -> int:
-        """The counts of every client and class."""
-        return super().replicate_size(clients) * len(self.classes)
+    @property
+    def auc_count(self) -> int:
+        """That of every class."""
+        return len(self.classes)
 
     def classified(self, clients: Clients) -> tuple[Floats, Integers]:
         """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
@@ -141,31 +376,29 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """Introductions, a secret, masked counts of all classes, and answers that parties open."""
-        return self.concluded((yield from on_masked_classes(self)))
+        uploads, aggregator = yield from steps.masked_uploads(self, send_masked_classes)
+        by_class = zip(*(pieces(message, self.auc_count) for message in uploads), strict=True)
+        answers = [aggregator.answers([[each] for each in sent])[0] for sent in by_class]
+        asked = {"answer": b"".join(answers)}
+        return self.concluded((yield Query(open_masked_classes, self, broadcast=asked)))
 
-    def concluded(self, reply: Reply) -> ServerResult:
-        """What the server knows: what the parties report, where they tell it."""
-        if self.reveal == PARTIES:
-            nothing = np.full(len(self.classes), math.nan)
-            unknown = result_by_class(self.classes, nothing, nothing, (PARTIES_ONLY,))
-            return replace(unknown, breakdown=None)
-        areas, half_ranges = (np.asarray(reply[name]) for name in RELEASED_FIELDS)
-        for figures in (areas, half_ranges):
-            if not np.array_equal(
-                figures, np.repeat(figures[:, :1], figures.shape[1], axis=1), True
-            ):
-                raise HomomorphicError("the parties report different AUCs of one answer")
-        return self._result(areas[:, 0], half_ranges[:, 0])
+    @property
+    def untold(self) -> ServerResult:
+        """What the server knows where only the parties are told."""
+        nothing = np.full(self.auc_count, math.nan)
+        unknown = result_by_class(self.classes, nothing, nothing, (PARTIES_ONLY,))
+        return replace(unknown, breakdown=None)
 
     def revealed_result(self, revealed: Revealed) -> ServerResult:
         """The result that a party has, where it was told."""
         if not isinstance(revealed, ClassesRevealed):
             raise HomomorphicError("a party of this protocol is told the AUCs of all classes")
-        return self._result(revealed.areas, revealed.half_ranges)
+        return self.result_of(revealed.areas, revealed.half_ranges)
 
-    def _result(self, areas: Floats, half_ranges: Floats) -> ServerResult:
+    def result_of(self, area: Any, half_range: Any) -> ServerResult:
+        """The AUCs of all classes, shape (C,) each, with their mean."""
         warnings = (UNWEIGHTED_NOTE, *self.standing_warnings)
-        return result_by_class(self.classes, areas, half_ranges, warnings)
+        return result_by_class(self.classes, area, half_range, warnings)
 
     def exact(self, clients: Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
@@ -179,69 +412,29 @@ class EncryptedClassAUC(ClassDeclarations, HiddenAUC, Protocol):
             for number in range(len(self.classes))
         ]
 
-
-ROUNDS = 4
-"""Introductions, the secret, masked counts, and the figures."""
-FIGURES_BYTES, FIGURE_BYTES = 25, 16
-"""Of a client's last reply: its fields, and an AUC with its half-range."""
-
-
-def classes_forecast(
-    protocol: EncryptedClassAUC, scenario: Scenario, shape: Shape
-) -> forecast.Forecast:
-    """No noise: straight lines between thresholds, and unknown positions of records between them.
-
-    Positions of records in the scores of different classes are taken to be independent, so that the
-    error of a mean of C AUCs is that of one over ``sqrt(C)``; the bias is the same in all. The
-    interval of a result assumes neither and is the mean of the certain ranges.
-
-    A class has no AUC where ``P (M - P)`` is too small beside the bound of records squared.
-    """
-    if not protocol.masked_scheme.accepts(scenario.positives * scenario.negatives):
-        return forecast.Forecast(math.inf)
-    cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
-    error = math.sqrt(forecast.placement(cells) / scenario.classes)
-    return forecast.Forecast(error, float(curves.cell_area(*cells)) - shape.auc)
+    def problems(self, clients: Clients) -> Iterable[Clients]:
+        """Each class against the rest."""
+        return one_against_rest(clients, *self.classified(clients))
 
 
 def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
     """One: an aggregator that follows the protocol."""
     if metric != forecast.Metric.of_figure(EncryptedClassAUC.figure):
         return []
+    given_up = (
+        "there is no differential privacy: the AUCs of all classes are released as they are, "
+        "epsilon is not kept, and an aggregator that colludes with a client learns everything"
+    )
     sized = partial(EncryptedClassAUC, classes=scenario.class_names, most_records=scenario.records)
-    return [
-        forecast.Family(
-            forecast.accepted([sized]),
-            (Trust.ENCRYPTED,),
-            "there is no differential privacy: the AUCs of all classes are released as they are, "
-            "epsilon is not kept, and an aggregator that colludes with a client learns everything",
-            metric,
-            rough=lambda protocol, scenario: replace(protocol, most_records=scenario.records),
-        )
-    ]
-
-
-def classes_traffic(protocol: EncryptedClassAUC, scenario: Scenario) -> traffic.Traffic:
-    """Masked values of all classes, by their sizes.
-
-    Examples
-    --------
-    >>> protocol = EncryptedClassAUC(("a", "b", "c"), 100, most_records=1000)
-    >>> classes_traffic(protocol, Scenario(1000, 300, 10, 1.0, 3)).rounds
-    4
-    """
-    classes = len(protocol.classes)
-    uploads = session_bytes(scenario.clients, classes * protocol.masked_scheme.upload_bytes)
-    sent = uploads + FIGURES_BYTES + FIGURE_BYTES * classes
-    return traffic.Traffic(round(sent), ROUNDS, traffic.round_seconds(ROUNDS, scenario))
+    return [sized_family([sized], given_up, metric)]
 
 
 PLANNING = forecast.Planning(
     classes_families,
     lambda protocol, scenario, shape, metric: (
-        classes_forecast(protocol, scenario, shape)
+        masked_forecast(protocol, scenario, shape)
         if metric == forecast.Metric.of_figure(protocol.figure)
         else None
     ),
-    classes_traffic,
+    masked_traffic,
 )

@@ -21,20 +21,18 @@ from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice, chosen
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted.declared import (
-    LYING,
-    PAGE,
-    SMALL,
-    HiddenDeclarations,
-    told_to_parties,
-)
-from tacit.protocols.encrypted.forecast import hidden_family, hidden_forecast
 from tacit.protocols.encrypted.hidden import (
+    LYING,
     MALICIOUS,
+    PAGE,
     PAPER_THRESHOLDS,
     SEMI_HONEST,
+    SMALL,
     HiddenAUC,
+    hidden_families,
+    hidden_forecast,
     reveal_setting,
+    told_to_parties,
 )
 from tacit.protocols.encrypted.sessions import STATE_TYPES
 from tacit.protocols.published.fhe import ckks
@@ -99,7 +97,7 @@ class Ckks(Choice):
 
 
 @dataclass(frozen=True)
-class FheAUC(HiddenDeclarations, HiddenAUC, Protocol):
+class FheAUC(HiddenAUC, Protocol):
     """The AUC of encrypted counts (Baykara et al. 2024), exact on the thresholds.
 
     Parties share one secret key and send encrypted counts. The aggregator, which has evaluation
@@ -257,6 +255,6 @@ def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> traffic.Traffic:
 
 
 PLANNING = forecast.Planning.of_auc(
-    partial(hidden_family, partial(FheAUC, scheme=Bfv(MALICIOUS))), fhe_forecast, fhe_traffic
+    partial(hidden_families, partial(FheAUC, scheme=Bfv(MALICIOUS))), fhe_forecast, fhe_traffic
 )
 """Of a malicious aggregator; for another one ``EncryptedAUC`` takes a hundredth of the bytes."""
