@@ -97,11 +97,13 @@ class Allocation:
     doubled_pivot : int64, twice the pivot.
     fraction : the fraction of the budget that protects the count, in (0, 1].
     respond : whether the client answers with randomised response.
+    sensitivity : the least that the noise of a doubled rank sum assumes.
     """
 
     doubled_pivot: NDArray[np.int64]
     fraction: Floats
     respond: NDArray[np.bool_]
+    sensitivity: int = 0
 
     @classmethod
     def alike(
@@ -110,12 +112,13 @@ class Allocation:
         doubled_pivot: int = 0,
         fraction: float = 1.0,
         respond: bool = False,
+        sensitivity: int = 0,
     ) -> Allocation:
         """The same pivot and fraction for every client, or that all of them flip their labels."""
         pivot, fractions, responds = (
             np.full(geometry.sizes.size, value) for value in (doubled_pivot, fraction, respond)
         )
-        return cls(pivot.astype(np.int64), fractions, responds)
+        return cls(pivot.astype(np.int64), fractions, responds, sensitivity)
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,9 @@ def predicted_variance(
     offset = geometry.mean - centre
     count, residual = response * geometry.sizes, response * geometry.scatter
     if not allocation.respond.all():
-        sensitivity = doubled_sensitivity(geometry, allocation.doubled_pivot)
+        sensitivity = doubled_sensitivity(
+            geometry, allocation.doubled_pivot, allocation.sensitivity
+        )
         noisy_residual = noise.residual_variance(sensitivity, allocation.fraction) / 4
         offset = np.where(allocation.respond, offset, allocation.doubled_pivot / 2 - centre)
         count = np.where(allocation.respond, count, noise.count_variance(allocation.fraction))
@@ -242,7 +247,7 @@ def numerator_law(
     ----------
     centre, pairs : where influences change sign, and ``P N``, shape (..., 1).
     """
-    sensitivity = doubled_sensitivity(geometry, allocation.doubled_pivot)
+    sensitivity = doubled_sensitivity(geometry, allocation.doubled_pivot, allocation.sensitivity)
     fraction = np.asarray(allocation.fraction, dtype=np.float64)
     noisy = ~allocation.respond
     residual = np.where(noisy & (sensitivity > 0), 0.5, 0.0) / pairs
@@ -255,12 +260,12 @@ def numerator_law(
 
 
 def doubled_sensitivity(
-    geometry: RankGeometry, doubled_pivot: NDArray[np.int64]
+    geometry: RankGeometry, doubled_pivot: NDArray[np.int64], least: int = 0
 ) -> NDArray[np.int64]:
-    """The largest ``|2 rank - 2 pivot|`` of each client."""
+    """The largest ``|2 rank - 2 pivot|`` of each client, or the least that is assumed."""
     above = np.rint(2 * geometry.high).astype(np.int64) - doubled_pivot
     below = doubled_pivot - np.rint(2 * geometry.low).astype(np.int64)
-    return np.maximum(np.maximum(above, below), 0)
+    return np.maximum(np.maximum(above, below), least)
 
 
 def prior_from(

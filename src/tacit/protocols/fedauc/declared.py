@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
-from tacit.privacy.sampling import doubles
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import Local, SecureSum, Trust
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.choices import Choice
-from tacit.protocols.shared.declared import (
-    NOBODY,
-    guesses_from_ascending_scores,
-    guesses_from_plain_scores,
-)
+from tacit.protocols.shared.declared import NOBODY
 
 PAGE = "threat-models/fedauc.md"
 
@@ -109,72 +101,3 @@ ADDITIVE_COPIES = 400
 
 ROUNDING = 1e-6
 """Largest error of an AUC of few records by rounding sums to units (``whole_units``)."""
-
-
-class RankedDeclarations(Declarations):
-    """What protocols declare whose server receives every client's scores."""
-
-    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
-        """Labels guessed from the scores that the server receives."""
-        return (guesses_from_ascending_scores,)
-
-
-class FedAUCDeclarations(RankedDeclarations):
-    """Cases, attacks, threats and laws of ``FedAUC``."""
-
-    trust: Choice | str
-    threats = staticmethod(threats_of)
-    audit_settings = ({}, {"trust": "mpc"}, {"trust": "secure-sum"})
-    law_settings: ClassVar[audits.Configurations] = {
-        "fedauc": {},
-        "fedauc-large-epsilon": {"epsilon": 6.0},
-        "fedauc-response": {"trust": "local"},
-        "fedauc-mpc": {"trust": "mpc"},
-        "fedauc-secure-sum": {"trust": "secure-sum"},
-    }
-    noticed = ("fedauc-secure-sum", "fedauc")
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Every trust; of flipped labels two, as all are flipped alike."""
-        return (
-            *super().audit_cases(),
-            audits.AuditCase(cls.name, {"trust": "local"}, records=2),
-            audits.AuditCase(cls.name, records=600),
-        )
-
-    @classmethod
-    def self_test_cases(cls) -> audits.SelfTestCases:
-        """Flipped labels, sound and with a mistake."""
-        kind: Any = cls
-        response, halved = kind(1.0, Local()), partial(doubles.ScaledNoise, 0.5)
-        return audits.SelfTestCases(
-            (
-                audits.AuditTrial(audits.SUMS, "flipped labels", False, response, records=2),
-                audits.AuditTrial(
-                    audits.SUMS, "flipped half as often", True, response, halved, records=2
-                ),
-            )
-        )
-
-    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
-        """Labels guessed from the scores that the server receives, if it receives any."""
-        is_hidden = isinstance(self.trust, HiddenRanks)
-        return (guesses_from_plain_scores,) if is_hidden else super().label_attacks()
-
-    @property
-    def law_traits(self) -> audits.LawTraits:
-        """Flipped labels are debiased without noise too; clients that rank together keep notes.
-
-        Sums are rounded to units before their shares of noise are added.
-        """
-        trust = self.trust
-        together, summed = isinstance(trust, HiddenRanks), isinstance(trust, SecureSum)
-        responds = isinstance(trust, Local)
-        return audits.LawTraits(
-            indivisible="a client alone cannot rank its records" if together else "",
-            inexact="flipped labels are debiased all the same" if responds else "",
-            keeps_state=together or summed,
-            tolerance=ROUNDING if summed else 1e-9,
-            copies=1 if together else ADDITIVE_COPIES,
-        )

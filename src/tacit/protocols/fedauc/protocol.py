@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +24,9 @@ from tacit.data.clients import Clients
 from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics import errors
 from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling import doubles
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
+from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import Each, Local, SecureSum, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL
@@ -40,7 +43,7 @@ from tacit.protocols.fedauc.allocation import (
     prior_from,
     vague_prior,
 )
-from tacit.protocols.fedauc.declared import FedAUCDeclarations, HiddenRanks, RankedDeclarations
+from tacit.protocols.fedauc.declared import ADDITIVE_COPIES, ROUNDING, HiddenRanks, threats_of
 from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs, totals_of_pairs
 from tacit.protocols.fedauc.secure_sums import (
     keep_ranks,
@@ -49,6 +52,10 @@ from tacit.protocols.fedauc.secure_sums import (
     summed_residuals,
 )
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
+from tacit.protocols.shared.declared import (
+    guesses_from_ascending_scores,
+    guesses_from_plain_scores,
+)
 from tacit.protocols.shared.rank_noise import RESPONSE, STAIRCASE, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import Flipped
 from tacit.protocols.shared.reports.turns import ragged_of
@@ -114,19 +121,12 @@ def asked_sums(
     geometry: RankGeometry,
     noise: RankNoise,
     allocation: Allocation,
-    sensitivity: int = 0,
 ) -> Generator[Query, Reply, tuple[Floats, Floats]]:
-    """Noisy totals of the positives and of their ranks, measured from the middle rank.
-
-    Parameters
-    ----------
-    protocol, ranks, geometry, noise, allocation : what every client needs.
-    sensitivity : the least that the noise of a doubled rank sum assumes.
-    """
+    """Noisy totals of the positives and of their ranks, measured from the middle rank."""
     reply = yield Query(
         noisy_rank_sums,
         protocol,
-        broadcast={"noise": noise, "sensitivity": sensitivity},
+        broadcast={"noise": noise, "sensitivity": allocation.sensitivity},
         per_client={
             "ranks": ranks,
             "pivot": allocation.doubled_pivot,
@@ -155,7 +155,7 @@ def result_of_sums(
     return result_from_pairs(geometry.records, positives, value, *variances, law=law)
 
 
-class RankSums(RankedDeclarations, Protocol):
+class RankSums(Protocol):
     """What protocols have in common whose server ranks all scores and receives noisy pairs."""
 
     query_types = (RankNoise,)
@@ -167,13 +167,39 @@ class RankSums(RankedDeclarations, Protocol):
         """Scores up, noisy pairs up."""
         return (share_scores, noisy_rank_sums)
 
+    @property
+    def rank_noise(self) -> RankNoise:
+        """The noise of a client's pair, at the whole budget: by default randomised response."""
+        return RankNoise(RESPONSE, self.guarantee.epsilon)
+
+    def divided(self, geometry: RankGeometry) -> Allocation | None:
+        """How clients divide their budgets, by default not at all: they flip their labels.
+
+        None for the allocation by influence, whose first round depends on the data.
+        """
+        return Allocation.alike(geometry, respond=True)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Scores up, ranks down, noisy pairs up; with a first round where it pays."""
+        ranks, scales = yield from ranked_scores(self)
+        geometry, noise = RankGeometry.of(ranks), self.rank_noise
+        allocation = self.divided(geometry)
+        if allocation is None:
+            noise, allocation = yield from divided_by_influence(self, ranks, geometry)
+        sums = yield from asked_sums(self, ranks, geometry, noise, allocation)
+        return replace(result_of_sums(geometry, noise, allocation, sums), scales=scales)
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """Labels guessed from the scores that the server receives."""
+        return (guesses_from_ascending_scores,)
+
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: a bit and an integer a record when labels are flipped."""
         return 2 * clients.records + 16 * clients.count
 
 
 @dataclass(frozen=True)
-class FedAUC(FedAUCDeclarations, RankSums):
+class FedAUC(RankSums):
     """The AUC with private labels and scores that the server knows.
 
     Parameters
@@ -203,6 +229,16 @@ class FedAUC(FedAUCDeclarations, RankSums):
     name = "fedauc"
     title_settings = ("trust",)
     planning_module = f"{__package__}.forecast"
+    threats = staticmethod(threats_of)
+    audit_settings = ({}, {"trust": "mpc"}, {"trust": "secure-sum"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "fedauc": {},
+        "fedauc-large-epsilon": {"epsilon": 6.0},
+        "fedauc-response": {"trust": "local"},
+        "fedauc-mpc": {"trust": "mpc"},
+        "fedauc-secure-sum": {"trust": "secure-sum"},
+    }
+    noticed = ("fedauc-secure-sum", "fedauc")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -215,7 +251,8 @@ class FedAUC(FedAUCDeclarations, RankSums):
     @property
     def rank_noise(self) -> RankNoise:
         """The noise of a client's pair, at the whole budget."""
-        return RankNoise(RESPONSE if isinstance(self.trust, Local) else STAIRCASE, self.epsilon)
+        local = isinstance(self.trust, Local)
+        return super().rank_noise if local else RankNoise(STAIRCASE, self.epsilon)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -250,19 +287,59 @@ class FedAUC(FedAUCDeclarations, RankSums):
         is_hidden = isinstance(self.trust, HiddenRanks)
         return 8 * clients.count if is_hidden else super().replicate_size(clients)
 
-    def conversation(self, clients: int) -> Conversation:
-        """Scores up, ranks down, noisy pairs up; with a first round where it pays.
+    def divided(self, geometry: RankGeometry) -> Allocation | None:
+        """By influence, or not at all where every label is flipped."""
+        return super().divided(geometry) if isinstance(self.trust, Local) else None
 
-        With hidden ranks: sizes up, ranks among the clients, noisy pairs up.
-        """
+    def conversation(self, clients: int) -> Conversation:
+        """Scores up, ranks down, noisy pairs up; sums up; or with hidden ranks sizes and pairs."""
         if isinstance(self.trust, HiddenRanks):
             return (yield from result_with_hidden_ranks(self, self.trust.alpha))
-        ranks, scales = yield from ranked_scores(self)
         if isinstance(self.trust, SecureSum):
+            ranks, scales = yield from ranked_scores(self)
             return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
-        geometry = RankGeometry.of(ranks)
-        noise, allocation = self.rank_noise, Allocation.alike(geometry, respond=True)
-        if isinstance(self.trust, Each):
-            noise, allocation = yield from divided_by_influence(self, ranks, geometry)
-        sums = yield from asked_sums(self, ranks, geometry, noise, allocation)
-        return replace(result_of_sums(geometry, noise, allocation, sums), scales=scales)
+        return (yield from super().conversation(clients))
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Every trust; of flipped labels two, as all are flipped alike."""
+        return (
+            *super().audit_cases(),
+            audits.AuditCase(cls.name, {"trust": "local"}, records=2),
+            audits.AuditCase(cls.name, records=600),
+        )
+
+    @classmethod
+    def self_test_cases(cls) -> audits.SelfTestCases:
+        """Flipped labels, sound and with a mistake."""
+        response, halved = cls(1.0, Local()), partial(doubles.ScaledNoise, 0.5)
+        return audits.SelfTestCases(
+            (
+                audits.AuditTrial(audits.SUMS, "flipped labels", False, response, records=2),
+                audits.AuditTrial(
+                    audits.SUMS, "flipped half as often", True, response, halved, records=2
+                ),
+            )
+        )
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """Labels guessed from the scores that the server receives, if it receives any."""
+        is_hidden = isinstance(self.trust, HiddenRanks)
+        return (guesses_from_plain_scores,) if is_hidden else super().label_attacks()
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """Flipped labels are debiased without noise too; clients that rank together keep notes.
+
+        Sums are rounded to units before their shares of noise are added.
+        """
+        trust = self.trust
+        together, summed = isinstance(trust, HiddenRanks), isinstance(trust, SecureSum)
+        responds = isinstance(trust, Local)
+        return audits.LawTraits(
+            indivisible="a client alone cannot rank its records" if together else "",
+            inexact="flipped labels are debiased all the same" if responds else "",
+            keeps_state=together or summed,
+            tolerance=ROUNDING if summed else 1e-9,
+            copies=1 if together else ADDITIVE_COPIES,
+        )

@@ -10,17 +10,14 @@ its pair.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
-
-import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.exact import gaussian_delta
-from tacit.protocol.conversation import Conversation
 from tacit.protocol.declarations.audits import (
     DELTA,
     LOW_BITS,
@@ -47,7 +44,7 @@ from tacit.protocols.fedauc.declared import (
     NOISY_SUMS,
     check_fraction,
 )
-from tacit.protocols.shared.rank_noise import PAIR, RESPONSE, STAIRCASE, RankNoise
+from tacit.protocols.shared.rank_noise import PAIR, STAIRCASE, RankNoise
 
 
 @dataclass(frozen=True)
@@ -232,25 +229,18 @@ class PublishedFedAUC(protocol.RankSums):
         flips = isinstance(self.allocation, Influence)
         return super().replicate_size(clients) if flips else 8 * clients.count
 
-    def conversation(self, clients: int) -> Conversation:
-        """Scores up, ranks down, noisy pairs up; with a first round for ``Influence``."""
-        ranks, scales = yield from protocol.ranked_scores(self)
-        geometry, noise = RankGeometry.of(ranks), self.rank_noise
-        largest, chosen = 0, self.allocation
-        if isinstance(chosen, Influence):
-            noise, allocation = yield from protocol.divided_by_influence(self, ranks, geometry)
-        elif isinstance(chosen, Fixed):
-            allocation = Allocation.alike(geometry, fraction=1.0 - chosen.alpha)
-            if chosen.sensitivity == "global":
-                last = geometry.records - 1
-                largest = 2 * last
-                geometry = replace(geometry, high=np.full_like(geometry.high, last))
-        elif isinstance(chosen, Orthogonal):
-            allocation = orthogonal_allocation(geometry, chosen.beta)
-        else:
-            allocation = adaptive_allocation(geometry, noise)
-        sums = yield from protocol.asked_sums(self, ranks, geometry, noise, allocation, largest)
-        return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
+    def divided(self, geometry: RankGeometry) -> Allocation | None:
+        """As the setting says; None for ``Influence``."""
+        chosen = self.allocation
+        if isinstance(chosen, Fixed):
+            is_global = chosen.sensitivity == "global"
+            largest = 2 * (geometry.records - 1) if is_global else 0
+            return Allocation.alike(geometry, fraction=1.0 - chosen.alpha, sensitivity=largest)
+        if isinstance(chosen, Orthogonal):
+            return orthogonal_allocation(geometry, chosen.beta)
+        if isinstance(chosen, Adaptive):
+            return adaptive_allocation(geometry, self.rank_noise)
+        return None
 
     @classmethod
     def self_test_cases(cls) -> SelfTestCases:
@@ -311,19 +301,6 @@ class PublishedResponseAUC(protocol.RankSums):
     law_traits = LawTraits(
         inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES
     )
-
-    @property
-    def rank_noise(self) -> RankNoise:
-        """Randomised response at the whole budget."""
-        return RankNoise(RESPONSE, self.epsilon)
-
-    def conversation(self, clients: int) -> Conversation:
-        """Scores up, ranks down, sums over flipped labels up."""
-        ranks, scales = yield from protocol.ranked_scores(self)
-        geometry = RankGeometry.of(ranks)
-        noise, allocation = self.rank_noise, Allocation.alike(geometry, respond=True)
-        sums = yield from protocol.asked_sums(self, ranks, geometry, noise, allocation)
-        return replace(protocol.result_of_sums(geometry, noise, allocation, sums), scales=scales)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
