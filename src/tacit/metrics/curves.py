@@ -261,7 +261,7 @@ def noisy_sampling_variance(positives: Counts, negatives: Counts, area: Floats |
     """
     direct = cell_sampling_variance(positives, negatives)
     sizes = (np.maximum(each.sum(axis=-1), 1.0) for each in (positives, negatives))
-    plug_in = np.vectorize(plug_in_variance, otypes=[float])(np.nan_to_num(area, nan=0.5), *sizes)
+    plug_in = plug_in_variance(np.nan_to_num(area, nan=0.5), *sizes)
     return np.where(direct < LEAST_OF_PLUG_IN * plug_in, plug_in, direct)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
+
 AT_ONCE = 2**20
 """So many records, or groups of tied ones, are looked at at a time: it bounds the memory."""
 
@@ -185,18 +187,20 @@ def top_hits(
     return np.asarray(positives[np.asarray(sizes) - 1])
 
 
-def plug_in_variance(auc: float, positives: float, negatives: float) -> float:
-    """The AUC's sampling variance when only the AUC and the class sizes are known.
+def plug_in_variance(
+    auc: Floats | float, positives: Floats | float, negatives: Floats | float
+) -> Floats:
+    """The AUC's sampling variance when only the AUC and the class sizes are known, shape (...).
 
     Hanley and McNeil 1982, with their exponential-model values ``Q1 = A/(2-A)`` and
     ``Q2 = 2A^2/(1+A)``. Used where a protocol shows sums only, so that DeLong's cannot be computed.
 
     Examples
     --------
-    >>> round(plug_in_variance(0.75, 100, 100) ** 0.5, 4)
+    >>> round(float(plug_in_variance(0.75, 100, 100)) ** 0.5, 4)
     0.0344
     """
-    area = min(max(auc, 0.0), 1.0)
+    area = np.clip(auc, 0.0, 1.0)
     first = area / (2 - area)
     second = 2 * area * area / (1 + area)
     variance = (
@@ -204,4 +208,4 @@ def plug_in_variance(auc: float, positives: float, negatives: float) -> float:
         + (positives - 1) * (first - area * area)
         + (negatives - 1) * (second - area * area)
     )
-    return max(variance, 0.0) / (positives * negatives)
+    return np.asarray(np.maximum(variance, 0.0) / (positives * negatives))

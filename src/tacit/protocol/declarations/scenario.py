@@ -180,7 +180,7 @@ class Scenario:
 
     def sampling_error(self, shape: Shape) -> float:
         """The standard error of an exact AUC of these records about the population's."""
-        return math.sqrt(float(plug_in_variance(shape.auc, self.positives, self.negatives)))
+        return math.sqrt(plug_in_variance(shape.auc, self.positives, self.negatives))
 
     def scaled(self, factor: float) -> Scenario:
         """The scenario with this many times the records, in the same proportions.

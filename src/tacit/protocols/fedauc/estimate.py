@@ -63,14 +63,13 @@ def result_from_pairs(
     second = 2 * ((area - 0.5) * count) ** 2
     second = second + numerator * count * ((negatives - inside) / pairs) ** 2
     error = np.sqrt(numerator + second) / pairs
-    sampling = np.sqrt(np.vectorize(plug_in_variance)(area, inside, negatives))
     warnings: tuple[str, ...] = ()
     if np.ndim(value) == 0:
         warnings = _warnings(records, float(positives), float(value), float(error), float(count))
     return ServerResult(
         value=value,
         privacy_error=error,
-        sampling_error=np.where(np.isnan(value), np.nan, sampling),
+        sampling_error=np.sqrt(plug_in_variance(value, inside, negatives)),
         positives=positives,
         negatives=records - positives,
         positives_error=np.sqrt(count),

@@ -310,15 +310,13 @@ def result_from_levels(levels: LevelCounts, leaves: Floats, area: LevelArea) -> 
     """The area of two trees of counts, with its errors and warnings."""
     error = np.sqrt(privacy_variance(levels, area, leaves))
     cell_variance = np.sqrt(area.cell_variance + within_leaf_variance(levels, leaves))
-    undefined = error > 0.5
-    value = np.where(undefined, np.nan, area.value)
+    value = np.where(error > 0.5, np.nan, area.value)
     negatives, positives = levels.classes
     like = np.zeros(value.shape)
-    sampling = np.sqrt(np.vectorize(plug_in_variance)(area.value, positives, negatives))
     return ServerResult(
         value=value,
         privacy_error=error,
-        sampling_error=np.where(undefined, np.nan, sampling),
+        sampling_error=np.sqrt(plug_in_variance(value, positives, negatives)),
         positives=like + positives,
         negatives=like + negatives,
         approximation_error=cell_variance,

@@ -141,7 +141,7 @@ def _noisy_result(records: int, reply: Reply, warnings: tuple[str, ...]) -> Serv
     return ServerResult(
         value=np.asarray(value),
         privacy_error=like,
-        sampling_error=np.sqrt(np.vectorize(plug_in_variance)(value, positives, negatives)),
+        sampling_error=np.sqrt(plug_in_variance(value, positives, negatives)),
         positives=like + positives,
         negatives=like + negatives,
         approximation_error=like + np.nan,

@@ -270,13 +270,10 @@ def result_of(results: list[Result], records: int, single: bool) -> ServerResult
 
     error, positives = each("privacy_error"), records * each("positive_fraction")
     value = np.where(each("withheld"), np.nan, each("value"))
-    sampling = np.vectorize(plug_in_variance)(
-        np.clip(each("value"), 0.0, 1.0), positives, records - positives
-    )
     return ServerResult(
         value=value,
         privacy_error=error,
-        sampling_error=np.where(np.isnan(value), np.nan, np.sqrt(sampling)),
+        sampling_error=np.sqrt(plug_in_variance(value, positives, records - positives)),
         positives=positives,
         negatives=records - positives,
         positives_error=records * each("positive_fraction_error"),

@@ -76,65 +76,6 @@ class CountNoise:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class ConfusionEstimate:
-    """The area with its errors; arrays of shape () or (R,), rates with a last axis T.
-
-    Parameters
-    ----------
-    value : the area.
-    privacy_variance : the variance that the noise causes; with clamping, the mean squared error of
-        the area less its estimated bias.
-    clamping_bias : the bias from clamping and ordering; zero without them.
-    threshold_bias : the bias from straight lines between thresholds, shrunk by its noise.
-    approximation_variance : from the unknown positions of records between thresholds.
-    """
-
-    value: Floats
-    privacy_variance: Floats
-    clamping_bias: Floats
-    threshold_bias: Floats
-    approximation_variance: Floats
-    positives: Floats
-    negatives: Floats
-    false_positive_rate: Floats
-    true_positive_rate: Floats
-
-
-def estimate_from_confusion(counts: Floats, noise: CountNoise, clamp: bool) -> ConfusionEstimate:
-    """The trapezoid area of noisy counts summed over clients.
-
-    With ``clamp`` as in the paper (Sun et al. 2022b): counts below 0 become 0, each threshold is
-    divided by the totals at that threshold, and points are ordered by false-positive rate. Variance
-    and bias are estimated by simulated noise on a monotone smoothing of the counts; the variance is
-    that of the area less its estimated bias, which is noisy itself. Without ``clamp`` the
-    class totals are pooled over thresholds; apart from these ratios the area is unbiased, with a
-    closed-form variance.
-    """
-    across, up = clamped_points(counts) if clamp else pooled_points(counts)
-    positives, negatives = class_totals(counts)
-    known = (positives > 0) & (negatives > 0)
-    value = np.where(known, trapezoid_area(across, up), np.nan)
-    if clamp:
-        variance, bias = _imitated_errors(counts, noise)
-    else:
-        variance, bias = _pooled_variance(counts, noise), np.zeros_like(value)
-    cells = -np.diff(counts[..., :2, :-1], axis=-1, append=0.0)
-    correction, correction_variance = _shrunk_correction(cells, noise)
-    placement = placement_variance(cells[..., 0, :], cells[..., 1, :])
-    return ConfusionEstimate(
-        value=value,
-        privacy_variance=variance,
-        clamping_bias=bias,
-        threshold_bias=-correction,
-        approximation_variance=placement + correction_variance,
-        positives=positives,
-        negatives=negatives,
-        false_positive_rate=across,
-        true_positive_rate=up,
-    )
-
-
 def class_totals(counts: Floats) -> tuple[Floats, Floats]:
     """P and N, averaged over thresholds."""
     positives = (counts[..., 0, :] + counts[..., 3, :]).mean(axis=-1)
@@ -208,28 +149,8 @@ def _clamping_biases(smooth: Floats, draws: Floats) -> Floats:
 
 
 def _clamped_areas(smooth: Floats, draws: Floats) -> Floats:
-    """``trapezoid_area(*clamped_points(...))`` of all sums of counts (S, 4, T) and draws (D, 4, T).
-
-    The same in fewer passes, as it takes most of an estimate's time; shape (S, D).
-    """
-    true_positive, false_positive, true_negative, false_negative = (
-        np.maximum(smooth[:, np.newaxis, row] + draws[:, row], 0.0) for row in range(4)
-    )
-    across = false_positive / _or_one(false_positive + true_negative)
-    up = true_positive / _or_one(true_positive + false_negative)
-    order = np.argsort(-across, axis=-1, kind="stable")
-    order += np.arange(0, across.size, across.shape[-1]).reshape(*across.shape[:-1], 1)
-    across, up = across.ravel()[order], up.ravel()[order]
-    inner = (up[..., :-1] + up[..., 1:]) * (across[..., :-1] - across[..., 1:])
-    ends = (1 + up[..., 0]) * (1 - across[..., 0]) + up[..., -1] * across[..., -1]
-    area: Floats = (inner.sum(axis=-1) + ends) / 2
-    return area
-
-
-def _or_one(totals: Floats) -> Floats:
-    """Totals, with 1 for 0."""
-    totals[totals == 0] = 1.0
-    return totals
+    """The areas of all sums of counts (S, 4, T) and draws (D, 4, T), shape (S, D)."""
+    return trapezoid_area(*clamped_points(smooth[:, np.newaxis] + draws))
 
 
 def _smooth_area(smooth: Floats) -> float:
@@ -282,30 +203,44 @@ def _shrunk_correction(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats
 def result_from_confusion(
     edges: Floats, counts: Floats, noise: CountNoise, clamp: bool
 ) -> ServerResult:
-    """The area of the paper's noisy confusion counts, summed over clients, shape (..., 4, T)."""
-    estimate = estimate_from_confusion(counts, noise, clamp)
-    undefined = np.isnan(estimate.value)
-    error = np.where(undefined, np.nan, np.sqrt(estimate.privacy_variance))
-    biases = (estimate.clamping_bias, estimate.threshold_bias)
-    classes = estimate.positives, estimate.negatives
-    single = np.ndim(estimate.value) == 0
+    """The trapezoid area of noisy confusion counts, summed over clients, shape (..., 4, T).
+
+    With ``clamp`` as in the paper (Sun et al. 2022b): counts below 0 become 0, each threshold is
+    divided by the totals at that threshold, and points are ordered by false-positive rate. Variance
+    and bias are estimated by simulated noise on a monotone smoothing of the counts; the variance is
+    that of the area less its estimated bias, which is noisy itself. Without ``clamp`` the
+    class totals are pooled over thresholds; apart from these ratios the area is unbiased, with a
+    closed-form variance. The bias from straight lines between thresholds is shrunk by its noise.
+    """
+    positives, negatives = classes = class_totals(counts)
+    defined = (positives > 0) & (negatives > 0)
+    area = trapezoid_area(*(clamped_points(counts) if clamp else pooled_points(counts)))
+    value = np.where(defined, area, np.nan)
+    if clamp:
+        variance, bias = _imitated_errors(counts, noise)
+    else:
+        variance, bias = _pooled_variance(counts, noise), np.zeros_like(value)
+    cells = -np.diff(counts[..., :2, :-1], axis=-1, append=0.0)
+    correction, correction_variance = _shrunk_correction(cells, noise)
+    placement = placement_variance(cells[..., 0, :], cells[..., 1, :])
+    error = np.where(defined, np.sqrt(variance), np.nan)
+    single = np.ndim(value) == 0
     total_error = math.sqrt(2 * noise.variance / edges.size)
-    warnings = signal_warnings(estimate.value, classes, total_error) if single else ()
-    if single and not undefined:
-        warnings += _bias_warnings(biases, float(estimate.value), float(error))
-    sampling = np.vectorize(plug_in_variance)(
-        np.nan_to_num(estimate.value, nan=0.5), *(np.maximum(total, 1.0) for total in classes)
-    )
+    warnings = signal_warnings(value, classes, total_error) if single else ()
+    if single and defined:
+        warnings += _bias_warnings((bias, -correction), float(value), float(error))
+    sizes = (np.maximum(total, 1.0) for total in classes)
+    hidden = np.sqrt(placement + correction_variance)
     return ServerResult(
-        value=estimate.value,
+        value=value,
         privacy_error=error,
-        sampling_error=np.where(undefined, np.nan, np.sqrt(sampling)),
-        positives=estimate.positives,
-        negatives=estimate.negatives,
+        sampling_error=np.sqrt(plug_in_variance(value, *sizes)),
+        positives=positives,
+        negatives=negatives,
         positives_error=total_error,
-        approximation_error=np.where(undefined, np.nan, np.sqrt(estimate.approximation_variance)),
-        bias=np.where(undefined, np.nan, biases[0] + biases[1]),
-        roc=_curve_of_points(edges, counts, noise) if single and not undefined else None,
+        approximation_error=np.where(defined, hidden, np.nan),
+        bias=np.where(defined, bias - correction, np.nan),
+        roc=_curve_of_points(edges, counts, noise) if single and defined else None,
         warnings=warnings,
     )
 
