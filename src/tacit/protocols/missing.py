@@ -8,8 +8,6 @@ sensitivity is 1 whichever of these the guarantee is about, and discrete Laplace
 protocol on the complete records, a record that becomes incomplete costs both: the budgets add up. A
 person may have any number of incomplete records, so the count protects no person
 (``protocol.persons``).
-
-What MissingRecords declares for audits, reports and laws.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -26,60 +24,14 @@ from tacit.data.clients import Clients
 from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Protocol, Query
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, SecureSum, Trust, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.shared.declared import forest_model
-from tacit.results.server_result import ServerResult
 
 COMPLETE = (
     "the laws compare neighbours by their complete records, of which the count holds none; "
     "tests of the protocol compare records that become incomplete"
 )
-
-
-class MissingDeclarations(Declarations):
-    """Cases, threats and laws of ``MissingRecords``."""
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Both trust models."""
-        trusts = (Trust.SECURE_SUM, Trust.EACH)
-        return tuple(cls.audit_case({"trust": trust.value}) for trust in trusts)
-
-    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
-        """None of its own: a count of records without labels shows no label."""
-        return ()
-
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Both trust models, and another adjacency."""
-        kind: Any = cls
-        return {
-            "missing": kind(1.0),
-            "missing-each": kind(1.0, Trust.EACH.value),
-            "missing-replace": kind(1.0, adjacency="replace"),
-        }
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
-        """Both trust models; whole numbers with little noise have intervals of few lengths."""
-        kind: Any = cls
-        return {
-            "missing": audits.ErrorCase(kind(0.1), noticed=True),
-            "missing-each": audits.ErrorCase(kind(1.0, Trust.EACH.value), repeats=1200),
-        }
-
-    @property
-    def law_traits(self) -> audits.LawTraits:
-        """The count does not hold complete records."""
-        return audits.LawTraits(loose=COMPLETE)
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what."""
-        return forest_model(settings, "records lack a score or a label")
 
 
 def left_out_by_client(clients: Clients) -> Integers:
@@ -103,7 +55,7 @@ def count_left_out(clients: Clients, query: Query) -> dict[str, Integers]:
 
 
 @dataclass(frozen=True)
-class MissingRecords(MissingDeclarations, Protocol):
+class MissingRecords(Protocol):
     """How many records clients left out for lack of a score or a label.
 
     Parameters
@@ -139,6 +91,16 @@ class MissingRecords(MissingDeclarations, Protocol):
     figure = "number of incomplete records"
     counts_missing = True
     steps = (count_left_out,)
+    law_settings: ClassVar[audits.Configurations] = {
+        "missing": {},
+        "missing-each": {"trust": Trust.EACH.value},
+        "missing-replace": {"adjacency": "replace"},
+    }
+    law_traits = audits.LawTraits(loose=COMPLETE)
+    """The count does not hold complete records."""
+    threats = staticmethod(
+        lambda settings: forest_model(settings, "records lack a score or a label")
+    )
 
     def replicate_size(self, clients: Clients) -> int:
         """A count of every client."""
@@ -151,13 +113,23 @@ class MissingRecords(MissingDeclarations, Protocol):
     def conversation(self, clients: int) -> Conversation:
         """One round: counts up."""
         sums = yield from releases.ask(count_left_out, self, clients)
-        value = sums["left_out"]
-        unknown = np.full_like(value, np.nan)
-        return ServerResult(
-            value=value,
-            privacy_error=np.full_like(value, math.sqrt(sums.variance("left_out"))),
-            sampling_error=unknown,
-            positives=unknown,
-            negatives=unknown,
-            limits=(0.0, math.inf),
-        )
+        limits = (0.0, math.inf)
+        return sums.result(sums["left_out"], {"left_out": 1.0}, limits=limits)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Both trust models."""
+        trusts = (Trust.SECURE_SUM, Trust.EACH)
+        return tuple(cls.audit_case({"trust": trust.value}) for trust in trusts)
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """None of its own: a count of records without labels shows no label."""
+        return ()
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """Both trust models; whole numbers with little noise have intervals of few lengths."""
+        return {
+            "missing": audits.ErrorCase(cls(0.1), noticed=True),
+            "missing-each": audits.ErrorCase(cls(1.0, Trust.EACH.value), repeats=1200),
+        }

@@ -12,8 +12,7 @@ from tacit import DPAUC, FedAUC, Protocol, PublishedFedAUC, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations.trust import Local, SecureSum, trust_of
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.published.dpauc.declared import Gaussian, OnCounts
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc.protocol import Gaussian, OnCounts, PublishedDPAUC
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",

@@ -15,8 +15,12 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.published.dpauc.declared import Gaussian, Laplace, RandomisedResponse
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc.protocol import (
+    Gaussian,
+    Laplace,
+    PublishedDPAUC,
+    RandomisedResponse,
+)
 from tacit.protocols.published.fedauc import Gaussian as RankGaussian
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.shared.rank_noise import RESPONSE

@@ -3,14 +3,15 @@
 
 The server draws random matchings of all records. The two clients of a pair compute the kernel of
 their two records and noise together, so that the noisy value is all that anybody learns. Here that
-computation is an ideal functionality (``View.MPC``); docs, section 4c.
+computation is an ideal functionality (``View.MPC``); docs, section 4c. Who sees what in a run.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,10 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocols.paired.declared import PairedDeclarations
 from tacit.protocols.paired.estimate import MatchedSample, matched_area_result, matched_mean_result
 from tacit.protocols.paired.kernels import (
     BOUNDS,
@@ -68,9 +70,43 @@ from tacit.protocols.paired.noise import (
     kernel_width,
     noisy_counts,
 )
+from tacit.protocols.shared.declared import ReportDeclarations
 from tacit.protocols.shared.reports.pair_kernels import KERNELS, Axis, SymbolSpace, second_values
 from tacit.results.curves.curve import UNIT
 from tacit.results.server_result import ServerResult
+
+PAGE = "threat-models/paired-ustatistic.md"
+
+PAIRED = (
+    "The two clients of a pair are trusted not to work together with the server beyond what is "
+    "said below. Between real parties they compute by cryptography; where a trusted party took its "
+    "place, a warning says so."
+)
+
+PAIRED_SERVER = (
+    "Exactly: each client's number of records. With noise: the value of every pair, and for an AUC "
+    "each client's count of positives."
+)
+
+WHOLE_NOISE = ThreatModel(
+    PAIRED,
+    PAIRED_SERVER,
+    "Nothing.",
+    "Numbers of records, and which pairs were drawn. Against a client that tells the server "
+    "all it knows, the same epsilon is left.",
+    PAGE,
+)
+
+SHARED_NOISE = replace(
+    WHOLE_NOISE,
+    left_open="Numbers of records, and which pairs were drawn. A client that tells the server its "
+    "half of the noise leaves its partner with less than the stated epsilon promises.",
+)
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    return SHARED_NOISE if settings.get("noise") == SHARED else WHOLE_NOISE
 
 
 @step()
@@ -134,7 +170,7 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
 
 
 @dataclass(frozen=True)
-class PairedUStatistic(PairedDeclarations, Protocol):
+class PairedUStatistic(ReportDeclarations, Protocol):
     """The mean of a kernel over pairs of records, computed by the two clients of each pair.
 
     Parameters
@@ -195,6 +231,21 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     """Of a guarantee against the server alone."""
     planning_module = "tacit.protocols.paired.forecast"
     steps = (offer_numbers, count_positives, compute_pairs)
+    trials_divisor = 8
+    audit_records = 2
+    audit_settings = ({"kernel": "auc"}, {"kernel": "gini", "noise": "shared"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "paired-auc": {"kernel": "auc"},
+        "paired-auc-laplace": {"kernel": "auc", "matchings": 2, "noise": "laplace"},
+        "paired-auc-shared": {"kernel": "auc", "noise": "shared"},
+        "paired-collision": {"kernel": "collision", "matchings": 3},
+        "paired-gini": {"kernel": "gini", "matchings": 2},
+    }
+    threats = staticmethod(threats_of)
+    law_traits = audits.LawTraits(
+        unordered="the pairs of the matchings are drawn by place",
+        inexact="the matched pairs are not all pairs",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -373,6 +424,11 @@ class PairedUStatistic(PairedDeclarations, Protocol):
             f"shared noise keeps epsilon {self.epsilon:g} from the server alone: a client that "
             f"tells it all it knows leaves epsilon {rest:.3g} to the records it met"
         )
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Every noise; that of both clients is more private than declared against the server."""
+        return (*super().audit_cases(), cls.audit_case({"kernel": "gini"}))
 
 
 def _array(field: Field) -> NDArray[Any]:

@@ -28,8 +28,7 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST, HiddenAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.published.dpauc.declared import Laplace
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc.protocol import Laplace, PublishedDPAUC
 from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.running.evaluating import exact_auc, repeat
 from tacit.running.simulation import simulate

@@ -9,8 +9,12 @@ import pytest
 
 from tacit import DPAUC, ClientState, evaluate, repeat
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
-from tacit.protocols.published.dpauc.declared import Gaussian, Laplace, RandomisedResponse
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc.protocol import (
+    Gaussian,
+    Laplace,
+    PublishedDPAUC,
+    RandomisedResponse,
+)
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

@@ -13,9 +13,11 @@ published: of flipped labels, whose cells the server sees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +47,7 @@ from tacit.protocol.conversation import (
 from tacit.protocol.declarations import audits, forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.dpauc.attacks import (
@@ -53,13 +56,7 @@ from tacit.protocols.dpauc.attacks import (
     lone_records,
 )
 from tacit.protocols.dpauc.forecast import cells_forecast, expected_counts
-from tacit.protocols.dpauc.protocol import result_of
-from tacit.protocols.published.dpauc.declared import (
-    Gaussian,
-    Laplace,
-    PublishedDPAUCDeclarations,
-    RandomisedResponse,
-)
+from tacit.protocols.dpauc.protocol import pooled_cells, result_of, threats_of
 from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
 from tacit.protocols.shared.cells import cell_counts, true_cell_counts
 from tacit.protocols.shared.declared import first_reply
@@ -71,6 +68,108 @@ from tacit.protocols.shared.reports.flipped_labels import (
     flipping_cost,
 )
 from tacit.protocols.shared.trees.levels import CellNoise
+
+ACCOUNTINGS = ("tight", "paper")
+POINTS = ("clamped", "plain")
+
+
+@dataclass(frozen=True)
+class OnCounts(Choice):
+    """Noise on the four confusion counts of every threshold.
+
+    Parameters
+    ----------
+    accounting : ``"tight"``, or ``"paper"``, which charges every count apart.
+    points : ``"clamped"`` clamps noisy counts at 0 and orders the points as the paper does, which
+        biases the area downwards when noise is large; ``"plain"`` leaves both out and pools the
+        class totals.
+
+    Raises
+    ------
+    ValueError : for another word.
+    """
+
+    accounting: str = "tight"
+    points: str = "clamped"
+
+    def __post_init__(self) -> None:
+        for name, words in (("accounting", ACCOUNTINGS), ("points", POINTS)):
+            if getattr(self, name) not in words:
+                raise ValueError(f"{name} must be one of {words}, got {getattr(self, name)!r}")
+
+    @property
+    def clamps(self) -> bool:
+        """Whether counts are clamped and points ordered."""
+        return self.points == "clamped"
+
+    def distance(self, thresholds: int, adjacency: str) -> int:
+        """The L1 distance of the counts between neighbours; also their squared L2 distance."""
+        if self.accounting == "paper":
+            return 4 * thresholds
+        return (1 if adjacency == "record" else 2) * thresholds
+
+    @abstractmethod
+    def drawn(
+        self, thresholds: int, adjacency: str, epsilon: float
+    ) -> laplace.Laplace | gaussian.Gaussian:
+        """The mechanism of all counts together."""
+
+
+@dataclass(frozen=True)
+class Laplace(OnCounts):
+    """Laplace noise.
+
+    Examples
+    --------
+    >>> str(Laplace(accounting="paper"))
+    'laplace(accounting=paper)'
+    """
+
+    word = "laplace"
+
+    def drawn(self, thresholds: int, adjacency: str, epsilon: float) -> laplace.Laplace:
+        """Of scale ``distance / epsilon``."""
+        return laplace.Laplace(self.distance(thresholds, adjacency), epsilon)
+
+
+@dataclass(frozen=True)
+class Gaussian(OnCounts):
+    """Gaussian noise.
+
+    Parameters
+    ----------
+    delta : the chance that epsilon fails, above 0 and below 1; it has to be given.
+    """
+
+    delta: float = 0.0
+
+    word = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.delta < 1:
+            raise ValueError(
+                f"gaussian needs a delta between 0 and 1, such as gaussian(delta=1e-6), got "
+                f"{self.delta}"
+            )
+
+    def drawn(self, thresholds: int, adjacency: str, epsilon: float) -> gaussian.Gaussian:
+        """Of the analytic calibration for the L2 distance."""
+        distance = math.sqrt(self.distance(thresholds, adjacency))
+        return gaussian.Gaussian(distance, epsilon, self.delta, 4 * thresholds)
+
+
+@dataclass(frozen=True)
+class RandomisedResponse(Choice):
+    """Every label is flipped once, by a chance that epsilon gives."""
+
+    word = "randomised-response"
+
+
+IMITATED_REPEATS = 1200
+"""Repetitions where errors are imitated, which takes longer."""
+
+RESPONSE = RandomisedResponse.word
 
 
 def _response_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -129,7 +228,7 @@ def flipped_histograms(
 
 
 @dataclass(frozen=True)
-class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
+class PublishedDPAUC(ScaledScores, Protocol):
     """The AUC and ROC curve from confusion counts, as Sun et al. 2022b form them.
 
     Parameters
@@ -165,6 +264,26 @@ class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
     name = "published-dpauc"
     planning_module = __name__
     state_types = (Flipped,)
+    gives_curve = True
+    threats = staticmethod(threats_of)
+    audit_settings = (
+        {"mechanism": "laplace", "thresholds": 2},
+        {"mechanism": f"gaussian(delta={audits.DELTA})", "thresholds": 2},
+        {"mechanism": RESPONSE, "adjacency": "label"},
+    )
+    law_settings: ClassVar[audits.Configurations] = {
+        name: {"thresholds": 20, "mechanism": mechanism, "adjacency": adjacency}
+        for name, mechanism, adjacency in (
+            ("dpauc-laplace", "laplace", "record"),
+            ("dpauc-laplace-label", "laplace", "label"),
+            ("dpauc-laplace-replace", "laplace", "replace"),
+            ("dpauc-laplace-paper", "laplace(accounting=paper)", "label"),
+            ("dpauc-laplace-unclamped", "laplace(points=plain)", "record"),
+            ("dpauc-gaussian", "gaussian(delta=1e-6)", "record"),
+            ("dpauc-gaussian-label", "gaussian(delta=1e-6)", "label"),
+            ("dpauc-response", RESPONSE, "label"),
+        )
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -262,6 +381,37 @@ class PublishedDPAUC(ScaledScores, PublishedDPAUCDeclarations, Protocol):
         on_sums = CountNoise(counts.shape[-1], scale, is_gaussian)
         clamps = self.on_counts.clamps
         return result_from_confusion(self.edge_scores, counts.sum(axis=-1), on_sums, clamps)
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """The counts of clients with one record."""
+        return (guesses_from_published_counts,)
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+        """Every mechanism, with the paper's number of cells or at a larger epsilon."""
+        mechanisms = {
+            "dpauc-laplace": "laplace",
+            "dpauc-laplace-unclamped": "laplace(points=plain)",
+            "dpauc-gaussian": "gaussian(delta=1e-6)",
+        }
+        return {
+            name: audits.ErrorCase(cls(2.0, 20, mechanism, scale=EVEN), IMITATED_REPEATS)
+            for name, mechanism in mechanisms.items()
+        } | {"dpauc-response": audits.ErrorCase(cls(1.0, 100, RESPONSE, "label", EVEN))}
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """Flipped labels are debiased without noise too; the paper's accounting is loose."""
+        flips = isinstance(self.mechanism, RandomisedResponse)
+        charged = isinstance(self.mechanism, OnCounts) and self.mechanism.accounting == "paper"
+        return audits.LawTraits(
+            inexact="flipped labels are debiased all the same" if flips else "",
+            loose="the paper charges every count apart" if charged else "",
+        )
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The area of the counts between thresholds, by straight lines."""
+        return float(curves.cell_area(*pooled_cells(self.on_scale(clients), self.edges)))
 
 
 def guesses_from_published_counts(
