@@ -20,7 +20,6 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics import trees
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.local.response import answer_epsilon, hadamard_bits
@@ -35,6 +34,7 @@ from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.baselines import check_classes
 from tacit.protocols.hierarchical import estimate
 from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
 from tacit.protocols.shared.reports.turns import count_records, reporting_records
@@ -258,11 +258,8 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
         reply = yield Query(hadamard_reports, self, broadcast={"height": height})
         table = estimate.table_of(reply, height)
         levels = estimate.LevelCounts.of(table, self.report_noise(height))
-        if not levels.classes.all():
-            raise DataError(
-                "the AUC is undefined without both classes, got "
-                f"{levels.classes[1]:.0f} positive and {levels.classes[0]:.0f} negative records"
-            )
+        negatives, positives = levels.classes.astype(np.int64)
+        check_classes(positives, negatives)
         server_result = self.result_of(levels)
         if server_result.value.ndim == 0 and self._delta_wasted(height):
             return replace(server_result, warnings=(WASTED_DELTA, *server_result.warnings))

@@ -23,13 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.privacy.local import bounded
 from tacit.protocol import devices
 from tacit.protocol.conversation import Field, Reply
-from tacit.protocols.shared.reports.turns import SLOTS, Bits, ragged_of
+from tacit.protocols.baselines import check_classes
+from tacit.protocols.shared.reports.turns import SLOTS, ragged_of
 from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses, normalised
 
 CELLS = 64
@@ -212,48 +211,58 @@ def _from_zero(masses: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnRounds:
-    """Rounds by the turn of every record.
+class AssignedRounds:
+    """Which records report in which round, as the server knows it.
 
     Parameters
     ----------
-    drawn : every record's turn.
-    classes : the class by which reports are counted: a record's label where labels are public,
-        else 0; shape (M,).
-    kinds : how many such classes there are.
-    first : records whose turn is below this report in the first round.
+    sizes : the numbers of records, and of those that report in the second round, by the class by
+        which reports are counted, shape (2, C): a record's label where labels are public, else 0.
+    turns : what each client receives: its records' turns; nothing where each record keeps its own.
+    classes : of the records that report in the first round, and in the second; None where reports
+        come counted.
     """
 
-    drawn: Ragged[np.uint8]
-    classes: NDArray[np.int8]
-    kinds: int
-    first: int
+    sizes: Integers
+    turns: Mapping[str, Field]
+    classes: tuple[NDArray[np.int8], NDArray[np.int8]] | None = None
+
+    @classmethod
+    def of(cls, reply: Reply, first: int, private_labels: bool) -> AssignedRounds:
+        """The rounds of the records, from the reply about their turns.
+
+        Parameters
+        ----------
+        reply : turns, with labels where these are public; or counts of both rounds.
+        first : records whose turn is below this report in the first round.
+        private_labels : whether labels are private.
+
+        Raises
+        ------
+        DataError : for public labels of one class.
+        """
+        counts = devices.counts_in(reply)
+        if counts is not None:
+            return cls(np.array([[counts.sum()], [counts[1]]]), {})
+        turns = ragged_of(reply["turns"])
+        kinds = np.zeros(turns.values.size, dtype=np.int8)
+        if not private_labels:
+            kinds = ragged_of(reply["labels"]).values
+            check_classes(int(np.count_nonzero(kinds)), int(np.count_nonzero(kinds == 0)))
+        early = turns.values < first
+        size = 1 if private_labels else 2
+        sizes = [np.bincount(each, minlength=size) for each in (kinds, kinds[~early])]
+        return cls(np.stack(sizes), {"turns": turns}, (kinds[early], kinds[~early]))
 
     @property
     def records(self) -> int:
         """The number of records."""
-        return self.classes.size
-
-    @property
-    def early(self) -> Bits:
-        """Which records report in the first round, shape (M,)."""
-        return np.asarray(self.drawn.values < self.first)
+        return int(self.sizes[0].sum())
 
     @property
     def positive_fraction(self) -> float:
         """The fraction of the positives, where labels are public; else 0."""
-        return float(self.classes.mean())
-
-    @property
-    def sizes(self) -> Integers:
-        """The numbers of records, and of those that report in the second round, shape (2, C)."""
-        kinds = [self.classes, self.classes[~self.early]]
-        return np.stack([np.bincount(classes, minlength=self.kinds) for classes in kinds])
-
-    @property
-    def turns(self) -> Mapping[str, Field]:
-        """What each client receives: its records' turns."""
-        return {"turns": self.drawn}
+        return float(self.sizes[0, 1:].sum() / self.records)
 
     def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:
         """How often each report came from each class, shape (R, C, outputs), R at least 1.
@@ -268,91 +277,20 @@ class DrawnRounds:
         ------
         ValueError : for a number of reports, or a report, that cannot have come.
         """
-        values = ragged_of(reply["reports"]).values
-        reporting = self.early if first else ~self.early
-        several = np.atleast_2d(values).astype(np.int64)
-        if several.shape[-1] != np.count_nonzero(reporting):
-            raise ValueError(
-                f"{np.count_nonzero(reporting)} records report, got {several.shape[-1]} reports"
-            )
-        if several.size and several.max() >= outputs:
-            raise ValueError(f"reports must be below {outputs}, got {several.max()}")
-        replicate = np.arange(several.shape[0])[:, np.newaxis]
-        cells = (replicate * self.kinds + self.classes[reporting]) * outputs + several
-        shape = (several.shape[0], self.kinds, outputs)
-        return np.bincount(cells.ravel(), minlength=int(np.prod(shape))).reshape(shape)
+        reporting = self.sizes[0] - self.sizes[1] if first else self.sizes[1]
+        if self.classes is None:
+            counts = devices.counts_in(reply)
+            if counts is None or counts.size != outputs:
+                raise ValueError(f"the reply must hold counts of {outputs} reports")
+            _check_number(reporting, int(counts.sum()))
+            return counts[np.newaxis, np.newaxis]
+        values, classes = ragged_of(reply["reports"]).values, self.classes[0 if first else 1]
+        _check_number(reporting, values.shape[-1])
+        of_kinds = (values[..., classes == kind] for kind in range(reporting.size))
+        by_class = [devices.output_counts(each, outputs) for each in of_kinds]
+        return np.stack(by_class, axis=-2).reshape(-1, reporting.size, outputs)
 
 
-@dataclass(frozen=True, eq=False)
-class CountedRounds:
-    """Rounds of which only the numbers of records are known, with private labels.
-
-    Parameters
-    ----------
-    by_round : the records of either round, shape (2,).
-    """
-
-    by_round: Integers
-
-    @property
-    def records(self) -> int:
-        """The number of records."""
-        return int(self.by_round.sum())
-
-    @property
-    def positive_fraction(self) -> float:
-        """Not known."""
-        return 0.0
-
-    @property
-    def sizes(self) -> Integers:
-        """The numbers of records, and of those that report in the second round, shape (2, 1)."""
-        return np.array([[self.records], [self.by_round[1]]])
-
-    @property
-    def turns(self) -> Mapping[str, Field]:
-        """Nothing: each record keeps its turn."""
-        return {}
-
-    def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:
-        """How often each report came, shape (1, 1, outputs), as ``DrawnRounds`` has it."""
-        counts, records = devices.counts_in(reply), int(self.by_round[0 if first else 1])
-        if counts is None or counts.size != outputs:
-            raise ValueError(f"the reply must hold counts of {outputs} reports")
-        if counts.sum() != records:
-            raise ValueError(f"{records} records report, got {counts.sum()} reports")
-        return counts[np.newaxis, np.newaxis]
-
-
-RoundAssignment = DrawnRounds | CountedRounds
-"""The two rounds' records, and the counts of what they report."""
-
-
-def assigned_rounds(reply: Reply, first: int, private_labels: bool) -> RoundAssignment:
-    """The rounds of the records, from the reply about their turns.
-
-    Parameters
-    ----------
-    reply : turns, with labels where these are public; or counts of both rounds.
-    first : records whose turn is below this report in the first round.
-    private_labels : whether labels are private.
-
-    Raises
-    ------
-    DataError : for public labels of one class.
-    """
-    counts = devices.counts_in(reply)
-    if counts is not None:
-        return CountedRounds(counts)
-    turns = ragged_of(reply["turns"])
-    records = turns.values.size
-    if private_labels:
-        return DrawnRounds(turns, np.zeros(records, dtype=np.int8), 1, first)
-    labels = ragged_of(reply["labels"]).values
-    positives = int(np.count_nonzero(labels))
-    if positives in (0, records):
-        raise DataError(
-            "the AUC is undefined without both classes, "
-            f"got {positives} positive and {records - positives} negative records"
-        )
-    return DrawnRounds(turns, labels, 2, first)
+def _check_number(reporting: Integers, reports: int) -> None:
+    if reports != reporting.sum():
+        raise ValueError(f"{reporting.sum()} records report, got {reports} reports")

@@ -46,9 +46,9 @@ from tacit.protocols.shared.reports.turns import (
 )
 from tacit.protocols.two_round import second_round
 from tacit.protocols.two_round.first_round import (
+    AssignedRounds,
     FirstRound,
     ScoreModel,
-    assigned_rounds,
     first_round_slots,
 )
 
@@ -230,7 +230,7 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
         """Turns up; cells of a few records up; distribution functions down, influences up."""
         drawn, private = (yield Query(draw_turns, self)), self.labels == "private"
         slots = first_round_slots(self.epsilon, records_of(drawn), private)
-        assignment = assigned_rounds(drawn, slots, private)
+        assignment = AssignedRounds.of(drawn, slots, private)
         each, first = assignment.turns, {"first": slots}
         reply = yield Query(report_cells, self, first, each)
         counts = assignment.counted(reply, True, self.first_round.window.outputs)
