@@ -84,12 +84,12 @@ class Ledger(Pages):
     ...     set_at = ledger.limit("registry", epsilon=1.5, adjacency=Adjacency.LABEL)
     ...     records = ledger.fingerprint(np.array([0.2, 0.7]), np.array([0, 1]))
     ...     cost = Cost(1.0, adjacency=Adjacency.LABEL)
-    ...     query = request_digest(b"the query as it arrived")
-    ...     entry = Entry("registry", records, "fedauc", "0 noisy_pairs", "run 1", query, cost)
+    ...     query = entries.request_digest(b"the query as it arrived")
+    ...     entry = entries.Entry("registry", records, "fedauc", "0 noisy_pairs", "run 1", query, cost)
     ...     receipt = ledger.debit(entry)
     ...     try:
     ...         ledger.debit(replace(entry, session="run 2"))
-    ...     except LimitError as error:
+    ...     except entries.LimitError as error:
     ...         print(error.public)
     declined: the privacy budget does not allow it
     >>> receipt.number

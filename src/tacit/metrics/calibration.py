@@ -81,7 +81,7 @@ def calibration_figures(cells: binning.ScoreCells, buckets: int = 15) -> Calibra
     Examples
     --------
     >>> import numpy as np
-    >>> cells = ScoreCells(np.array([0, 0.5, 1]), np.array([1, 2]), np.array([3, 2]))
+    >>> cells = binning.ScoreCells(np.array([0, 0.5, 1]), np.array([1, 2]), np.array([3, 2]))
     >>> figures = calibration_figures(cells)
     >>> figures.ece, figures.mce, figures.brier
     (0.125, 0.25, 0.25)
@@ -139,9 +139,9 @@ def debiased_ece(buckets: binning.Buckets) -> DebiasedError:
     >>> import numpy as np
     >>> exact, noise = np.zeros(2), np.full(2, 100.0)
     >>> fractions, records = np.array([0.25, 0.75]), np.array([400.0, 400.0])
-    >>> debiased_ece(Buckets(fractions, np.array([90.0, 310.0]), records, exact, exact))
+    >>> debiased_ece(binning.Buckets(fractions, np.array([90.0, 310.0]), records, exact, exact))
     DebiasedError(value=0.025, standard_error=0.0)
-    >>> ece = debiased_ece(Buckets(fractions, np.array([90.0, 310.0]), records, noise, 2 * noise))
+    >>> ece = debiased_ece(binning.Buckets(fractions, np.array([90.0, 310.0]), records, noise, 2 * noise))
     >>> round(ece.value, 4), round(ece.standard_error, 4)
     (0.0225, 0.0168)
     """
@@ -211,7 +211,7 @@ def histogram_binning(
     Examples
     --------
     >>> import numpy as np
-    >>> cells = ScoreCells(np.array([0, 0.5, 1]), np.array([10, 30]), np.array([30, 10]))
+    >>> cells = binning.ScoreCells(np.array([0, 0.5, 1]), np.array([10, 30]), np.array([30, 10]))
     >>> edges, values = histogram_binning(cells)
     >>> edges, values.round(3)
     (array([0. , 0.5, 1. ]), array([0.262, 0.738]))
@@ -253,7 +253,7 @@ def bayesian_binning(cells: binning.ScoreCells) -> tuple[Floats, Floats]:
     Examples
     --------
     >>> import numpy as np
-    >>> cells = ScoreCells(np.array([0, 0.5, 1]), np.array([10, 30]), np.array([30, 10]))
+    >>> cells = binning.ScoreCells(np.array([0, 0.5, 1]), np.array([10, 30]), np.array([30, 10]))
     >>> edges, values = bayesian_binning(cells)
     >>> edges, values.round(3)
     (array([0. , 0.5, 1. ]), array([0.25, 0.75]))
@@ -291,7 +291,7 @@ def isotonic(cells: binning.ScoreCells) -> tuple[Floats, Floats]:
     Examples
     --------
     >>> import numpy as np
-    >>> cells = ScoreCells(np.array([0, 0.25, 0.5, 1]), np.array([4, 2, 7]), np.array([6, 8, 3]))
+    >>> cells = binning.ScoreCells(np.array([0, 0.25, 0.5, 1]), np.array([4, 2, 7]), np.array([6, 8, 3]))
     >>> knots, values = isotonic(cells)
     >>> knots, values
     (array([0.125, 0.375, 0.75 ]), array([0.3, 0.3, 0.7]))
