@@ -378,10 +378,8 @@ def _received(query: Query, reply: Reply) -> Sums:
         for name, each in fields.items():
             _check_believable(name, received[name], each)
         answered = next(iter(received.values())).shape[-1]
-        sums, noises = (
-            {name: each.sum(axis=-1) for name, each in received.items()},
-            Fraction(answered),
-        )
+        sums = {name: each.sum(axis=-1) for name, each in received.items()}
+        noises = Fraction(answered)
     else:
         sums = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
         clients = planned_clients(query)

@@ -74,7 +74,11 @@ def run_mpc(
         and of which not each has a ledger of its own.
     NotInstalledError : without SPU.
     """
-    with _parties(clients, protocol, noise, settings, ledgers, per_person) as parties:
+    _check_run(clients, protocol, noise)
+    _check_ledgers(clients, ledgers)
+    library("spu.libspu")
+    chosen, silent = settings or processes.MPCSettings(), isinstance(noise, NoNoise)
+    with processes.Parties(clients, protocol, chosen, silent, ledgers, per_person) as parties:
         coordinator, sent = _conducted(parties)
         server_result = coordinator.server_result
         if server_result is None:
@@ -118,14 +122,8 @@ def has_mpc_steps(protocol: Protocol) -> bool:
     return any(step.computes is not None for step in protocol.steps)
 
 
-def _parties(
-    clients: Clients,
-    protocol: Protocol,
-    noise: NoiseSource | None,
-    settings: processes.MPCSettings | None,
-    ledgers: processes.Ledgers,
-    per_person: int,
-) -> processes.Parties:
+def _check_run(clients: Clients, protocol: Protocol, noise: NoiseSource | None) -> None:
+    """Refuse what parties cannot compute, before anything starts."""
     if not has_mpc_steps(protocol):
         raise ValueError(f"protocol {protocol.name!r} computes nothing between clients")
     if not (noise is None or isinstance(noise, SystemNoise | NoNoise)):
@@ -135,17 +133,7 @@ def _parties(
             f"a computation between clients takes 2 to {MAX_PARTIES} clients, each in its own "
             f"process, got {clients.count}"
         )
-    _check_range(clients, protocol)
-    _check_ledgers(clients, ledgers)
-    library("spu.libspu")
-    chosen = processes.MPCSettings() if settings is None else settings
-    return processes.Parties(
-        clients, protocol, chosen, isinstance(noise, NoNoise), ledgers, per_person
-    )
-
-
-def _check_range(clients: Clients, protocol: Protocol) -> None:
-    """Refuse scores that a party would move into the protocol's range, while all are here."""
+    # a party would move scores into the protocol's range, so they are looked at while all are here
     low, high = protocol.score_range or (-np.inf, np.inf)
     wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
     if wrong.size:

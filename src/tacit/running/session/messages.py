@@ -257,11 +257,8 @@ def verified(message: bytes, agreement: Agreement, sender: int, receiver: int) -
             f"a message has from {HEAD.size + SIGNATURE_BYTES} to {MAX_BYTES} bytes, "
             f"got {len(message)}"
         )
-    head, body, signature = (
-        message[: HEAD.size],
-        message[HEAD.size : -SIGNATURE_BYTES],
-        message[-SIGNATURE_BYTES:],
-    )
+    head, signature = message[: HEAD.size], message[-SIGNATURE_BYTES:]
+    body = message[HEAD.size : -SIGNATURE_BYTES]
     kind, session, mark, number, named_sender, named_receiver = HEAD.unpack(head)
     if kind not in list(Kind):
         raise MalformedMessageError(f"unknown kind of message {kind}")

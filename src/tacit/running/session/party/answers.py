@@ -119,10 +119,8 @@ class Answers:
         """
         payment = self.check_budget(query)
         before, after = most_spent(self._counting), most_spent([*self._counting, payment])
-        cost, whole = (
-            added(self._of_unit(before), self._of_unit(after)),
-            self._of_unit(payment.cost),
-        )
+        cost = added(self._of_unit(before), self._of_unit(after))
+        whole = self._of_unit(payment.cost)
         once = query.step.once or query.view is View.SUM
         self.debit(message, query.step.name, request, cost, whole, once)
         self.payments.append(payment)
@@ -137,12 +135,8 @@ class Answers:
         once: bool = False,
     ) -> None:
         """Tell the guard what a message costs; nothing, where it is part of what was paid for."""
-        account, session, turn = (
-            replace(self.account, request=request),
-            message.session,
-            message.round,
-        )
-        debit = Debit(session, turn, name, request, cost, whole, account.receipt, once)
+        account, asked = replace(self.account, request=request), (message.session, message.round)
+        debit = Debit(*asked, name, request, cost, whole, account.receipt, once)
         made = self._guard(debit)
         if made is not None:
             account = replace(account, receipt=made.receipt)

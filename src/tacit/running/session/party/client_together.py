@@ -10,7 +10,7 @@ from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.terms import SumTerms
 from tacit.protocol import fields, mpc, values
-from tacit.protocol.conversation import Layout, Query, View
+from tacit.protocol.conversation import Query, View
 from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
 from tacit.running.session import messages
 from tacit.running.session.party.answers import Answers, checked_query, program_of
@@ -27,7 +27,6 @@ class OpenSum:
 
     query_bytes: bytes
     query: Query
-    layout: Layout
     terms: SumTerms
     client: SumClient
     rounds: int = 0
@@ -69,12 +68,9 @@ class ClientSums:
         query = with_room(
             values.decode_query(begun["ask"], self._agreement.protocol), self._agreement
         )
-        layout = fields.layout_of(query)
         terms = sum_terms(self._agreement, session, begun["ask"], query, begun["attempt"])
         client = SumClient.resumed(self._identity, terms, begun["client"])
-        self.open = OpenSum(
-            begun["ask"], query, layout, terms, client, begun["rounds"], begun["payment"]
-        )
+        self.open = OpenSum(begun["ask"], query, terms, client, begun["rounds"], begun["payment"])
 
     def begin(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Begin a sum, or another attempt at the last one where that can never be unmasked."""
@@ -85,7 +81,6 @@ class ClientSums:
         if name in self._answers.closed or attempt <= self.attempts.get(name, -1):
             raise messages.MalformedMessageError(f"step {name} was summed in this run already")
         last = self.open if self.open is not None and self.open.query.step.name == name else None
-        layout = fields.layout_of(query)
         terms = sum_terms(self._agreement, message.session, content["ask"], query, attempt)
         earlier = None if last is None else last.client
         client = SumClient(self._identity, terms, content["restart"], earlier)
@@ -93,7 +88,7 @@ class ClientSums:
             # the client has verified that nothing of the last attempt can be unmasked
             self._take_back(last)
         self._answers.check_budget(query)
-        self.open = OpenSum(content["ask"], query, layout, terms, client)
+        self.open = OpenSum(content["ask"], query, terms, client)
         self.attempts[name] = attempt
         return client.advertise()
 
@@ -120,7 +115,7 @@ class ClientSums:
 
         def masked(delivery: bytes) -> bytes:
             reply = self._answers.computed(begun.query)
-            return client.mask(delivery, flattened(reply, begun.layout))
+            return client.mask(delivery, flattened(reply, fields.layout_of(begun.query)))
 
         steps = (client.share, masked, client.certify, client.reveal)
         if begun.rounds == MASKING:
