@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
@@ -27,9 +27,11 @@ from tacit.protocol import mpc
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import MAX_BYTES, MessageError
 from tacit.protocol.values import decode_values, encode_values
-from tacit.running.deployment.flower_programs.programs import Program
 from tacit.running.session.messages import Agreement
 from tacit.running.speaking import printable
+
+if TYPE_CHECKING:
+    from tacit.running.deployment.flower_programs.programs import Program
 
 STARTING_SECONDS = 120.0
 """The least time allowed for setting up processes, checks and connections."""
@@ -209,6 +211,9 @@ class Parties:
         return self.settings.setup_timeout + meetings * self.settings.timeout + records
 
     def _start(self, index: int) -> None:
+        # its locks are Unix's, and whoever computes with one process may be elsewhere
+        from tacit.running.deployment.flower_programs.programs import Program  # noqa: PLC0415
+
         here, there = Pipe()
         self._connections.append(here)
         command = (sys.executable, "-m", "tacit.running.mpc.party_program", str(there.fileno()))
