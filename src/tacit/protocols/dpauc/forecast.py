@@ -6,13 +6,10 @@ import math
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from tacit.arrays import Floats
 from tacit.metrics import curves
-from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.protocol.declarations import forecast
-from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.shared.cells import area_variance
@@ -35,8 +32,7 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecas
     0.0033
     """
     levels = protocol.levels
-    edges = np.arange(levels.cells) / levels.cells
-    cells = expected_counts(protocol.scale, scenario, shape, edges)
+    cells = scenario.counts(shape, levels.cells, planned_scale(protocol.scale))
     noise = levels.noise(scenario.clients, protocol.record_distance)
     return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
 
@@ -53,22 +49,6 @@ def cells_forecast(
         min(scenario.positives, scenario.negatives),
         math.sqrt(noise.total),
     )
-
-
-def expected_counts(
-    scale: str, scenario: Scenario, shape: Shape, edges: Floats
-) -> tuple[Floats, Floats]:
-    """The expected positives and negatives in cells with these lower edges, as positions.
-
-    Scores that are no probabilities are taken to lie on their scale as the log-odds of the shape's
-    do on that of log-odds.
-    """
-    on = named_scale(EVEN if scale == EVEN else PROBABILITY)
-    reached = np.array(
-        [shape.reaching(float(edge), scenario.positive_fraction) for edge in on.scores(edges)]
-    )
-    fractions: Floats = -np.diff(reached, axis=0, append=0.0)
-    return scenario.positives * fractions[:, 0], scenario.negatives * fractions[:, 1]
 
 
 def dpauc_families(scenario: Scenario) -> list[forecast.Family]:

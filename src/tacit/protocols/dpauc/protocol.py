@@ -29,12 +29,7 @@ from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.shared.cells import (
-    area_variance,
-    cell_counts,
-    result_from_cells,
-    true_cell_counts,
-)
+from tacit.protocols.shared.cells import area_variance, cell_counts, result_from_cells
 from tacit.protocols.shared.declared import NOBODY
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.trees.levels import CellNoise, Levels, best_levels
@@ -100,7 +95,7 @@ def noisy_histograms(clients: Clients, query: Query) -> dict[str, NDArray[np.int
     The server learns the noisy counts of each client's cells and groups.
     """
     settings: DPAUC = query.protocol
-    positives, records = true_cell_counts(settings.on_scale(clients), settings.edges)
+    positives, records = cell_counts(settings.on_scale(clients), settings.edges)
     labelled = settings.adjacency == "label"
     cells = positives if labelled else np.stack([positives, records - positives])
     counts = {"cells": cells, "records": records}
@@ -285,5 +280,5 @@ def result_of(protocol: Any, cells: tuple[Floats, Floats], noise: CellNoise) -> 
 
 def pooled_cells(placed: Clients, edges: Floats) -> tuple[Floats, Floats]:
     """The positives and negatives in cells with these lower edges, of all clients together."""
-    positives, records = cell_counts(placed, edges, placed.labels)
+    positives, records = cell_counts(placed, edges)
     return positives.sum(-1), (records - positives).sum(-1)

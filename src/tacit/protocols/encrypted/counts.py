@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
-from tacit.protocols.shared.cells import true_cell_counts
+from tacit.protocols.shared.cells import cell_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def cumulative_counts(clients: Clients, thresholds: int | NDArray[np.float64]) -
     """
     if isinstance(thresholds, int):
         thresholds = np.linspace(0.0, 1.0, thresholds)
-    positives, records = true_cell_counts(clients, thresholds)
+    positives, records = cell_counts(clients, thresholds)
     negatives = (records - positives)[::-1]
     cumulative = np.cumsum(positives[::-1], axis=0)
     inside = positives[::-1].copy()

@@ -262,7 +262,7 @@ class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
         """The area under the straight lines between the thresholds: pairs of a cell count half."""
         areas = []
         for each in self.problems(clients):
-            positives, records = cell_counts(each, self.threshold_scores, each.labels)
+            positives, records = cell_counts(each, self.threshold_scores)
             areas.append(float(curves.cell_area(positives.sum(-1), (records - positives).sum(-1))))
         return float(np.mean(areas))
 

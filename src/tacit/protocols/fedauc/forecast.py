@@ -78,7 +78,7 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> forec
             prior = prior_from(geometry, first, first_allocation, positives, area)
             centre_variance = float(prior.centre_error) ** 2
         noise = RankNoise(STAIRCASE, (1 - fraction) * protocol.epsilon)
-        allocation = influence_allocation(sample, noise, _single(prior))
+        allocation = influence_allocation(sample, noise, prior)
     weight *= scenario.clients / geometry.sizes.size
     centre = influence_centre(records, positives, area)
     numerator, count, _ = predicted_variance(sample, noise, allocation, centre)
@@ -141,20 +141,15 @@ def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> traffic.Traffic:
     3
     """
     if isinstance(protocol.trust, SecureSum):
-        return traffic.measured_traffic(protocol, _with_few_clients(scenario))
+        # all clients that are ranked have to answer, so that few are asked
+        few = min(scenario.clients, traffic.DRY_CLIENTS)
+        drawn = replace(scenario.scaled(few / scenario.clients), clients=few)
+        return traffic.measured_traffic(protocol, drawn)
     rounds = traffic.measured_rounds(protocol, scenario)
     if isinstance(protocol.trust, Each):
         first = rounds[-1:] if planned_first_round(protocol, scenario) > 0 else []
         rounds = [rounds[0], rounds[-1], *first]
     return traffic.traffic_of_rounds(rounds, scenario)
-
-
-def _with_few_clients(scenario: Scenario) -> Scenario:
-    """As many clients as a dry run has, with as many records each: all of them have to answer."""
-    few = min(scenario.clients, traffic.DRY_CLIENTS)
-    records = max(2, round(few * scenario.records_per_client))
-    positives = min(max(1, round(records * scenario.positive_fraction)), records - 1)
-    return replace(scenario, records=records, positives=positives, clients=few)
 
 
 @lru_cache(maxsize=16)
@@ -202,12 +197,6 @@ def planned_first_round(protocol: FedAUC, scenario: Scenario) -> float:
 def _fraction(records: int, clients: int, epsilon: float) -> float:
     geometry = expected_geometry(records, clients)
     return first_round_fraction(geometry, STAIRCASE, epsilon, 0.0)
-
-
-def _single(prior: PriorEstimate) -> PriorEstimate:
-    """A prior estimate of plain numbers."""
-    fields = (prior.positives, prior.auc, prior.positives_error, prior.centre_error)
-    return PriorEstimate(*(float(np.asarray(value)) for value in fields))
 
 
 PLANNING = forecast.Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)

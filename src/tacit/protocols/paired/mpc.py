@@ -105,19 +105,21 @@ class RecordPairs:
     second_index: Integers
 
     @classmethod
-    def of(cls, offsets: Integers, first: Integers, second: Integers) -> RecordPairs:
-        """The pairs of the records ``first`` and ``second``, which count all clients' records.
+    def of(cls, offsets: Integers, seats: Integers) -> RecordPairs:
+        """The pairs of all matchings, of records that count all clients' records.
 
         Parameters
         ----------
         offsets : where each client's records begin and end, shape (K+1,).
+        seats : of all records, shape (Q, n).
 
         Examples
         --------
-        >>> record_pairs = RecordPairs.of(np.array([0, 2, 3]), np.array([2]), np.array([1]))
+        >>> record_pairs = RecordPairs.of(np.array([0, 2, 3]), np.array([[2, 1, 0]]))
         >>> record_pairs.first_client.tolist(), record_pairs.second_index.tolist()
         ([1], [1])
         """
+        first, second = (each.ravel() for each in seated_pairs(seats))
         first_client, second_client = (
             np.searchsorted(offsets, records, side="right") - 1 for records in (first, second)
         )
@@ -300,7 +302,8 @@ class PairsProgram(MPCProgram):
         """
         settings = query.protocol
         seats = checked_seats(query)
-        record_pairs = RecordPairs.of(_offsets(peers, seats.values.shape[-1]), *_paired(seats))
+        offsets = _offsets(peers, seats.values.shape[-1])
+        record_pairs = RecordPairs.of(offsets, seats.values)
         pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
         terms = Terms(settings.function, pair_noise, settings.pairs_a_record, noise)
         work, index = PairWork(terms, settings.rows(clients)), peers.index
@@ -326,9 +329,8 @@ class PairsProgram(MPCProgram):
         """
         settings = query.protocol
         seats = checked_seats(query)
-        first, second = _paired(seats)
-        record_pairs = RecordPairs.of(seats.offsets, first, second)
-        values = np.zeros(first.size, dtype=np.int64)
+        record_pairs = RecordPairs.of(seats.offsets, seats.values)
+        values = np.zeros(record_pairs.first_client.size, dtype=np.int64)
         for client, reply in enumerate(replies):
             shares, pairs = reply.get("values"), record_pairs.of_client(client)
             expected = (int(pairs.sum()),)
@@ -364,9 +366,3 @@ def _offsets(peers: Peers, records: int) -> Integers:
     if not all(type(size) is int and size >= 0 for size in sizes) or sum(sizes) != records:
         raise MPCError(f"{records} records have seats, and the parties announced {sizes!r:.60}")
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _paired(seats: Ragged[np.int64]) -> tuple[Integers, Integers]:
-    """The first and the second record of every pair, counting all clients' records."""
-    first, second = seated_pairs(seats.values)
-    return first.ravel(), second.ravel()

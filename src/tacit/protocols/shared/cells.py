@@ -190,37 +190,31 @@ def even_leaves(positions: Floats, labels: NDArray[Any], cells: int) -> Integers
     return cell + np.where(labels == 1, 0, cells)
 
 
-def true_cell_counts(
-    clients: Clients, thresholds: Floats
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """``cell_counts`` of the clients' own labels, by a statement where records are not at hand.
-
-    Raises
-    ------
-    DataError : for a score outside [0, 1], naming the client and the score.
-    """
-    if clients.at_hand:
-        return cell_counts(clients, thresholds, clients.labels)
-    if np.isfinite(thresholds[0]):
-        check_scores_in_unit_interval(clients)
-    positives, negatives = clients.counts_in(thresholds)[:, 1:]
-    return positives, positives + negatives
-
-
 def cell_counts(
-    clients: Clients, thresholds: Floats, labels: NDArray[np.int8]
+    clients: Clients, thresholds: Floats, labels: NDArray[np.int8] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positives and records of every client in every cell, shapes (..., T, K) and (T, K).
 
     Cell ``j`` holds the scores from ``thresholds[j]`` up to the next threshold. A first threshold
     of minus infinity makes room for every score.
 
+    Parameters
+    ----------
+    clients : whose records are counted.
+    thresholds : ascending, shape (T,).
+    labels : shape (..., M); None for the records' own, which are counted by a statement where
+        records are not at hand.
+
     Raises
     ------
     DataError : for a score outside [0, 1], naming the client and the score.
     """
     if np.isfinite(thresholds[0]):
         check_scores_in_unit_interval(clients)
+    if labels is None and not clients.at_hand:
+        positives, negatives = clients.counts_in(thresholds)[:, 1:]
+        return positives, positives + negatives
+    labels = clients.labels if labels is None else labels
     cells = thresholds.size
     cell = np.searchsorted(thresholds, clients.scores, side="right") - 1
     index = cell * clients.count + clients.client_of_record

@@ -222,23 +222,11 @@ class CentredVariance:
         return np.maximum(variance, 0.0)
 
 
-@dataclass(frozen=True)
-class DifferenceVariances:
-    """The variances of the three numerators, in ranks; their quadratic part is the count's.
-
-    Parameters
-    ----------
-    first, second : of the sums of the two models' ranks.
-    difference : of the sum of their differences.
-    """
-
-    first: CentredVariance
-    second: CentredVariance
-    difference: CentredVariance
-
-
-def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> DifferenceVariances:
+def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> tuple[CentredVariance, ...]:
     """The variances that noise and flips cause, from public figures alone.
+
+    Of the sums of the two models' ranks and of the sum of their differences; their quadratic part
+    is the count's.
 
     Parameters
     ----------
@@ -253,8 +241,8 @@ def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> Differenc
     )
     kappa = response_variance(noise.epsilon)
 
-    def combined(values: Integers, doubling: int, sums: float, pivots: Floats) -> CentredVariance:
-        weights = values[responding] / doubling
+    def combined(values: Integers, sums: float, pivots: Floats) -> CentredVariance:
+        weights = values[responding] / 2
         return CentredVariance(
             float(sums + (counts * pivots**2).sum() + kappa * (weights**2).sum()),
             float((counts * pivots).sum() + kappa * weights.sum()),
@@ -262,10 +250,10 @@ def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> Differenc
         )
 
     both = (levels + differences) / 16
-    return DifferenceVariances(
-        combined(ranks.first.values, 2, both, pivot / 4),
-        combined(ranks.second.values, 2, both, pivot / 4),
-        combined(ranks.difference.values, 2, differences / 4, np.zeros(pivot.size)),
+    return (
+        combined(ranks.first.values, both, pivot / 4),
+        combined(ranks.second.values, both, pivot / 4),
+        combined(ranks.difference.values, differences / 4, np.zeros(pivot.size)),
     )
 
 

@@ -44,7 +44,6 @@ from tacit.protocols.fedauc.allocation import influence_centre
 from tacit.protocols.fedauc.comparing.noise import (
     CentredVariance,
     DifferenceRequest,
-    DifferenceVariances,
     PartNoise,
     RankPairs,
     largest_by_client,
@@ -58,23 +57,11 @@ from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ComparisonResult, ServerResult
 
 
-@dataclass(frozen=True, eq=False)
-class NoisySums:
-    """Unbiased totals over all clients, in ranks, shape () or (R,).
+def totals_of_sums(asked: DifferenceRequest, epsilon: float, reply: Reply) -> tuple[Floats, ...]:
+    """Totals from the clients' six numbers, in ranks: labels debiased, pivots taken off.
 
-    Parameters
-    ----------
-    positives : the number of positive records.
-    first, second : the sums of ``(rank - (M-1)/2) * label``.
-    """
-
-    positives: Floats
-    first: Floats
-    second: Floats
-
-
-def totals_of_sums(asked: DifferenceRequest, epsilon: float, reply: Reply) -> NoisySums:
-    """Totals from the clients' six numbers: flipped labels debiased, pivots taken off.
+    The number of positive records, and of each model the sum of ``(rank - (M-1)/2) * label``, shape
+    () or (R,).
 
     Parameters
     ----------
@@ -94,15 +81,16 @@ def totals_of_sums(asked: DifferenceRequest, epsilon: float, reply: Reply) -> No
         totals.append(np.asarray(reply[name]) + (answered - expected) / (1 - 2 * flip))
     count, difference, level = totals
     centred = level + (asked.pivot - 2 * (ranks.records - 1)) * count
-    return NoisySums(
-        count.sum(axis=-1, dtype=np.float64),
-        (centred + difference).sum(axis=-1, dtype=np.float64) / 4,
-        (centred - difference).sum(axis=-1, dtype=np.float64) / 4,
-    )
+    doubled = (centred + difference, centred - difference)
+    first, second = (each.sum(axis=-1, dtype=np.float64) / 4 for each in doubled)
+    return count.sum(axis=-1, dtype=np.float64), first, second
 
 
 def result_from_sums(
-    records: int, sums: NoisySums, variances: DifferenceVariances, correlation: float
+    records: int,
+    sums: tuple[Floats, ...],
+    variances: tuple[CentredVariance, ...],
+    correlation: float,
 ) -> ComparisonResult:
     """Both AUCs and their difference, with their errors.
 
@@ -113,20 +101,22 @@ def result_from_sums(
     Parameters
     ----------
     records : M.
-    sums : the noisy totals.
-    variances : the variances that the noise causes.
+    sums : the noisy totals (``totals_of_sums``).
+    variances : the variances that the noise causes (``predicted_variances``).
     correlation : Spearman's correlation of the two models' ranks.
     """
-    count = np.full_like(sums.positives, variances.difference.quadratic)
+    positives, *rank_sums = sums
+    *of_models, of_difference = variances
+    count = np.full_like(positives, of_difference.quadratic)
     first, second = (
-        _one_auc(records, sums.positives, rank_sum, variance, count)
-        for rank_sum, variance in ((sums.first, variances.first), (sums.second, variances.second))
+        _one_auc(records, positives, rank_sum, variance, count)
+        for rank_sum, variance in zip(rank_sums, of_models, strict=True)
     )
-    inside = np.clip(sums.positives, 1.0, records - 1.0)
+    inside = np.clip(positives, 1.0, records - 1.0)
     negatives = records - inside
     value = first.value - second.value
     difference = np.clip(np.nan_to_num(value, nan=0.0), -1.0, 1.0)
-    first_order = variances.difference.about(difference * (negatives - inside))
+    first_order = of_difference.about(difference * (negatives - inside))
     second_order = 2 * (difference * count) ** 2
     second_order = (
         second_order + first_order * count * ((negatives - inside) / (inside * negatives)) ** 2
@@ -137,8 +127,8 @@ def result_from_sums(
         value=value,
         privacy_error=np.sqrt(first_order + second_order) / (inside * negatives),
         sampling_error=np.where(np.isnan(value), np.nan, sampling),
-        positives=sums.positives,
-        negatives=records - sums.positives,
+        positives=positives,
+        negatives=records - positives,
         positives_error=np.sqrt(count),
         warnings=first.warnings,
         limits=(-1.0, 1.0),

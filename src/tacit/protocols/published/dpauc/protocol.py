@@ -45,7 +45,7 @@ from tacit.protocol.conversation import (
     step,
 )
 from tacit.protocol.declarations import audits, forecast
-from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
@@ -55,10 +55,10 @@ from tacit.protocols.dpauc.attacks import (
     guesses_of_lone_records,
     lone_records,
 )
-from tacit.protocols.dpauc.forecast import cells_forecast, expected_counts
+from tacit.protocols.dpauc.forecast import cells_forecast
 from tacit.protocols.dpauc.protocol import pooled_cells, result_of, threats_of
 from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
-from tacit.protocols.shared.cells import cell_counts, true_cell_counts
+from tacit.protocols.shared.cells import cell_counts
 from tacit.protocols.shared.declared import first_reply
 from tacit.protocols.shared.reports.flipped_labels import (
     Flipped,
@@ -192,7 +192,7 @@ def noisy_confusion_counts(
     """
     settings: PublishedDPAUC = query.protocol
     placed = settings.on_scale(clients)
-    positives, records = true_cell_counts(placed, settings.edges)
+    positives, records = cell_counts(placed, settings.edges)
     reached = curves.counts_from_thresholds(
         np.stack([positives, records - positives]).swapaxes(1, 2)
     )
@@ -468,7 +468,7 @@ def published_dpauc_forecast(
     """
     if not protocol.responds:
         raise ValueError(f"plans are for {RandomisedResponse.word}, got {protocol.mechanism}")
-    cells = expected_counts(protocol.scale, scenario, shape, protocol.edges)
+    cells = scenario.counts(shape, protocol.edges.size, planned_scale(protocol.scale))
     noise = CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
     return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
 
