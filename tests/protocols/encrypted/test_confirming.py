@@ -14,8 +14,8 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply
 from tacit.protocols.encrypted import confirming
 from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer, digest, joined
-from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.encrypted.masked.scheme import MaskedScheme, Products
+from tacit.protocols.encrypted.counts import Products, cumulative_counts
+from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.masked.sides import MaskedAggregator
 from tacit.protocols.encrypted.masked.steps import open_masked, party_of, send_masked
 from tacit.protocols.encrypted.protocol import EncryptedAUC

@@ -23,7 +23,7 @@ from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.revealed import revealed_to
-from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.counts import Products, cumulative_counts
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY, UNPERTURBED_WARNING
 from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
@@ -31,7 +31,6 @@ from tacit.protocols.encrypted.masked.scheme import (
     SLACK,
     WIDTHS,
     MaskedScheme,
-    Products,
     certain,
 )
 from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty

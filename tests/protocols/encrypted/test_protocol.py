@@ -26,14 +26,13 @@ from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.encrypted.counts import Counts, cumulative_counts
+from tacit.protocols.encrypted.counts import Counts, Products, cumulative_counts
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.packing import (
     MULTIPLIER_RANGE,
     Layout,
-    Numbers,
     Scale,
     uniform_below,
 )
@@ -258,7 +257,7 @@ def test_no_perturbation_moves_the_range_off_the_exact_auc(
     scale = Scale(2**17)
     multiplier = scale.bound // 2
     u, v, w = (int(part * scale.width) for part in perturbations)
-    numbers = Numbers(
+    numbers = Products(
         multiplier * 2 * (2 * before + tied) + u, multiplier * 2 * total + v,
         multiplier * 2 * tied + w,
     )  # fmt: skip
@@ -273,15 +272,15 @@ def test_the_width_of_the_perturbation_is_in_the_range() -> None:
     """Pairs that share no cell, the denominator perturbed most: the exact AUC is not the value."""
     scale = Scale(2**17)
     total, before = 2**31, 2**31 - 5
-    numbers = Numbers(scale.bound * 4 * before, scale.bound * 2 * total + scale.width, 0)
+    numbers = Products(scale.bound * 4 * before, scale.bound * 2 * total + scale.width, 0)
     area = scale.area(numbers, perturbed=True)
     assert area.value < before / total <= area.value + area.half_range
     assert area.half_range < 1e-6
     assert scale.area(numbers, perturbed=False).value + 1e-12 < before / total
 
 
-@pytest.mark.parametrize("changed", [Numbers(2**60, 5, 0), Numbers(10, 4, 0), Numbers(3, 4, 9)])
-def test_numbers_that_no_honest_answer_holds_are_refused(changed: Numbers) -> None:
+@pytest.mark.parametrize("changed", [Products(2**60, 5, 0), Products(10, 4, 0), Products(3, 4, 9)])
+def test_numbers_that_no_honest_answer_holds_are_refused(changed: Products) -> None:
     with pytest.raises(OverflowError, match="did not compute as agreed"):
         Scale(16).area(changed, perturbed=False)
 
@@ -437,7 +436,7 @@ def test_counts_add_up_over_clients() -> None:
     assert np.array_equal(counts.falling.sum(axis=1), whole.falling[:, 0])
 
 
-def _numbers(perturbed: bool, times: int) -> tuple[list[Numbers], int, int]:
+def _numbers(perturbed: bool, times: int) -> tuple[list[Products], int, int]:
     """What key owners see of many answers to one set of counts, and the true numbers."""
     data = federation(records=2**16, clients=2)
     scheme = ExactScheme(20, Scale(2**16), False, 4, perturbed)

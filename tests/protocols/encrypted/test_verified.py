@@ -14,13 +14,12 @@ import tacit
 from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.counts import Products, cumulative_counts
 from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
     PRECISION,
     MaskedScheme,
-    Products,
     Words,
     forms,
 )

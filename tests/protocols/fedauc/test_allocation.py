@@ -83,7 +83,7 @@ class Choice:
         scatter, sizes = np.array([1e30]), np.array([9.0])
         geometry = RankGeometry(records, bottom, top, middle, scatter, sizes)
         noise = RankNoise("laplace", self.epsilon)
-        prior = PriorEstimate(records / 2, 0.5, 0.0, error)
+        prior = PriorEstimate(records / 2, 0.5, error)
         chosen = influence_allocation(geometry, noise, prior, rounds=1)
         weighted, count, _ = predicted_variance(geometry, noise, chosen, (records - 1) / 2)
         variance = float(weighted[0] + error**2 * count[0]) / scale**2
@@ -140,7 +140,7 @@ def test_a_known_centre_makes_the_influence_variance_smaller_than_the_adaptive_o
     clients = binormal_clients(4000, 12000, 20)
     geometry, noise = geometry_of(clients), RankNoise("laplace", 1.0)
     centre = influence_centre(clients.records, 4000.0, exact_auc(clients))
-    known = PriorEstimate(4000.0, exact_auc(clients), 0.0, 0.0)
+    known = PriorEstimate(4000.0, exact_auc(clients), 0.0)
     ours, paper = (
         float(predicted_variance(geometry, noise, chosen, centre)[0].sum())
         for chosen in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from math import inf, nextafter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,3 +102,21 @@ def rounded_up(value: float, digits: int, decimals: int) -> float:
     exact = Decimal(value)
     finest = max(exact.adjusted() - digits + 1, -decimals) if exact else -decimals
     return float(exact.quantize(Decimal((0, (1,), finest)), ROUND_CEILING))
+
+
+class Products(NamedTuple):
+    """The three forms of all parties' counts, or the numbers of an answer about them.
+
+    An answer's numbers are multiplied by the aggregator's secret and perturbed. In
+    ``published.fhe`` all are twice these.
+
+    Parameters
+    ----------
+    numerator : of ``X = 2 A P N``.
+    denominator : of ``Y = P N``.
+    tied : of ``Z``, the pairs of one cell.
+    """
+
+    numerator: int
+    denominator: int
+    tied: int

@@ -36,7 +36,7 @@ from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.encrypted import sessions
-from tacit.protocols.encrypted.confirming import TAG_BYTES
+from tacit.protocols.encrypted.confirming import TAG_BYTES, opened
 from tacit.protocols.encrypted.hidden import (
     LYING,
     MASKED,
@@ -194,7 +194,9 @@ class EncryptedAUC(HiddenAUC, Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """Introductions, a secret, masked counts, and an answer to open."""
-        return self.concluded((yield from steps.on_masked_values(self)))
+        uploads, aggregator = yield from steps.masked_uploads(self, steps.send_masked)
+        (answer,) = aggregator.answers([[message] for message in uploads])
+        return self.concluded((yield from opened(steps.open_masked, self, answer)))
 
     @property
     def masked_scheme(self) -> MaskedScheme:

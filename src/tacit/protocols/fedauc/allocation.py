@@ -9,7 +9,7 @@ the sensitivity that the client computes keeps the guarantee for every choice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -83,10 +83,6 @@ class RankGeometry:
         fields = (self.low, self.high, self.mean, self.scatter, self.sizes)
         return RankGeometry(self.records, *(values[indices] for values in fields)), count / most
 
-    def scatter_about(self, centre: Floats | float) -> Floats:
-        """Each client's sum of squared distances of its ranks to ``centre``."""
-        return self.scatter + self.sizes * (self.mean - centre) ** 2
-
 
 @dataclass(frozen=True)
 class Allocation:
@@ -128,13 +124,11 @@ class PriorEstimate:
     Parameters
     ----------
     positives, auc : the estimates, shape () or (R,).
-    positives_error : the standard deviation of ``positives``.
     centre_error : the standard deviation of the rank where a label's influence changes sign.
     """
 
     positives: Floats | float
     auc: Floats | float
-    positives_error: Floats | float
     centre_error: Floats | float
 
 
@@ -198,7 +192,7 @@ def influence_allocation(
         pivot, fraction, noisy_variance = _best_pivot_and_fraction(
             geometry, noise, centre, uncertainty
         )
-        scatter = geometry.scatter_about(centre)
+        scatter = geometry.scatter + geometry.sizes * (geometry.mean - centre) ** 2
         flipped_variance = response * (scatter + geometry.sizes * uncertainty)
         respond = flipped_variance < noisy_variance
         count = np.where(respond, response * geometry.sizes, noise.count_variance(fraction))
@@ -292,7 +286,6 @@ def prior_from(
     return PriorEstimate(
         np.where(no_signal, records / 2, inside),
         np.where(no_signal, 0.5, area),
-        np.sqrt(count),
         np.where(no_signal, middle, np.minimum(np.sqrt(np.maximum(variance, 0)), middle)),
     )
 
@@ -329,13 +322,12 @@ def _sampled_fraction(
 
 
 def vague_prior(records: int) -> PriorEstimate:
-    """The estimate before any release: the mean and deviation over plausible classifiers."""
+    """The estimate before any release: the mean over plausible classifiers, and their deviation."""
     rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
     centres = influence_centre(records, rates * records, areas)
     return PriorEstimate(
         float(rates.mean()) * records,
         float(areas.mean()),
-        float(rates.std()) * records,
         float(np.std(centres)),
     )
 
@@ -353,7 +345,9 @@ def _first_round_losses(
             first = RankNoise(mechanism, fraction * epsilon, fraction * delta)
             first_allocation = adaptive_allocation(geometry, first)
             prior = prior_from(geometry, first, first_allocation, positives, areas)
-            prior = _scaled(prior, weight, geometry.records)
+            # the sample's error, as that of all clients
+            error = np.minimum(prior.centre_error * np.sqrt(weight), (geometry.records - 1) / 2)
+            prior = replace(prior, centre_error=error)
         else:
             prior = vague_prior(geometry.records)
         allocation = influence_allocation(geometry, rest, prior)
@@ -362,12 +356,6 @@ def _first_round_losses(
         noisy_variance = numerator.sum(-1) + centre_variance * count.sum(-1)
         losses.append(float(np.mean(np.log(np.maximum(noisy_variance, NEGLIGIBLE)))))
     return losses
-
-
-def _scaled(prior: PriorEstimate, weight: float, records: int) -> PriorEstimate:
-    """The prior estimate of a sample of clients, with the errors of all clients."""
-    error = np.minimum(np.asarray(prior.centre_error) * np.sqrt(weight), (records - 1) / 2)
-    return PriorEstimate(prior.positives, prior.auc, prior.positives_error, error)
 
 
 def _best_pivot_and_fraction(
@@ -379,7 +367,7 @@ def _best_pivot_and_fraction(
     """
     middle = (geometry.low + geometry.high) / 2
     distance = np.abs(middle - centre)
-    noisy_variance = (distance**2 + extra) * _whole_count_variance(noise)
+    noisy_variance = (distance**2 + extra) * float(noise.count_variance(1.0))
     reach, fraction = np.zeros_like(noisy_variance), np.ones_like(noisy_variance)
     wide = np.flatnonzero(geometry.high > geometry.low)
     if wide.size:
@@ -407,12 +395,6 @@ def _search_fractions(
         np.copyto(reach, move, where=better)
         np.copyto(fraction, candidate, where=better)
     return reach, fraction, best
-
-
-@lru_cache(maxsize=256)
-def _whole_count_variance(noise: RankNoise) -> float:
-    """The variance of the count's noise where it takes the whole budget."""
-    return float(noise.count_variance(1.0))
 
 
 @lru_cache(maxsize=256)

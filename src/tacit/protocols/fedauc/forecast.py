@@ -71,7 +71,7 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> forec
         fraction = planned_first_round(protocol, scenario)
         prior = vague_prior(records)
         if isinstance(protocol, _KnownCentre):
-            prior = PriorEstimate(float(scenario.positives), GUESSES[1], 0.0, 0.0)
+            prior = PriorEstimate(float(scenario.positives), GUESSES[1], 0.0)
         if fraction:
             first = RankNoise(STAIRCASE, fraction * protocol.epsilon)
             first_allocation = adaptive_allocation(geometry, first)

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.metrics.ranking import plug_in_variance
 from tacit.protocols.paired.kernels import TWO_VALUED
 from tacit.results.server_result import ServerResult
 
@@ -269,7 +270,7 @@ def matched_area_result(
     pair_fraction = np.where(known, 2 * mixed / (n * (n - 1)), 1.0)
     value = np.where(known, sample.mean / pair_fraction, np.nan)
     area = np.clip(np.where(known, value, 0.5), 0.0, 1.0)
-    filled = np.where(known, positives, n / 2)
+    filled: Floats = np.where(known, positives, n / 2)
     shared = np.minimum(area_shared_covariance(area, filled, n), sample.kernel_variance / 2)
     count_error = area * (n - 2 * filled) / np.where(known, mixed, 1.0) * class_error
     privacy = np.sqrt(sample.privacy_variance(shared) / pair_fraction**2 + count_error**2)
@@ -280,23 +281,12 @@ def matched_area_result(
     return ServerResult(
         value=value,
         privacy_error=np.where(known, privacy, np.nan),
-        sampling_error=np.where(known, _area_sampling(area, filled, n), np.nan),
+        sampling_error=np.sqrt(plug_in_variance(value, filled, n - filled)),
         positives=np.asarray(positives),
         negatives=np.asarray(negatives),
         positives_error=np.full_like(value, class_error),
         warnings=warnings,
     )
-
-
-def _area_sampling(area: Floats, positives: Floats, records: int) -> Floats:
-    """The AUC's standard error about the population's (Hanley and McNeil 1982)."""
-    twice, once = exponential_moments(area)
-    negatives = records - positives
-    square = area**2
-    class_error = (
-        area * (1 - area) + (positives - 1) * (twice - square) + (negatives - 1) * (once - square)
-    )
-    return np.asarray(np.sqrt(np.maximum(class_error / (positives * negatives), 0.0)))
 
 
 def _signal_warnings(smaller: float, class_error: float) -> tuple[str, ...]:

@@ -250,7 +250,10 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "figure", KERNELS[self.function].figure)
-        self._check_noise()
+        if self.kind == RESPONSE and self.function not in TWO_VALUED:
+            raise ValueError(
+                f"{RESPONSE} flips values of 0 and 1, and the kernel {self.function!r} has others"
+            )
         count = self.pairs_a_record
         if not isinstance(count, int | np.integer) or not 1 <= count <= MAX_GIVEN_MATCHINGS:
             raise ValueError(
@@ -261,12 +264,6 @@ class PairedUStatistic(ReportDeclarations, Protocol):
             raise ValueError(
                 f"shared noise has a scale of at most {MAX_SHARED_SCALE:g}, got {least.scale:g}: "
                 "take fewer matchings, or noise='laplace'"
-            )
-
-    def _check_noise(self) -> None:
-        if self.kind == RESPONSE and self.function not in TWO_VALUED:
-            raise ValueError(
-                f"{RESPONSE} flips values of 0 and 1, and the kernel {self.function!r} has others"
             )
 
     @property
@@ -377,7 +374,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         per_client, rest = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
         reply = yield Query(compute_pairs, self, {"epsilon": rest}, per_client, View.MPC)
         sample = self._sample(_array(reply["values"]), seats, offsets, rest)
-        return self._warned(self._server_result(sample, class_counts), sample, count_epsilon)
+        return self._result(sample, class_counts, count_epsilon)
 
     def _sample(
         self, received: NDArray[Any], seats: Integers, offsets: Integers, epsilon: float
@@ -399,31 +396,29 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         low, high = self._ends
         return (high - low) / GRIDS[self.function]
 
-    def _server_result(
-        self, sample: MatchedSample, class_counts: tuple[Floats, float] | None
+    def _result(
+        self,
+        sample: MatchedSample,
+        class_counts: tuple[Floats, float] | None,
+        count_epsilon: float,
     ) -> ServerResult:
+        """The mean, or the AUC; with shared noise, what a client that helps the server leaves."""
         if class_counts is not None:
             positives, variance = class_counts
-            return matched_area_result(sample, positives, math.sqrt(variance))
-        rounding = self._unit / math.sqrt(6) if isinstance(self.kernel, Gini) else 0.0
-        limits = KERNELS[self.function].limits(self._space, sample.records)
-        return matched_mean_result(sample, rounding, limits)
-
-    def _warned(
-        self, result: ServerResult, sample: MatchedSample, count_epsilon: float
-    ) -> ServerResult:
+            result = matched_area_result(sample, positives, math.sqrt(variance))
+        else:
+            rounding = self._unit / math.sqrt(6) if isinstance(self.kernel, Gini) else 0.0
+            limits = KERNELS[self.function].limits(self._space, sample.records)
+            result = matched_mean_result(sample, rounding, limits)
         if self.kind != SHARED or sample.mean.ndim:
             return result
-        return replace(result, warnings=(*result.warnings, self._colluding(count_epsilon)))
-
-    def _colluding(self, count_epsilon: float) -> str:
-        """The warning about the epsilon that remains where a client of a pair helps the server."""
         pair = self.pair_noise(self.epsilon - count_epsilon)
         rest = count_epsilon + self.pairs_a_record * pair.collusion_epsilon
-        return (
+        warning = (
             f"shared noise keeps epsilon {self.epsilon:g} from the server alone: a client that "
             f"tells it all it knows leaves epsilon {rest:.3g} to the records it met"
         )
+        return replace(result, warnings=(*result.warnings, warning))
 
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:

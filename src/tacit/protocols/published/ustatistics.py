@@ -187,7 +187,7 @@ class PublishedUStatistic(UStatistic):
 
     def tables(self, space: SymbolSpace) -> PairTables:
         """The kernel's means over pairs of two bins, as they are."""
-        return replace(super().tables(space), means=self.pair_kernel.plain(space))
+        return replace(super().tables(space), means=self.function.pair.plain(space))
 
 
 @dataclass(frozen=True)

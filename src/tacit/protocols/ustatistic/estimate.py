@@ -150,33 +150,23 @@ class PairEstimator:
         return total
 
 
-def symbol_counts(reply: Reply, size: int) -> tuple[int, NDArray[np.int64]]:
-    """How many records reported, and how often every symbol, shape (..., size)."""
-    counts = devices.counts_in(reply)
-    if counts is not None:
-        _check_pairs(int(counts.sum()))
-        return int(counts.sum()), counts
-    sent = ragged_of(reply["symbols"], "symbols")
-    records = sent.values.shape[-1]
-    _check_pairs(records)
-    return records, counts_of(sent.values, size)
-
-
-def _check_pairs(records: int) -> None:
-    if records < 2:
-        raise DataError(f"pairs need at least two records, got {records}")
-
-
-def counts_of(symbols: NDArray[Any], size: int) -> NDArray[np.int64]:
+def symbol_counts(reply: Reply, size: int) -> NDArray[np.int64]:
     """How often every symbol was reported, shape (..., size).
 
     Raises
     ------
-    DataError : for a symbol that the space does not have.
+    DataError : for a symbol that the space does not have, or fewer than two records.
     """
-    if int(symbols.max()) >= size:
-        raise DataError(f"symbols must be below {size}, got {symbols.max()}")
-    return devices.output_counts(symbols, size)
+    counts = devices.counts_in(reply)
+    if counts is None:
+        symbols = ragged_of(reply["symbols"], "symbols").values
+        if symbols.size and int(symbols.max()) >= size:
+            raise DataError(f"symbols must be below {size}, got {symbols.max()}")
+        counts = devices.output_counts(symbols, size)
+    records = int(counts.sum(axis=-1).flat[0])
+    if records < 2:
+        raise DataError(f"pairs need at least two records, got {records}")
+    return counts
 
 
 def mean_result(

@@ -178,7 +178,7 @@ class UStatistic(ReportDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "figure", self.pair_kernel.figure)
+        object.__setattr__(self, "figure", self.function.pair.figure)
         symbols = self.space(MIN_BINS).symbols
         if not 2 <= symbols <= MAX_SYMBOLS:
             raise ValueError(f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {symbols}")
@@ -187,11 +187,6 @@ class UStatistic(ReportDeclarations, Protocol):
     def function(self) -> Kernel:
         """The kernel, with its domain."""
         return cast(Kernel, self.kernel)
-
-    @property
-    def pair_kernel(self) -> pair_kernels.PairKernel:
-        """The kernel, with the columns that it reads and the figure that it measures."""
-        return self.function.pair
 
     @property
     def axes(self) -> tuple[pair_kernels.Axis, ...]:
@@ -231,16 +226,16 @@ class UStatistic(ReportDeclarations, Protocol):
     @property
     def needs_labels(self) -> bool:
         """Whether the kernel reads labels."""
-        return "labels" in self.pair_kernel.columns
+        return "labels" in self.function.pair.columns
 
     @property
     def needs_second_values(self) -> bool:
         """Whether the kernel reads second values."""
-        return "second values" in self.pair_kernel.columns
+        return "second values" in self.function.pair.columns
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
-        return self.pair_kernel.exact(clients, self.space(MIN_BINS))
+        return self.function.pair.exact(clients, self.space(MIN_BINS))
 
     def replicate_size(self, clients: Clients) -> int:
         """Reports with their random draws, and the pairs of symbols."""
@@ -284,7 +279,7 @@ class UStatistic(ReportDeclarations, Protocol):
             reporting = yield from reporting_records(self, clients)
         bins = self.bins_for(reporting)
         reply = yield Query(random_symbols, self, broadcast={"bins": bins})
-        counts = symbol_counts(reply, self.space(bins).symbols)[1]
+        counts = symbol_counts(reply, self.space(bins).symbols)
         result = self.result_of(counts, bins)
         return result if counts.ndim > 1 else self._warned(result, bins)
 
@@ -296,11 +291,11 @@ class UStatistic(ReportDeclarations, Protocol):
         if isinstance(self.kernel, Area):
             return area_result(tables, pair_kernels.opposite_classes(space), response, counts)
         records = round(float(counts.sum(axis=-1).flat[0]))
-        return mean_result(tables, response, counts, self.pair_kernel.limits(space, records))
+        return mean_result(tables, response, counts, self.function.pair.limits(space, records))
 
     def tables(self, space: pair_kernels.SymbolSpace) -> pair_kernels.PairTables:
         """The kernel's values for every pair of symbols."""
-        return pair_kernels.PairTables.of(self.pair_kernel, space)
+        return pair_kernels.PairTables.of(self.function.pair, space)
 
     def _warned(self, result: ServerResult, bins: int) -> ServerResult:
         """The result of a single run, with a warning about few bins."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.crypto.masking import Elements, Field, MaskedValueError
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.counts import Certain
+from tacit.protocols.encrypted.counts import Certain, Products
 
 FORMS = 3
 TAG_BYTES = 8
@@ -45,21 +45,6 @@ TIMES_RECORDS = 2
 WIDTHS = (2, 1, 1)
 """Widths of the three perturbations: where numerator and tied pairs are both even or both odd, each
 multiplier fits them in one way, as each fits the denominator."""
-
-
-class Products(NamedTuple):
-    """The three forms' values, or those numbers of an answer.
-
-    Parameters
-    ----------
-    numerator : of ``X = 2 A P N``.
-    denominator : of ``Y = P N``.
-    tied : of ``Z``, the pairs of one cell.
-    """
-
-    numerator: int
-    denominator: int
-    tied: int
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.crypto import masking
 from tacit.crypto.homomorphic import keys
-from tacit.protocols.encrypted.counts import Certain, Counts
+from tacit.protocols.encrypted.counts import Certain, Counts, Products
 from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
@@ -18,7 +18,6 @@ from tacit.protocols.encrypted.masked.scheme import (
     TAG_BYTES,
     WIDTHS,
     MaskedScheme,
-    Products,
     Words,
     certain,
     forms,

@@ -16,7 +16,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
 from tacit.protocols.encrypted import sessions
-from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
+from tacit.protocols.encrypted.confirming import confirm_answer, tell_opened
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
 
@@ -222,19 +222,6 @@ def session_bytes(clients: int, upload_bytes: int) -> float:
     boxes = BOX_BYTES * (clients - 1) / clients
     parts = {"introduction": keys.PACKED_BYTES, "boxes": boxes, "counts": upload_bytes}
     return sum(fields.message_size(**{name: size}) for name, size in parts.items())
-
-
-def on_masked_values(protocol: Any) -> Exchange:
-    """Introductions, a secret, masked counts, the answer.
-
-    Raises
-    ------
-    HomomorphicError : for introductions that are not signed.
-    MaskedValueError : for bytes that are no masked values of this session.
-    """
-    uploads, aggregator = yield from masked_uploads(protocol, send_masked)
-    (answer,) = aggregator.answers([[message] for message in uploads])
-    return (yield from opened(open_masked, protocol, answer))
 
 
 STEPS = (meet, seal_secret, send_masked, open_masked)

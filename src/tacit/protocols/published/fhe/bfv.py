@@ -18,11 +18,11 @@ from tacit.crypto.homomorphic.bfv import (
 )
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed, run_seed
-from tacit.protocols.encrypted.counts import Certain, Counts
+from tacit.protocols.encrypted.counts import Certain, Counts, Products
 from tacit.protocols.published.fhe.checks import RUNS, CheatingError, Checks, agreed
-from tacit.protocols.published.fhe.packing import TAG, Layout, Numbers, Scale, uniform_below
+from tacit.protocols.published.fhe.packing import TAG, Layout, Scale, uniform_below
 
-NOTHING = Numbers(0, 0, 0)
+NOTHING = Products(0, 0, 0)
 """No perturbation."""
 
 
@@ -82,7 +82,7 @@ class ExactParty:
         All ciphertexts of a run are made before the next run begins, since making a key takes the
         most time.
         """
-        extras = [Numbers(self._extra(), self._extra(), self._extra()) for _ in parties]
+        extras = [Products(self._extra(), self._extra(), self._extra()) for _ in parties]
         uploads: list[list[bytes]] = [[] for _ in parties]
         for run in range(self.scheme.runs):
             secret_key, modulus = self._secret_key(run), bfv_parameters(run).plain_modulus
@@ -120,11 +120,11 @@ class ExactParty:
         seed = run_seed(self.secret, self.session, run)
         return Checks.derive(seed, run, self.scheme.thresholds, self.scheme.shares)
 
-    def _numbers(self, run: int, answer: bytes) -> Numbers:
+    def _numbers(self, run: int, answer: bytes) -> Products:
         positions = self.scheme.layout.positions
         if self.scheme.checked:
             return self.checks(run).decrypted(self._secret_key(run).decrypted(answer, positions))
-        return Numbers(*self._secret_key(run).decrypted(answer, positions[:TAG]))
+        return Products(*self._secret_key(run).decrypted(answer, positions[:TAG]))
 
     def _secret_key(self, run: int) -> BfvSecretKey:
         return BfvSecretKey(bfv_parameters(run), key_seed(self.secret, self.session))
@@ -165,7 +165,9 @@ class ExactAggregator:
         multiplier = self.scheme.scale.multiplier()
         width = self.scheme.scale.width if self.scheme.perturbed else 1
         extra = (
-            NOTHING if self.scheme.checked else Numbers(*(uniform_below(width) for _ in range(TAG)))
+            NOTHING
+            if self.scheme.checked
+            else Products(*(uniform_below(width) for _ in range(TAG)))
         )
         answers = []
         for run in range(runs):
@@ -175,7 +177,7 @@ class ExactAggregator:
             answers.append(evaluator.answer(total, multiplier, mask, self.scheme.checked))
         return answers
 
-    def mask(self, run: int, extra: Numbers = NOTHING) -> Words:
+    def mask(self, run: int, extra: Products = NOTHING) -> Words:
         """Uniform numbers at every coefficient but those of the answer, shape (n,).
 
         The mask is a plaintext. Adding it does not change a ciphertext's noise, which the fresh
@@ -194,17 +196,17 @@ class ExactAggregator:
         return mask
 
 
-def joined(run_numbers: Sequence[Numbers]) -> Numbers:
+def joined(run_numbers: Sequence[Products]) -> Products:
     """The numbers whose residues modulo each run's prime are given.
 
     Examples
     --------
     >>> big, small = 2**100 + 7, 5
-    >>> residues = [Numbers(big % prime, small, big % prime) for prime in PLAIN_MODULI]
-    >>> joined(residues) == Numbers(big, small, big)
+    >>> residues = [Products(big % prime, small, big % prime) for prime in PLAIN_MODULI]
+    >>> joined(residues) == Products(big, small, big)
     True
     """
-    return Numbers(*(_joined_number(residues) for residues in zip(*run_numbers, strict=True)))
+    return Products(*(_joined_number(residues) for residues in zip(*run_numbers, strict=True)))
 
 
 def _joined_number(residues: Sequence[int]) -> int:

@@ -49,8 +49,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Integers
 from tacit.crypto.homomorphic import bfv
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.protocols.encrypted.counts import Counts
-from tacit.protocols.published.fhe.packing import TAG, Layout, Numbers
+from tacit.protocols.encrypted.counts import Counts, Products
+from tacit.protocols.published.fhe.packing import TAG, Layout
 
 RUNS = 2
 MULTIPLIERS = 8
@@ -119,7 +119,7 @@ class Checks:
         """The positions of all numbers in a polynomial."""
         return Layout(self.order.size)
 
-    def polynomial(self, counts: Counts, extra: Numbers, party: int, parties: int) -> bfv.Words:
+    def polynomial(self, counts: Counts, extra: Products, party: int, parties: int) -> bfv.Words:
         """The polynomial that a party encrypts.
 
         Parameters
@@ -146,7 +146,7 @@ class Checks:
         terms[layout.used] += self._mask(party, parties)
         return (terms % modulus).astype(np.uint64)
 
-    def decrypted(self, values: list[int]) -> Numbers:
+    def decrypted(self, values: list[int]) -> Products:
         """The scaled numbers of an answer's four coefficients.
 
         Raises
@@ -161,7 +161,7 @@ class Checks:
         denominator = self._divided(values[1], r7 * r8)
         numerator = self._divided(values[0] - r5 * r6 * denominator, r3 * r4)
         tied = self._divided(values[2] - r10 * r6 * denominator, r9 * r4)
-        return Numbers(numerator, denominator, tied)
+        return Products(numerator, denominator, tied)
 
     def _divided(self, number: int, divisor: int) -> int:
         """The quotient in the field."""
@@ -194,7 +194,7 @@ class Checks:
         return vector - next_vector
 
 
-def agreed(run_numbers: list[Numbers]) -> Numbers:
+def agreed(run_numbers: list[Products]) -> Products:
     """The numbers on which all runs agree.
 
     Raises

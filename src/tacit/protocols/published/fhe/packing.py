@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import inf, isqrt, nextafter
-from typing import NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Integers
 from tacit.crypto.homomorphic import bfv
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.counts import Certain
+from tacit.protocols.encrypted.counts import Certain, Products
 
 MAX_NUMBER = 2**57
 """Upper bound of each number of an answer, for each plain modulus; well below that modulus."""
@@ -38,21 +37,6 @@ TAG = 3
 """Index of the tag's position in ``Layout.positions``."""
 MAX_PRODUCTS = 909
 """Largest number of products: with more, other products reach ``Layout.positions``."""
-
-
-class Numbers(NamedTuple):
-    """The numbers of an answer, each multiplied by the aggregator's secret and perturbed.
-
-    Parameters
-    ----------
-    numerator : of ``2 sum T F``.
-    denominator : of ``2 P N``.
-    tied : of ``2 sum p n``, the pairs of one cell.
-    """
-
-    numerator: int
-    denominator: int
-    tied: int
 
 
 @dataclass(frozen=True)
@@ -89,7 +73,7 @@ class Layout:
 
     @property
     def positions(self) -> tuple[int, int, int, int]:
-        """The positions of the ``Numbers`` in the square, in their order, and of a zero."""
+        """The positions of the numbers in the square, in their order, and of a zero."""
         numerator, tied = 2 * self.products + 1, 4 * self.products + 3
         return numerator, 8 * self.products + 7, tied, 6 * self.products + 5
 
@@ -187,7 +171,7 @@ class Scale:
         least = self.bound // MULTIPLIER_RANGE
         return least + uniform_below(self.bound - least + 1)
 
-    def area(self, numbers: Numbers, perturbed: bool) -> Certain:
+    def area(self, numbers: Products, perturbed: bool) -> Certain:
         """The AUC of an answer's numbers, and the largest distance of the exact AUC from it.
 
         A record's cell is known, but not its position in the cell. Pairs of one cell count half,
@@ -216,7 +200,7 @@ class Scale:
             )
         return _certain(numbers, width if perturbed else 0)
 
-    def _plausible(self, numbers: Numbers) -> bool:
+    def _plausible(self, numbers: Products) -> bool:
         """Whether an honest answer may have these numbers: no count of pairs exceeds all pairs."""
         numerator, denominator, tied = numbers
         largest = self.bound * self.most_records**2 + self.width
@@ -227,7 +211,7 @@ class Scale:
         )
 
 
-def _certain(numbers: Numbers, width: int) -> Certain:
+def _certain(numbers: Products, width: int) -> Certain:
     """Bounds over all perturbations from 0 to ``width``, in exact arithmetic.
 
     With ``A = c X + u``, ``B = c Y + v``, ``G = c Z + w``: the exact AUC is ``(X +- Z') / (2 Y)``
