@@ -85,7 +85,8 @@ class Ledger(Pages):
     ...     records = ledger.fingerprint(np.array([0.2, 0.7]), np.array([0, 1]))
     ...     cost = Cost(1.0, adjacency=Adjacency.LABEL)
     ...     query = entries.request_digest(b"the query as it arrived")
-    ...     entry = entries.Entry("registry", records, "fedauc", "0 noisy_pairs", "run 1", query, cost)
+    ...     step = "0 noisy_pairs"
+    ...     entry = entries.Entry("registry", records, "fedauc", step, "run 1", query, cost)
     ...     receipt = ledger.debit(entry)
     ...     try:
     ...         ledger.debit(replace(entry, session="run 2"))

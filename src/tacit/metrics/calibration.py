@@ -141,7 +141,8 @@ def debiased_ece(buckets: binning.Buckets) -> DebiasedError:
     >>> fractions, records = np.array([0.25, 0.75]), np.array([400.0, 400.0])
     >>> debiased_ece(binning.Buckets(fractions, np.array([90.0, 310.0]), records, exact, exact))
     DebiasedError(value=0.025, standard_error=0.0)
-    >>> ece = debiased_ece(binning.Buckets(fractions, np.array([90.0, 310.0]), records, noise, 2 * noise))
+    >>> positives = np.array([90.0, 310.0])
+    >>> ece = debiased_ece(binning.Buckets(fractions, positives, records, noise, 2 * noise))
     >>> round(ece.value, 4), round(ece.standard_error, 4)
     (0.0225, 0.0168)
     """
@@ -291,7 +292,8 @@ def isotonic(cells: binning.ScoreCells) -> tuple[Floats, Floats]:
     Examples
     --------
     >>> import numpy as np
-    >>> cells = binning.ScoreCells(np.array([0, 0.25, 0.5, 1]), np.array([4, 2, 7]), np.array([6, 8, 3]))
+    >>> edges = np.array([0, 0.25, 0.5, 1])
+    >>> cells = binning.ScoreCells(edges, np.array([4, 2, 7]), np.array([6, 8, 3]))
     >>> knots, values = isotonic(cells)
     >>> knots, values
     (array([0.125, 0.375, 0.75 ]), array([0.3, 0.3, 0.7]))
