@@ -157,7 +157,10 @@ def draw(scenes: Sequence[Scene]) -> Any:
     ------
     ImportError : with the install command, when matplotlib is not installed.
     """
-    figure = require_matplotlib().Figure(figsize=(15, 5), layout="constrained")
+    require_matplotlib()
+    from matplotlib.figure import Figure  # noqa: PLC0415 -- an extra
+
+    figure = Figure(figsize=(15, 5), layout="constrained")
     panels = figure.subplots(1, 3)
     for panel in panels:
         panel.set_prop_cycle(color=[picture.ACCENT])
@@ -169,14 +172,14 @@ def draw(scenes: Sequence[Scene]) -> Any:
     return figure
 
 
-def require_matplotlib() -> Any:
-    """The module of figures; refuses at once, with the install command, where there is none.
+def require_matplotlib() -> None:
+    """Refuse at once, with the install command, where the picture could not be drawn.
 
     Raises
     ------
     ImportError : when matplotlib is not installed.
     """
-    return extra("matplotlib.figure", "the demonstration needs matplotlib", "'tacit[demo]'")
+    extra("matplotlib", "the demonstration needs matplotlib", "'tacit[demo]'")
 
 
 def _scene_text(scene: Scene) -> str:
