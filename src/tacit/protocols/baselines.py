@@ -11,7 +11,7 @@ from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients, sorted_scores
 from tacit.data.errors import DataError
-from tacit.data.scales import ScaleDifference, clients_apart
+from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc_with_variance
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource
@@ -87,13 +87,8 @@ class ExactAUC(Protocol):
     def conversation(self, clients: int) -> Conversation:
         """One round: records up."""
         reply = yield Query(share_plain_records, self)
-        return replace(_result_of_records(reply), scales=_scales_of(reply))
-
-
-def _scales_of(scores: Reply) -> ScaleDifference | None:
-    """Which clients' scores are evidently of another scale."""
-    sent = scores["scores"]
-    return clients_apart(sent) if isinstance(sent, Ragged) else None
+        result, sent = _result_of_records(reply), reply["scores"]
+        return replace(result, scales=clients_apart(sent)) if isinstance(sent, Ragged) else result
 
 
 def _result_of_records(reply: Reply) -> ServerResult:

@@ -36,6 +36,8 @@ class Declarations:
     """By how much fewer trials an attack on labels gets, where replicates run one at a time."""
     gives_curve: ClassVar[bool] = False
     """Whether a result has a ROC curve, so that the attacks on labels from curves concern it."""
+    audit_records: ClassVar[int] = 4
+    """Number of records of an audit of chosen settings."""
     audit_settings: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     """The settings that are attacked where none are chosen, without epsilon; empty for the default
     ones."""
@@ -62,7 +64,7 @@ class Declarations:
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """How settings that somebody chose are attacked."""
-        return audits.AuditCase(cls.name, settings, tight=False)
+        return audits.AuditCase(cls.name, settings, cls.audit_records, tight=False)
 
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
@@ -76,7 +78,7 @@ class Declarations:
             return tuple(replace(cls.audit_case(each), tight=True) for each in cls.audit_settings)
         needed = _without_default(cls) - {"epsilon"}
         if not needed:
-            return (audits.AuditCase(cls.name),)
+            return (audits.AuditCase(cls.name, records=cls.audit_records),)
         settings = next(iter(cls.law_cases().values())).settings
         return (audits.AuditCase(cls.name, {name: settings[name] for name in sorted(needed)}),)
 

@@ -11,6 +11,7 @@ The two rounds of FedAUC by secure sums: the division of epsilon, and the AUC of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -26,9 +27,10 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, View, step
+from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, View, step
 from tacit.protocol.releases import (
     ANSWERED,
+    Declared,
     Fields,
     Released,
     layout_of,
@@ -103,10 +105,6 @@ def sensitivity(records: int, pivot: Integers) -> Integers:
     return np.maximum(np.maximum(pivot, 2 * (records - 1) - pivot), 1)
 
 
-def _sum_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    return Cost(agreed_epsilon(query), adjacency=Adjacency.LABEL)
-
-
 def _pair_fields(query: Query) -> Fields:
     epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
     counted = Released((), 1, epsilon * part)
@@ -131,12 +129,17 @@ def _bounds(fields: Fields, query: Query) -> dict[str, int]:
     return {**bounds, ANSWERED: planned}
 
 
-@step(
-    cost=_sum_cost,
-    sums=lambda query: layout_of(_pair_fields(query)),
-    shares=planned_clients,
-    bounds=lambda query: _bounds(_pair_fields(query), query),
-)
+def _summed(fields: Declared) -> Callable[[Any], Step]:
+    """Declare a step that sums these fields over all clients that were ranked."""
+    return step(
+        cost=lambda clients, query, state: Cost(agreed_epsilon(query), adjacency=Adjacency.LABEL),
+        sums=lambda query: layout_of(fields(query)),
+        shares=planned_clients,
+        bounds=lambda query: _bounds(fields(query), query),
+    )
+
+
+@_summed(_pair_fields)
 def summed_rank_pairs(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -159,12 +162,7 @@ def summed_rank_pairs(
     return noisy_sums(fields, exact, replace(query, most_records=None), clients.count, noise)
 
 
-@step(
-    cost=_sum_cost,
-    sums=lambda query: layout_of(_residual_fields(query)),
-    shares=planned_clients,
-    bounds=lambda query: _bounds(_residual_fields(query), query),
-)
+@_summed(_residual_fields)
 def summed_residuals(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:

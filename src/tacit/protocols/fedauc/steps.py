@@ -234,20 +234,16 @@ def checked_ranks(clients: Clients, query: Query) -> Ragged[np.int64]:
     ValueError : for values of another type or shape, or out of range.
     """
     ranks = query.per_client["ranks"]
-    if not isinstance(ranks, Ragged) or not _whole_numbers(ranks):
+    # an engine's ranks are 64-bit integers, and no message holds them
+    if not isinstance(ranks, ranked.StoredRanks) and (
+        not isinstance(ranks, Ragged) or ranks.values.dtype != np.int64 or ranks.values.ndim != 1
+    ):
         raise ValueError("ranks must be ragged 64-bit integers")
     if not np.array_equal(ranks.offsets, clients.offsets):
         raise ValueError("there must be one rank for every record")
     if ranks.minimum().min() < 0 or ranks.maximum().max() > 2 * MAX_RECORDS:
         raise ValueError(f"doubled ranks must be from 0 to {2 * MAX_RECORDS}")
     return ranks
-
-
-def _whole_numbers(ranks: Ragged[Any]) -> bool:
-    """Whether ranks are one 64-bit integer a record; an engine's are, and no message holds them."""
-    if isinstance(ranks, ranked.StoredRanks):
-        return True
-    return bool(ranks.values.dtype == np.int64 and ranks.values.ndim == 1)
 
 
 def _column(

@@ -14,7 +14,7 @@ and ``aim`` may divide epsilon unevenly.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -195,12 +195,9 @@ class PublishedHistogram(ScoreHistogram):
 
     def conversation(self, clients: int) -> Conversation:
         """One round: trees or reports up."""
-        if self.is_sampled:
-            return self._sampled(clients)
-        ask_once = reported_tree if isinstance(self.trust, Local) else one_tree
-        return ask_once(self, clients, self.buckets)
-
-    def _sampled(self, clients: int) -> Generator[Query, Reply, Any]:
+        if not self.is_sampled:
+            ask_once = reported_tree if isinstance(self.trust, Local) else one_tree
+            return (yield from ask_once(self, clients, self.buckets))
         height = self.tree_height(clients)
         sums = yield from ask(sampled_trees, self, clients, {"height": height})
         leaves, noise = sampled_tree(self, sums, height)

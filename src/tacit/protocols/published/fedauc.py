@@ -22,7 +22,6 @@ from tacit.protocol.declarations.audits import (
     DELTA,
     LOW_BITS,
     SUMS,
-    AuditCase,
     AuditTrial,
     Configurations,
     LawTraits,
@@ -296,13 +295,10 @@ class PublishedResponseAUC(protocol.RankSums):
     name = "published-fedauc-response"
     threats = staticmethod(lambda settings: FLIPPED_LABELS)
     law_settings: ClassVar[Configurations] = {"fedauc-published-response": {}}
+    audit_records = 2
+    """All labels are flipped alike."""
     noticed = ()
     """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
     law_traits = LawTraits(
         inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES
     )
-
-    @classmethod
-    def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """All labels are flipped alike: two records."""
-        return (AuditCase(cls.name, records=2),)

@@ -22,6 +22,7 @@ from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocols.baselines import check_classes
+from tacit.protocols.shared.declared import guesses_from_noisy_scores
 from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult
 
@@ -86,6 +87,7 @@ class NoisyScores(Protocol):
     steps = (share_noisy_scores, plain_rank_sums)
     threats = staticmethod(lambda settings: NOISY_SCORES)
     law_settings: ClassVar[audits.Configurations] = {"noisy-scores": {}}
+    audit_records = 2
     gives_errors = False
     """The bias is unknown."""
 
@@ -112,38 +114,27 @@ class NoisyScores(Protocol):
             raise ValueError(f"an AUC needs at least two records, got {records}")
         ranks = Ragged(np.apply_along_axis(doubled_mid_ranks, -1, sent.values), sent.offsets)
         reply = yield Query(plain_rank_sums, self, per_client={"ranks": ranks})
+        positives = int(np.asarray(reply["positives"]).sum())
+        negatives = records - positives
+        check_classes(positives, negatives)
+        doubled: NDArray[Any] = np.asarray(reply["rank_sums"]).sum(axis=-1)
+        # (2 S - P (M - 1)) / (2 P N) + 1/2 with the doubled rank sum S, from exact integers
+        value = (doubled - positives * (positives - 1)) / (2.0 * positives * negatives)
+        like = np.zeros_like(value, dtype=np.float64)
         warning = (
             f"noise on the scores (epsilon {self.epsilon:g} each) biases the AUC towards 1/2 by an "
-            "unknown amount, so no interval is given; labels are not protected",
+            "unknown amount, so no interval is given; labels are not protected"
         )
-        return _noisy_result(records, reply, warning)
-
-    @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
-        """Two records."""
-        return (audits.AuditCase(cls.name, records=2),)
+        return ServerResult(
+            value=np.asarray(value),
+            privacy_error=like,
+            sampling_error=np.sqrt(plug_in_variance(value, positives, negatives)),
+            positives=like + positives,
+            negatives=like + negatives,
+            approximation_error=like + np.nan,
+            warnings=(warning,),
+        )
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """Labels guessed from the noisy scores that the server receives."""
-        from tacit.protocols.shared.declared import guesses_from_noisy_scores
-
         return (guesses_from_noisy_scores,)
-
-
-def _noisy_result(records: int, reply: Reply, warnings: tuple[str, ...]) -> ServerResult:
-    """``(2 S - P (M - 1)) / (2 P N) + 1/2`` with the doubled rank sum S, from exact integers."""
-    positives = int(np.asarray(reply["positives"]).sum())
-    negatives = records - positives
-    check_classes(positives, negatives)
-    doubled: NDArray[Any] = np.asarray(reply["rank_sums"]).sum(axis=-1)
-    value = (doubled - positives * (positives - 1)) / (2.0 * positives * negatives)
-    like = np.zeros_like(value, dtype=np.float64)
-    return ServerResult(
-        value=np.asarray(value),
-        privacy_error=like,
-        sampling_error=np.sqrt(plug_in_variance(value, positives, negatives)),
-        positives=like + positives,
-        negatives=like + negatives,
-        approximation_error=like + np.nan,
-        warnings=warnings,
-    )

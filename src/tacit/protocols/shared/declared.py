@@ -8,7 +8,7 @@ server receives.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,6 @@ NO_REPORTS = "without randomness these are no reports; tests enumerate their odd
 class ReportDeclarations(Declarations):
     """Declarations of a protocol whose clients hold one record each, as a rule."""
 
-    audit_records: ClassVar[int] = 4
-    """Number of records of an audit of chosen settings."""
     lone_records = True
     gives_errors = False
     """Tests of the estimates compare their errors."""

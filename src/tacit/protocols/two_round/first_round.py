@@ -63,10 +63,6 @@ class ScoreModel:
         """The AUC of two records drawn from the model."""
         return area_of(self.positives, self.negatives)
 
-    def distribution_functions(self) -> tuple[Floats, Floats]:
-        """The distribution functions of negatives and positives at the edges, shape (..., B+1)."""
-        return _from_zero(self.negatives), _from_zero(self.positives)
-
 
 def area_of(positives: Floats, negatives: Floats) -> Floats:
     """The integral of the negatives' distribution function over the positives' distribution.
@@ -203,11 +199,6 @@ def report_variance(epsilon: float) -> float:
     points = (np.arange(CELLS) + 0.5) / CELLS
     even = bounded.PointMasses(points, np.full(CELLS, 1 / CELLS))
     return bounded.tailored_report(epsilon, even).variance(even) + even.variance
-
-
-def _from_zero(masses: Floats) -> Floats:
-    cumulative = np.cumsum(masses, axis=-1)
-    return np.concatenate([np.zeros_like(cumulative[..., :1]), cumulative], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,7 +61,9 @@ class Influence:
     @cached_property
     def knots(self) -> Floats:
         """The numbers reported at the cells' edges by negatives and positives, shape (2, B+1)."""
-        negatives, positives = self.model.distribution_functions()
+        masses = np.stack([self.model.negatives, self.model.positives])
+        # the distribution functions at the cells' edges, from 0
+        negatives, positives = np.pad(np.cumsum(masses, axis=-1), ((0, 0), (1, 0)))
         numbers = np.stack([1 - positives, negatives])
         if not self.private_labels:
             return np.clip(numbers, 0.0, 1.0)
@@ -253,8 +255,9 @@ def cell_bias(model: ScoreModel) -> float:
     ``CROWDED_FRACTION`` of all pairs and ``CROWDED_CELL`` times those of either neighbour, the
     fraction of pairs that the positives win is taken as uniform on [0, 1], of variance 1/12.
     """
-    merged = [np.repeat(cells.reshape(-1, MERGED).mean(axis=-1), MERGED) for cells in _cells(model)]
-    coarse = area_of(*(wide - cells for wide, cells in zip(merged, _cells(model), strict=True)))
+    cells = np.stack([model.positives, model.negatives])
+    merged = np.repeat(cells.reshape(2, -1, MERGED).mean(axis=-1), MERGED, axis=-1)
+    coarse = area_of(*(merged - cells))
     pairs = np.pad(model.positives * model.negatives, 1)
     usual = np.maximum(CROWDED_CELL * np.maximum(pairs[:-2], pairs[2:]), CROWDED_FRACTION)
     crowded = pairs[1:-1][pairs[1:-1] > usual]
@@ -301,10 +304,6 @@ def _second_order(trials: ScoreModel, truth: ScoreModel, first_round: FirstRound
         + (1 - true_fraction) / (1 - trial_fraction) * by_negatives
         - truth.area
     )
-
-
-def _cells(model: ScoreModel) -> tuple[Floats, Floats]:
-    return model.positives, model.negatives
 
 
 def _root_mean_square(errors: Floats) -> float:

@@ -172,10 +172,6 @@ IMITATED_REPEATS = 1200
 RESPONSE = RandomisedResponse.word
 
 
-def _response_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    return flipping_cost(clients, query.protocol.epsilon, state, every_client(clients))
-
-
 @step(cost=lambda clients, query, state: query.protocol.guarantee)
 def noisy_confusion_counts(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
@@ -202,7 +198,11 @@ def noisy_confusion_counts(
     return {"counts": four + noise.draw(settings.count_noise, four.shape)}
 
 
-@step(cost=_response_cost)
+@step(
+    cost=lambda clients, query, state: flipping_cost(
+        clients, query.protocol.epsilon, state, every_client(clients)
+    )
+)
 def flipped_histograms(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
