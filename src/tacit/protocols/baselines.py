@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients, sorted_scores
-from tacit.data.errors import DataError
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc_with_variance
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
 from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocols.shared.class_scores import check_classes
 from tacit.results.server_result import ServerResult
 
 APART = (
@@ -117,20 +117,6 @@ def _result_of_records(reply: Reply) -> ServerResult:
         negatives=exact + negatives,
         warnings=(APART,) if value in (0, 1) and known else (),
     )
-
-
-def check_classes(positives: int, negatives: int) -> None:
-    """Refuse records of one class, of which an exact figure is undefined.
-
-    Raises
-    ------
-    DataError : with both classes' sizes.
-    """
-    if positives == 0 or negatives == 0:
-        raise DataError(
-            "the AUC is undefined without both classes, "
-            f"got {positives} positive and {negatives} negative records"
-        )
 
 
 def _bits_in_bytes(sizes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -34,8 +34,8 @@ from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.baselines import check_classes
 from tacit.protocols.hierarchical import estimate
+from tacit.protocols.shared.class_scores import check_classes
 from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
 from tacit.protocols.shared.reports.turns import count_records, reporting_records
 from tacit.results.server_result import ServerResult

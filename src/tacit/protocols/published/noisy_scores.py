@@ -21,7 +21,7 @@ from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL, check_scores_in_unit_interval
-from tacit.protocols.baselines import check_classes
+from tacit.protocols.shared.class_scores import check_classes
 from tacit.protocols.shared.declared import guesses_from_noisy_scores
 from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult

@@ -27,7 +27,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.local import bounded
 from tacit.protocol import devices
 from tacit.protocol.conversation import Field, Reply
-from tacit.protocols.baselines import check_classes
+from tacit.protocols.shared.class_scores import check_classes
 from tacit.protocols.shared.reports.turns import SLOTS, ragged_of
 from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses, normalised
 
