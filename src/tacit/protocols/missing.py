@@ -113,8 +113,8 @@ class MissingRecords(Protocol):
     def conversation(self, clients: int) -> Conversation:
         """One round: counts up."""
         sums = yield from releases.ask(count_left_out, self, clients)
-        limits = (0.0, math.inf)
-        return sums.result(sums["left_out"], {"left_out": 1.0}, limits=limits)
+        value = sums["left_out"]
+        return sums.result(value, {"left_out": np.ones_like(value)}, limits=(0.0, math.inf))
 
     @classmethod
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
