@@ -21,11 +21,11 @@ from .protocols.encrypted.protocol import EncryptedAUC
 from .protocols.fedauc.comparing.protocol import ComparedAUC
 from .protocols.fedauc.protocol import FedAUC
 from .protocols.hierarchical.protocol import HierarchicalAUC
+from .protocols.histogram.grouped import GroupedHistogram
 from .protocols.histogram.protocol import ScoreHistogram
 from .protocols.missing import MissingRecords
 from .protocols.multiclass.protocol import MulticlassHistogram
 from .protocols.paired.protocol import PairedUStatistic
-from .protocols.private_groups import GroupedHistogram
 from .protocols.published.calibration import PublishedHistogram
 from .protocols.published.dpauc.protocol import PublishedDPAUC
 from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC

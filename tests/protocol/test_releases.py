@@ -16,8 +16,8 @@ from tacit.protocol.conversation import ClientState, Protocol, Query, View
 from tacit.protocol.declarations.trust import ExactSum
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.protocol.releases import Released, release
+from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
-from tacit.protocols.private_groups import GroupedHistogram
 
 
 def moves(total: int, numbers: int, largest: int) -> Iterator[list[int]]:

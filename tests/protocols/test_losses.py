@@ -13,8 +13,8 @@ import tacit
 from tacit import Clients
 from tacit.privacy.cost import NOTHING
 from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.missing import MissingRecords
-from tacit.protocols.private_groups import GroupedHistogram
 from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.debits import Debit
 from tacit.running.simulation import simulate

@@ -72,7 +72,7 @@ def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the tree of both classes' counts.
 
     On one level a record counts in one node, of its group where groups are agreed
-    (``histogram.strata``). Adding or removing it changes one count of each level by one, replacing
+    (``histogram.grouped``). Adding or removing it changes one count of each level by one, replacing
     it two. A level costs its part, and the parts add up to the tree's
     (``tacit.protocol.releases``); with exact sums there is no noise and no guarantee.
 

@@ -19,8 +19,8 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocol.registry import protocol_of
+from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
-from tacit.protocols.private_groups import GroupedHistogram
 from tacit.running.deployment.preview import check_records, doubts
 from tacit.running.session.coordinator import RunError
 from tacit.running.session.party.debits import fingerprint
