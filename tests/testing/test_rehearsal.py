@@ -26,9 +26,9 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step, unshared
 from tacit.protocol.values import decode_values, encode_values, query_kinds
+from tacit.protocols.encrypted import protocol as masked_protocol
 from tacit.protocols.encrypted.confirming import opened
 from tacit.protocols.encrypted.hidden import HiddenAUC
-from tacit.protocols.encrypted.masked import steps as masked_steps
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.published.fhe import steps as fhe_steps
 from tacit.protocols.shared.rank_noise import RankNoise
@@ -445,7 +445,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
             reply = yield query
 
     real = opened
-    for module in (masked_steps, fhe_steps):
+    for module in (masked_protocol, fhe_steps):
         monkeypatch.setattr(module, "opened", changed)
     with pytest.raises(RunError) as caught:
         rehearse(clients, protocol)

@@ -46,11 +46,11 @@ class Evaluator:
         entry: dict[str, Any] = {"round": server_round, "weights": weights}
         self.rounds.append(entry)
         try:
-            coordinator, journal = flower.conduct(self._grid, self._plan, self._identity, tell)
+            coordinator, received = flower.conduct(self._grid, self._plan, self._identity, tell)
         except RunError as error:
             tell(f"round {server_round} is not measured: {error}")
             return None
-        result = concluded(self._plan, coordinator, journal.received)
+        result = concluded(self._plan, coordinator, received)
         entry["result"] = result.to_dict()
         auc = result.auc
         low, high = auc.interval(0.95)
