@@ -41,7 +41,7 @@ SEEDS = (0, 1, 2)
 FACTORS = (0.7, 1.3)
 """Wrong noise scales that must be noticed."""
 
-few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)
