@@ -4,8 +4,6 @@ It stands at the root, so that tests, doc examples and the tests of the packages
 run under the same settings.
 """
 
-import gc
-
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -19,8 +17,3 @@ settings.load_profile("fixed")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of real programs come first, so that one worker runs those that share a server."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-
-
-def pytest_collection_finish() -> None:
-    """Tests live as long as their process: no collection of garbage looks at them again."""
-    gc.freeze()
