@@ -31,7 +31,7 @@ COARSE_SHARE = 0.1
 """Least part of all pairs at which a cell leaves open how many of them positives win."""
 
 CLEAR_ERRORS = 3.0
-"""Standard errors of its noise that are taken off a cell's count before it may be a crowd."""
+"""Standard errors by noise that are subtracted from a cell's count before crowding is tested."""
 
 CROWDED_NEIGHBOUR = 4.0
 """A cell is a crowd with more than this times the mean number of pairs of its two neighbours."""
@@ -189,7 +189,7 @@ def lone_crowd_variance(
     ----------
     positives, negatives : counts in cells, shape (..., B).
     errors : standard errors of a cell's positives and negatives by noise, of which
-        ``CLEAR_ERRORS`` are taken off: noise makes no crowd.
+        ``CLEAR_ERRORS`` are subtracted, so that no noise is taken for crowding.
     """
     clear = [
         np.maximum(counts - CLEAR_ERRORS * error, 0.0)

@@ -170,7 +170,7 @@ class GroupedHistogram(ScoreHistogram):
         super().__post_init__()
 
     @property
-    def strata_names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def strata_names(self) -> tuple[str, ...]:
         """The groups."""
         return self.group_names
 
@@ -179,7 +179,7 @@ class GroupedHistogram(ScoreHistogram):
         return strata_of(clients, self.group_names)
 
     @property
-    def middle_edge(self) -> float:  # type: ignore[override]
+    def middle_edge(self) -> float:
         """The score from which records are predicted positive."""
         if self.thresholds is not None:
             return self.thresholds[0]

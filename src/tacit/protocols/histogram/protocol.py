@@ -166,11 +166,6 @@ class ScoreHistogram(HistogramDeclarations):
     gives_histogram = True
     state_types = (Turns,)
 
-    strata_names: ClassVar[tuple[str, ...]] = ()
-    """The strata of a tree, of which figures are given; none where all records are one."""
-    middle_edge: ClassVar[float | None] = None
-    """The score at which a tree of placed cells is divided first; None where none matters most."""
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.height is not None and not 1 <= self.height <= MAX_HEIGHT:
@@ -217,6 +212,16 @@ class ScoreHistogram(HistogramDeclarations):
     def served(self) -> tree_budget.Aim:
         """What the levels of a tree serve."""
         return self.aim
+
+    @property
+    def strata_names(self) -> tuple[str, ...]:
+        """The strata that a tree counts each by itself; empty where all records are one stratum."""
+        return ()
+
+    @property
+    def middle_edge(self) -> float | None:
+        """The score on either side of which half of a tree's placed cells lie; None for no such."""
+        return None
 
     @property
     def by_group(self) -> bool:

@@ -91,8 +91,8 @@ def hidden_variance(
     positives, negatives : counts.
     even : whether scores are their own positions, so that most cells are filled: then a crowd is
         compared with the mean of all cells, else with its neighbours.
-    errors : standard errors of a cell's positives and negatives by noise, which makes no crowds
-        beside neighbours.
+    errors : standard errors of a cell's positives and negatives by noise
+        (``curves.lone_crowd_variance``).
     """
     if even:
         crowds = curves.crowding_variance(positives, negatives)

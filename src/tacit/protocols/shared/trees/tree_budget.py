@@ -43,9 +43,8 @@ TOTAL_SQUARE = 1e-6
 """Squared contrasts of the class sizes where curves are the aim: hardly any."""
 
 MIDDLE_SQUARE = 3 / 8
-"""Squared contrast, beside those of the AUC, of rates at the middle edge, which is all between both
-halves of a class: such rates then err 0.85 times as much as with the AUC's levels of few cells, and
-the AUC about as before."""
+"""Squared contrast, added to those of the AUC, of rates at the middle edge: it lies between both
+halves of a class."""
 
 FALLS: Mapping[Aim, float] = {
     "report": 1 / 4,
