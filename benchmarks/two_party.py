@@ -18,12 +18,12 @@ from tests.running.mpc.federations import MPCReply, answer_mpc
 from benchmarks.timing import row
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.local.paired.kernels import GRIDS, paired_values
+from tacit.local.paired.mpc import seated_pairs
+from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.protocol.conversation import Query, View
 from tacit.protocols.fedauc.hidden_ranks import rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.paired.kernels import GRIDS, paired_values
-from tacit.protocols.paired.mpc import seated_pairs
-from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.mpc.processes import MPCSettings
 
 PAIRS = (10_000, 100_000)

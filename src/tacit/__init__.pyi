@@ -11,6 +11,10 @@ from .data.reading import read, read_with_groups
 from .data.scales import ScaleWarning, rescale
 from .ledger.entries import BudgetError
 from .ledger.ledger import Ledger
+from .local.hierarchical.protocol import HierarchicalAUC
+from .local.paired.protocol import PairedUStatistic
+from .local.two_round.protocol import TwoRoundAUC
+from .local.ustatistic.protocol import UStatistic
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol
@@ -20,20 +24,16 @@ from .protocols.encrypted.classes.protocol import EncryptedClassAUC
 from .protocols.encrypted.protocol import EncryptedAUC
 from .protocols.fedauc.comparing.protocol import ComparedAUC
 from .protocols.fedauc.protocol import FedAUC
-from .protocols.hierarchical.protocol import HierarchicalAUC
 from .protocols.histogram.grouped import GroupedHistogram
 from .protocols.histogram.protocol import ScoreHistogram
 from .protocols.missing import MissingRecords
 from .protocols.multiclass.protocol import MulticlassHistogram
-from .protocols.paired.protocol import PairedUStatistic
 from .protocols.published.calibration import PublishedHistogram
 from .protocols.published.dpauc.protocol import PublishedDPAUC
 from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC
 from .protocols.published.fhe.protocol import FheAUC
 from .protocols.published.noisy_scores import NoisyScores
 from .protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
-from .protocols.two_round.protocol import TwoRoundAUC
-from .protocols.ustatistic.protocol import UStatistic
 from .results.curves.calibrator import Calibrator
 from .results.curves.histogram import Histogram
 from .results.drawing.displays import CalibrationDisplay, RocCurveDisplay

@@ -13,11 +13,11 @@ from scipy.special import expit
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.extras import extra
+from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.results.drawing import picture
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.evaluation import Evaluation

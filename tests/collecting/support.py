@@ -15,10 +15,10 @@ from tacit.collecting.folder import Folder
 from tacit.collecting.log import DIGEST_PREFIX, Report
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
+from tacit.protocol import turns
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import Payloads
 from tacit.protocol.registry import protocol_of
-from tacit.protocols.shared.reports.turns import at_their_turn
 
 LOCAL_TREE: tuple[str, dict[str, Any]] = (
     "score-histogram",
@@ -75,7 +75,7 @@ def device_payloads(terms: Terms, query: Query, clients: Clients, noise: NoiseSo
     state = ClientState()
     if terms.reports.first_turns:
         rounds = terms.reports.stage_of(query) or 0
-        query = at_their_turn(clients, query, state, rounds)
+        query = turns.at_their_turn(clients, query, state, rounds)
     return terms.reports.payloads(query, query.step.answer(clients, query, noise, state))
 
 

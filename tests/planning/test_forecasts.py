@@ -15,6 +15,12 @@ import numpy as np
 import pytest
 
 from tacit.data.clients import Clients
+from tacit.local.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
+from tacit.local.paired.forecast import paired_forecast
+from tacit.local.paired.protocol import PairedUStatistic
+from tacit.local.two_round.forecast import straightness, two_round_forecast
+from tacit.local.two_round.protocol import TwoRoundAUC
+from tacit.local.ustatistic.protocol import UStatistic, symbols_forecast
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.forecast import AUC, Forecast, Metric, placement, wanted
@@ -25,20 +31,14 @@ from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.protocol import EncryptedAUC, masked_forecast
 from tacit.protocols.fedauc.forecast import expected_geometry, fedauc_forecast
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
 from tacit.protocols.histogram.figure_forecast import ece_of, precision_of
 from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.paired.forecast import paired_forecast
-from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, published_dpauc_forecast
 from tacit.protocols.published.ustatistics import (
     PublishedHierarchicalAUC,
     PublishedUStatistic,
 )
-from tacit.protocols.two_round.forecast import straightness, two_round_forecast
-from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.protocols.ustatistic.protocol import UStatistic, symbols_forecast
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import Measures
 from tacit.running.evaluating import evaluate, repeat

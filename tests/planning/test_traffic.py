@@ -10,6 +10,10 @@ import pytest
 
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.local.hierarchical.protocol import HierarchicalAUC
+from tacit.local.paired.protocol import PairedUStatistic
+from tacit.local.two_round.protocol import TwoRoundAUC
+from tacit.local.ustatistic.protocol import UStatistic
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import (
@@ -29,14 +33,10 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.fedauc.forecast import planned_first_round
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.published.fhe.protocol import FheAUC
-from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.server_result import ServerResult
 from tacit.running.simulation import simulate
 

@@ -13,10 +13,10 @@ import pytest
 
 from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
 from tacit.data.units import converted
+from tacit.local.ustatistic.kernels import Gini, Listed
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol import registry
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.ustatistic.kernels import Gini, Listed
 from tacit.running.deployment.preview import check_records, doubts, preview
 from tacit.running.evaluating import evaluate, repeat
 from tacit.running.session.coordinator import Coordinator, RunError

@@ -16,6 +16,20 @@ class DataWarning(UserWarning):
     """Doubts about records, for their owner's screen."""
 
 
+def check_classes(positives: int, negatives: int) -> None:
+    """Refuse records of one class, of which an exact figure is undefined.
+
+    Raises
+    ------
+    DataError : with both classes' sizes.
+    """
+    if positives == 0 or negatives == 0:
+        raise DataError(
+            "the AUC is undefined without both classes, "
+            f"got {positives} positive and {negatives} negative records"
+        )
+
+
 def no_column(name: str, header: Sequence[str]) -> str:
     """What a source has in place of a column: none of its name, and columns of other names.
 

@@ -189,6 +189,13 @@ def as_reply(fields: Mapping[str, Field]) -> Reply:
     }
 
 
+def ragged_of(value: Field, name: str = "replies") -> Ragged[Any]:
+    """A field of a reply that must be ragged, by the name in an error."""
+    if not isinstance(value, Ragged):
+        raise TypeError(f"{name} must be ragged")
+    return value
+
+
 def _code(dtype: np.dtype[Any]) -> int:
     for code, known in enumerate(DTYPES):
         if dtype == np.dtype(known):

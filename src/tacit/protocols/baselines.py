@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients, sorted_scores
+from tacit.data.errors import check_classes
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc_with_variance
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
 from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocols.shared.class_scores import check_classes
 from tacit.results.server_result import ServerResult
 
 APART = (

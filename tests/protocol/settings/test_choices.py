@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tacit.local.ustatistic.kernels import Area, Gini, Kendall, Listed, Range, Scaled
 from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocol.settings.choices import chosen
 from tacit.protocols.published.calibration import LevelSum
-from tacit.protocols.ustatistic.kernels import Area, Gini, Kendall, Listed, Range, Scaled
 
 KINDS = (Gini, Kendall, Area)
 

@@ -9,9 +9,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import tacit
+from tacit.local.hierarchical.estimate import LevelCounts
+from tacit.local.hierarchical.protocol import HierarchicalAUC
+from tacit.local.ustatistic.kernels import Gini, Kendall, Listed, Range
+from tacit.local.ustatistic.protocol import UStatistic
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
-from tacit.protocols.hierarchical.estimate import LevelCounts
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.published.ustatistics import (
     Forms,
     PublishedHierarchicalAUC,
@@ -19,11 +21,9 @@ from tacit.protocols.published.ustatistics import (
     threshold_factor,
     traversal_area,
 )
-from tacit.protocols.ustatistic.kernels import Gini, Kendall, Listed, Range
-from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
-from tests.protocols.hierarchical.test_estimate import noisy_levels
+from tests.local.hierarchical.test_estimate import noisy_levels
 
 
 def walked(levels: LevelCounts, replicate: int) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View
-from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.processes import MPCSettings, Parties
 from tacit.running.mpc.transport import Session

@@ -14,13 +14,13 @@ import pytest
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.local.paired.kernels import kernel_codes
+from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocol.mpc import MPCError
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.paired.kernels import kernel_codes
-from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.deployment.flower_programs.programs import Program
 from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties

@@ -12,9 +12,9 @@ import pytest
 
 import tacit
 from tacit.data.clients import Clients
+from tacit.local.paired.protocol import PairedUStatistic
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Step
-from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.running.session.party.debits import Debit
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
@@ -35,7 +35,7 @@ ONE_PROCESS = {
 }
 """Where one process holds all records, or nothing leaves it."""
 INVENTED = {
-    "local_reports.drawing.Drawing._reports",
+    "local.clusters.drawing.Drawing._reports",
     "protocol.declarations.threats.asked_views",
     "protocol.declarations.traffic.dry_run",
     "protocol.declarations.traffic.measured_forecast",

@@ -11,13 +11,13 @@ import pytest
 from tacit.crypto.identities import Identity
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Query, View
 from tacit.protocol.fields import MessageError, encode
 from tacit.protocol.values import decode_values, encode_query, encode_values
 from tacit.protocols.fedauc.hidden_ranks import RankProgram, rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.mpc.transport import Announcement, UnreachableError
 from tacit.running.session.coordinator import LostPartyError, RunError
 from tacit.running.session.exchanges import MPCExchange
@@ -140,7 +140,7 @@ def test_outputs_that_differ_end_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_shares_that_add_up_to_no_bits_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A party that adds 5 to its shares is noticed where values are bits."""
-    from tacit.protocols.paired.mpc import PairsProgram
+    from tacit.local.paired.mpc import PairsProgram
 
     compute = PairsProgram.compute
 

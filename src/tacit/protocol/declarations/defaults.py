@@ -189,3 +189,24 @@ def _without_default(kind: Any) -> set[str]:
         for each in fields(kind)
         if each.default is MISSING and each.default_factory is MISSING
     }
+
+
+NO_REPORTS = "without randomness these are no reports; tests enumerate their odds"
+"""Why the privacy loss of a randomised report cannot be read from the noise that was drawn."""
+
+
+class ReportDeclarations(Declarations):
+    """Declarations of a protocol whose clients hold one record each, as a rule."""
+
+    lone_records = True
+    gives_errors = False
+    """Tests of the estimates compare their errors."""
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+        """Clients of one record."""
+        return audits.AuditCase(cls.name, settings, cls.audit_records, apart=True, tight=False)
+
+    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
+        """None: what the server receives is public, or randomised."""
+        return ()

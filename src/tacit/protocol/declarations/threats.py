@@ -25,6 +25,16 @@ SEEN = {
 }
 """What the server sees, by the value of a query's view."""
 
+NOBODY = (
+    "Nobody: every client adds its own noise before anything leaves it. The server is expected to "
+    "follow the protocol, and may look at all that it receives."
+)
+LOCAL = (
+    "Nobody: every record randomises its own report before it leaves the client. The server is "
+    "expected to follow the protocol, and may look at all that it receives."
+)
+LOCAL_PAGE = "threat-models/local.md"
+
 HIDDEN = {
     Adjacency.LABEL: "the label of one record; scores and numbers of records are not protected",
     Adjacency.RECORD: "whether one record is there; what is true of many records is not protected",

@@ -25,12 +25,11 @@ from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
 from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.threats import NOBODY, ThreatModel
 from tacit.protocol.declarations.trust import Each
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.shared.cells import area_variance, cell_counts, result_from_cells
-from tacit.protocols.shared.declared import NOBODY
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.trees.levels import CellNoise, Levels, best_levels
 from tacit.results.curves.score_axis import ScoreAxis

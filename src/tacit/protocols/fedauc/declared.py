@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.threats import NOBODY, ThreatModel
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.choices import Choice
-from tacit.protocols.shared.declared import NOBODY
 
 PAGE = "threat-models/fedauc.md"
 

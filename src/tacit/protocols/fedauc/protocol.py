@@ -28,6 +28,7 @@ from tacit.privacy.sampling import doubles
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import Each, Local, SecureSum, trust_setting
+from tacit.protocol.fields import ragged_of
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tacit.protocols.fedauc import hidden_ranks
@@ -58,7 +59,6 @@ from tacit.protocols.shared.declared import (
 )
 from tacit.protocols.shared.rank_noise import RESPONSE, STAIRCASE, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import Flipped
-from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult
 
 FEW_CLIENTS = 32

@@ -26,7 +26,7 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query
-from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.threats import NOBODY, ThreatModel
 from tacit.protocol.declarations.trust import Each, SecureSum, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
@@ -35,7 +35,6 @@ from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.seen import Seen, number_area, product_variance
 from tacit.protocols.histogram.second_round import check_numbers, influences_of
 from tacit.protocols.histogram.steps import leaf_counts
-from tacit.protocols.shared.declared import NOBODY
 from tacit.protocols.shared.influence_sum import (
     FIXED_POINT,
     NEGATIVES,

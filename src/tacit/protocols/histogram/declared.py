@@ -15,11 +15,11 @@ from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, NOBODY, ThreatModel
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.counting import CountingProtocol
-from tacit.protocols.shared.declared import LOCAL, LOCAL_PAGE, NOBODY, SUM_TRUST
+from tacit.protocols.shared.declared import SUM_TRUST
 from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ class HistogramDeclarations(CountingProtocol):
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
-        from tacit.protocols.shared.reports.turns import renew_turns
+        from tacit.protocol import turns
 
-        renew_turns(clients, state)
+        turns.renew_turns(clients, state)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from tacit.arrays import Floats
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
 from tacit.privacy.local.unary import unary_variance
-from tacit.protocol import fields, values
+from tacit.protocol import fields, turns, values
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.declarations import traffic
 from tacit.protocol.declarations.forecast import (
@@ -44,7 +44,6 @@ from tacit.protocols.histogram.second_round import SUM, summed_influences
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes, tree_fields
 from tacit.protocols.histogram.trees import sampled_noise, tree_noise
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.reports.turns import SLOTS
 from tacit.protocols.shared.trees.areas import area_depth, at_depth
 from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS
 from tacit.protocols.shared.zoomed_cells import recounted
@@ -315,7 +314,7 @@ def _early_fraction(protocol: ScoreHistogram, scenario: Scenario) -> float:
     """The part of the records that report where scores lie, and nothing else."""
     if not protocol.places_cells or protocol.epsilon is None:
         return 0.0
-    return early_slots(protocol.epsilon, scenario.records) / SLOTS
+    return early_slots(protocol.epsilon, scenario.records) / turns.SLOTS
 
 
 def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> trees.TreeNoise:

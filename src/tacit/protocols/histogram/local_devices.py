@@ -37,10 +37,10 @@ from tacit.protocol.devices import (
     scale_entry,
     window_entry,
 )
+from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.histogram.trees import local_tree
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
-from tacit.protocols.shared.reports.turns import ragged_of
 
 Words = NDArray[np.uint16]
 

@@ -17,16 +17,16 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
+from tacit.metrics.likely_masses import acceleration_of, estimated_masses
 from tacit.privacy.local import bounded
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol import devices
+from tacit.protocol import devices, turns
 from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocol.fields import ragged_of
 from tacit.protocol.releases import planned_clients
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
-from tacit.protocols.shared.reports import turns
-from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
 
 POSITION_CELLS = 64
 """Number of cells of the protocol's scale in which the first round looks for records."""
@@ -161,7 +161,7 @@ def report_counts(reply: Reply, epsilon: float) -> Integers:
     counts = devices.counts_in(reply)
     if counts is not None:
         return counts[np.newaxis]
-    values = np.atleast_2d(turns.ragged_of(reply["reports"]).values).astype(np.int64)
+    values = np.atleast_2d(ragged_of(reply["reports"]).values).astype(np.int64)
     outputs = position_window(epsilon).outputs
     if values.size and values.max() >= outputs:
         raise ValueError(f"reports must be below {outputs}, got {values.max()}")

@@ -22,6 +22,7 @@ from tacit.data.clients import Clients
 from tacit.data.units import PROBABILITY, are_convertible, converted
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.protocol import turns
 from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query, Reply, Step
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocol.devices import DeviceReports
@@ -54,7 +55,6 @@ from tacit.protocols.histogram.looking.rounds import looked
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import summed_trees, unary_reports
 from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, Strata, scale_of_knots
-from tacit.protocols.shared.reports.turns import Turns, each_turn, has_replicates, records_of
 from tacit.protocols.shared.trees import tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import THRESHOLDS
@@ -97,12 +97,12 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
 def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
     """Positions of a few records up, cells down, and all others' reports in them up."""
     epsilon, height = protocol.known_epsilon, protocol.tree_height(clients)
-    turns = yield Query(draw_report_turns, protocol)
-    records, each = records_of(turns), each_turn(turns)
+    drawn = yield Query(draw_report_turns, protocol)
+    records, each = turns.records_of(drawn), turns.each_turn(drawn)
     shared = {"clients": clients, "height": height, "first": early_slots(epsilon, records)}
     reply = yield Query(report_positions, protocol, shared, each)
     knots = _knots(protocol, reply, height)
-    published_knots = knots if has_replicates(reply) else knots[0]
+    published_knots = knots if turns.has_replicates(reply) else knots[0]
     reply = yield Query(report_leaves, protocol, {**shared, KNOTS: published_knots}, each)
     leaves, noise = trees.local_tree(epsilon, reply, height, records)
     axis = ScoreAxis(scale_of_knots(protocol, knots[0], 1 << height), protocol.unit)
@@ -164,7 +164,7 @@ class ScoreHistogram(HistogramDeclarations):
     setting_order = ("trust", "adjacency", "epsilon", "aim")
     plan_example: ClassVar[Mapping[str, Any] | None] = {"trust": SecureSum.word, "epsilon": 1.0}
     gives_histogram = True
-    state_types = (Turns,)
+    state_types = (turns.Turns,)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,12 +14,13 @@ from tacit.data.clients import Clients
 from tacit.privacy.sampling import doubles
 from tacit.protocol.conversation import Query
 from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.defaults import NO_REPORTS
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.multiclass.second_round import OTHER_BELOW, OWN_BELOW, SIZES
 from tacit.protocols.shared.counting import CountingProtocol
-from tacit.protocols.shared.declared import NO_REPORTS, forest_model
+from tacit.protocols.shared.declared import forest_model
 
 HEIGHT, REPORT_HEIGHT, MAX_HEIGHT = 8, 5, 12
 """Height of the trees by default, that of private reports by default, and the largest."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.errors import check_classes
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import Laplace
@@ -19,11 +20,10 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.fields import ragged_of
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL, check_scores_in_unit_interval
-from tacit.protocols.shared.class_scores import check_classes
 from tacit.protocols.shared.declared import guesses_from_noisy_scores
-from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ServerResult
 
 NOISY_SCORES = ThreatModel(

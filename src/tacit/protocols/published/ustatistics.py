@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.local.hierarchical.estimate import LevelArea, LevelCounts
+from tacit.local.hierarchical.protocol import HierarchicalAUC
+from tacit.local.pair_kernels import PairTables, SymbolSpace
+from tacit.local.ustatistic import kernels
+from tacit.local.ustatistic.protocol import UStatistic
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations import audits
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.hierarchical.estimate import LevelArea, LevelCounts
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.shared.reports.pair_kernels import PairTables, SymbolSpace
-from tacit.protocols.ustatistic.kernels import Collision, Gini, Kendall, Own
-from tacit.protocols.ustatistic.protocol import UStatistic
 
 Bits = NDArray[np.bool_]
 
@@ -173,7 +173,7 @@ class PublishedUStatistic(UStatistic):
     10
     """
 
-    kernel: Gini | Collision | Kendall | Own | str = setting(
+    kernel: kernels.Gini | kernels.Collision | kernels.Kendall | kernels.Own | str = setting(
         help="the function of two records, with the public domain of its values in brackets"
     )
     epsilon: float = setting(help=EPSILON)

@@ -53,17 +53,3 @@ def one_against_rest(clients: Clients, scores: Floats, classes: Integers) -> Ite
     for number in range(scores.shape[1]):
         column = np.ascontiguousarray(scores[:, number])
         yield replace(plain, scores=column, labels=(classes == number).astype(np.int8))
-
-
-def check_classes(positives: int, negatives: int) -> None:
-    """Refuse records of one class, of which an exact figure is undefined.
-
-    Raises
-    ------
-    DataError : with both classes' sizes.
-    """
-    if positives == 0 or negatives == 0:
-        raise DataError(
-            "the AUC is undefined without both classes, "
-            f"got {positives} positive and {negatives} negative records"
-        )

@@ -19,45 +19,14 @@ from tacit.metrics.ranking import top_hits
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Reply
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, NOBODY, ThreatModel
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.shared.reports.turns import ragged_of
+from tacit.protocol.fields import ragged_of
 
-NO_REPORTS = "without randomness these are no reports; tests enumerate their odds"
-"""Why the privacy loss of a randomised report cannot be read from the noise that was drawn."""
-
-
-class ReportDeclarations(Declarations):
-    """Declarations of a protocol whose clients hold one record each, as a rule."""
-
-    lone_records = True
-    gives_errors = False
-    """Tests of the estimates compare their errors."""
-
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
-        """Clients of one record."""
-        return audits.AuditCase(cls.name, settings, cls.audit_records, apart=True, tight=False)
-
-    def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
-        """None: what the server receives is public, or randomised."""
-        return ()
-
-
-NOBODY = (
-    "Nobody: every client adds its own noise before anything leaves it. The server is expected to "
-    "follow the protocol, and may look at all that it receives."
-)
-LOCAL = (
-    "Nobody: every record randomises its own report before it leaves the client. The server is "
-    "expected to follow the protocol, and may look at all that it receives."
-)
 SUM_TRUST = (
     "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
     "the command `tacit evaluate` adds up all replies in one process."
 )
-LOCAL_PAGE = "threat-models/local.md"
 
 
 def forest_model(

@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.local.hierarchical.estimate import LevelCounts
+from tacit.local.hierarchical.protocol import HierarchicalAUC
+from tacit.local.paired.estimate import MatchedSample, matched_area_result
+from tacit.local.paired.kernels import BOUNDS, Area
+from tacit.local.paired.noise import counted_positives, noisy_counts
+from tacit.local.paired.protocol import PairedUStatistic
+from tacit.local.two_round.protocol import TwoRoundAUC
+from tacit.local.two_round.second_round import reported_numbers
+from tacit.local.ustatistic.protocol import UStatistic
 from tacit.privacy.local.bounded import GridReport, SlidingWindow
 from tacit.privacy.local.response import SymbolResponse, hadamard_bits
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.hierarchical.estimate import LevelCounts
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
-from tacit.protocols.paired.estimate import MatchedSample, matched_area_result
-from tacit.protocols.paired.kernels import BOUNDS, Area
-from tacit.protocols.paired.noise import counted_positives, noisy_counts
-from tacit.protocols.paired.protocol import PairedUStatistic
-from tacit.protocols.shared.reports.turns import SLOTS
-from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.protocols.two_round.second_round import reported_numbers
-from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.protocol.turns import SLOTS
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results

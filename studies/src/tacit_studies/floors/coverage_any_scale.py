@@ -20,14 +20,14 @@ from functools import partial
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.local.hierarchical.protocol import HierarchicalAUC
+from tacit.local.paired.protocol import PairedUStatistic
+from tacit.local.two_round.protocol import TwoRoundAUC
+from tacit.local.ustatistic.protocol import UStatistic
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram
-from tacit.protocols.paired.protocol import PairedUStatistic
-from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc

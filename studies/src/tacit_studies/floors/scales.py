@@ -14,9 +14,9 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.units import PROBABILITY
+from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram
-from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit_studies.floors.rows import (
     MANY,
     MEAN,

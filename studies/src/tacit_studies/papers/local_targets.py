@@ -12,13 +12,13 @@ from typing import Literal
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.local.hierarchical.protocol import HierarchicalAUC
+from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.trust import SecureSum
-from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.running.evaluating import repeat, repeat_results
 from tacit_studies.measuring import Bench, Job, quotient
 from tacit_studies.papers.federated import (

@@ -20,14 +20,14 @@ from scipy.special import ndtri
 
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.local.paired.noise import LAPLACE, SHARED
+from tacit.local.paired.protocol import PairedUStatistic
+from tacit.local.ustatistic.kernels import Kendall, Listed
 from tacit.metrics.pairwise import kendall_table, pair_mean
-from tacit.protocols.paired.noise import LAPLACE, SHARED
-from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.published.ustatistics import (
     PublishedHierarchicalAUC,
     PublishedUStatistic,
 )
-from tacit.protocols.ustatistic.kernels import Kendall, Listed
 from tacit.running.evaluating import repeat
 from tacit_studies.measuring import Bench, Job, centre, quotient, standard_deviation
 from tacit_studies.rows import Measured, Row, Target

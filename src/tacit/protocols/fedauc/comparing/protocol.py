@@ -39,6 +39,7 @@ from tacit.protocol.conversation import (
 )
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, Local, trust_setting
+from tacit.protocol.fields import ragged_of
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.fedauc.allocation import influence_centre
 from tacit.protocols.fedauc.comparing.noise import (
@@ -53,7 +54,6 @@ from tacit.protocols.fedauc.comparing.noise import (
 from tacit.protocols.fedauc.declared import TWO_MODELS
 from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs
 from tacit.protocols.shared.reports.flipped_labels import Flipped, flipped_labels, flipping_cost
-from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.results.server_result import ComparisonResult, ServerResult
 
 

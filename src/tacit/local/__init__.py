@@ -1,0 +1,1 @@
+"""Reports of single records, which every record randomises itself; pairs by computation."""

@@ -1,0 +1,361 @@
+"""The reports of a block of records, drawn and counted: from a number to a vector.
+
+A block's draws come from a generator of its own, whose seed is the run's seed and the block's
+number. So the sum over all blocks is the same to the last bit whoever draws which block.
+
+A local protocol simulated on stored records that are a client each, in constant memory. Records in
+Parquet files, numbered over all files, of which any range can be read by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from tacit.arrays import Integers
+from tacit.data import units
+from tacit.data.clients import Clients
+from tacit.data.columns import Columns, Records, decoded, readable
+from tacit.data.errors import DataError
+from tacit.data.tables import Location, Table, unchanging
+from tacit.local.clusters.summing import Progress, Summing, in_one_process, unheard
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocol import turns
+from tacit.protocol.conversation import ClientState, Protocol, Query
+from tacit.protocol.devices import Concluded, DeviceReports, ReportsByInput, conversed
+from tacit.results.concluding import evaluation_of
+from tacit.results.evaluation import Evaluation
+from tacit.results.traffic import Traffic
+
+READ_AT_ONCE = 1 << 16
+"""Number of records that are decoded at a time."""
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Consecutive records of a file that are stored together.
+
+    Parameters
+    ----------
+    file : its path.
+    index : the number of the group in the file.
+    start, stop : the numbers of its first record, and of the one after its last, over all files.
+    before : the records of the file before it.
+    """
+
+    file: str
+    index: int
+    start: int
+    stop: int
+    before: int
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """Records that are a client each.
+
+    Parameters
+    ----------
+    groups : all records, in order.
+    columns : of scores and labels, with the unit of the scores.
+    target : the unit in which scores are read.
+    """
+
+    groups: tuple[RowGroup, ...]
+    columns: Columns
+    target: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        files: Sequence[str],
+        score: str = "score",
+        label: str | None = "label",
+        unit: str | None = None,
+        target: str | None = None,
+    ) -> RecordFiles:
+        """The records of files, numbered in this order.
+
+        Parameters
+        ----------
+        files : Parquet files.
+        score, label : the names of the columns; without labels they are all 0.
+        unit, target : the unit of the scores, and the one in which they are read.
+
+        Raises
+        ------
+        DataError : for a file that is no Parquet file, without records, or without the columns.
+        """
+        groups, start, columns = list[RowGroup](), 0, Columns((score,), label, unit=unit)
+        for file in files:
+            first = start
+            for index, size in enumerate(_group_sizes(file, columns)):
+                groups.append(RowGroup(file, index, start, start + size, start - first))
+                start += size
+        if not start:
+            raise DataError("the files have no records")
+        return cls(tuple(groups), columns, target)
+
+    @property
+    def records(self) -> int:
+        """M, the number of records of all files."""
+        return self.groups[-1].stop
+
+    def read(self, start: int, stop: int) -> Clients:
+        """The records ``start`` to ``stop - 1``, a client each.
+
+        Raises
+        ------
+        DataError : naming file, row and value, for a record that cannot be used.
+        """
+        parts = [
+            part
+            for group in self.groups
+            if group.start < stop and start < group.stop
+            for part in self._batches(group, start, stop)
+        ]
+        made, unit = Records.joined(parts), self.columns.unit
+        scores = made.scores
+        if unit is not None and self.target is not None:
+            scores = units.converted(scores, unit, self.target)
+        offsets = np.arange(scores.size + 1)
+        return Clients(scores, made.labels, offsets, unit=self.target, _checked=True)
+
+    def _batches(self, group: RowGroup, start: int, stop: int) -> Iterator[Records]:
+        """The records of a group that are in a range."""
+        names, place = self.columns.names, group.start
+        with unchanging(group.file), pq.ParquetFile(group.file) as file:
+            for batch in file.iter_batches(READ_AT_ONCE, row_groups=[group.index], columns=names):
+                low, high = max(start - place, 0), min(stop - place, batch.num_rows)
+                if low < high:
+                    location = Location(group.file, group.before + place - group.start + low)
+                    yield decoded(batch.slice(low, high - low), self.columns, location)
+                place += batch.num_rows
+                if place >= stop:
+                    return
+
+
+def _group_sizes(file: str, columns: Columns) -> list[int]:
+    """The numbers of records of a file's row groups."""
+    with unchanging(file), pq.ParquetFile(file) as opened:
+        schema = opened.schema_arrow
+        readable(Table(file, schema.names, lambda names: iter(()), schema), columns, Location(file))
+        metadata = opened.metadata
+        return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+
+
+BLOCK_RECORDS = 2**18
+"""Number of records whose reports are drawn together."""
+
+
+@dataclass(frozen=True)
+class CountedStage:
+    """The counts of a stage's reports.
+
+    Parameters
+    ----------
+    size : the number of reports.
+    vector : the counts.
+    """
+
+    size: int
+    vector: Integers
+
+    def __len__(self) -> int:
+        """The number of reports."""
+        return self.size
+
+    def counts(self, devices: DeviceReports, query: Query) -> Integers:
+        """The counts."""
+        return self.vector
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How the reports of one stage are drawn, by number of block.
+
+    Parameters
+    ----------
+    records : the records.
+    protocol : of the local model, with a report a record.
+    seed : of all draws.
+    before : the stages that are over.
+    """
+
+    records: RecordFiles
+    protocol: Protocol
+    seed: int
+    before: tuple[CountedStage, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: a query has functions, which no process can be sent."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return -(-self.records.records // BLOCK_RECORDS)
+
+    @property
+    def devices(self) -> DeviceReports:
+        """What the protocol declares for clients of one record."""
+        return self.protocol.device_reports(self.records.records)
+
+    @cached_property
+    def query(self) -> Query:
+        """What the records of this stage answer."""
+        stages = self.before
+        made = conversed(self.protocol, self.devices, self.records.records, stages)
+        if isinstance(made, Concluded):
+            raise ValueError(f"{self.protocol.name} has {len(stages)} stages, and no more")
+        return made
+
+    def vector(self, block: int) -> Integers:
+        """What is added up of a block: how many records hold each input, or how often reports came.
+
+        Where the mechanism has few inputs, records with one input are alike, and ``counts`` draws
+        their reports together. Else each record's report is drawn by the client step.
+        """
+        clients = self._reporting(block)
+        if not isinstance(self.devices, ReportsByInput):
+            return self._reports(block, clients)
+        rng = self._rng(block, 1 + len(self.before))
+        return self.devices.input_counts(self.query, clients, rng)
+
+    def counts(self, vector: Integers) -> Integers:
+        """How often each report came in this stage, from the sum of all blocks' vectors."""
+        if not isinstance(self.devices, ReportsByInput):
+            return vector
+        rng = self._rng(self.blocks, 1 + len(self.before))
+        return self.devices.simulated_counts(self.query, vector, rng)
+
+    def _reports(self, block: int, clients: Clients) -> Integers:
+        """How often each report of a block came, drawn one by one."""
+        query, state = self.query, ClientState()
+        if self.devices.first_turns:
+            query = turns.at_their_turn(clients, query, state, len(self.before))
+        seed = int(self._words(block, 1 + len(self.before)).generate_state(1, np.uint64)[0])
+        reply = query.step.answer(clients, query, SimulatedNoise(seed), state)
+        return self.devices.counts(query, self.devices.payloads(query, reply))
+
+    def size(self, block: int) -> int:
+        """The number of records of a block."""
+        start = block * BLOCK_RECORDS
+        return min(BLOCK_RECORDS, self.records.records - start)
+
+    def _reporting(self, block: int) -> Clients:
+        """The records of a block that report in this stage, a client each."""
+        start = block * BLOCK_RECORDS
+        clients = self.records.read(start, start + self.size(block))
+        first = self.devices.first_turns
+        if not first:
+            return clients
+        early = self._turns(block) < first
+        return self._records_of(np.flatnonzero(~early if self.before else early), clients)
+
+    def _records_of(self, chosen: Integers, clients: Clients) -> Clients:
+        """Some of the records, a client each."""
+        offsets = np.arange(chosen.size + 1)
+        scores, labels = clients.scores[chosen], clients.labels[chosen]
+        return Clients(scores, labels, offsets, unit=clients.unit, _checked=True)
+
+    def _turns(self, block: int) -> NDArray[np.uint8]:
+        """The turns of a block's records, uniform on 0..255."""
+        return self._rng(block, 0).integers(0, turns.SLOTS, self.size(block), dtype=np.uint8)
+
+    def _rng(self, block: int, use: int) -> np.random.Generator:
+        return np.random.default_rng(self._words(block, use))
+
+    def _words(self, block: int, use: int) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self.seed, spawn_key=(block, use))
+
+
+SIMULATED = (
+    "this is a simulation: every record is taken for a client that does not exist, and nothing is "
+    "protected"
+)
+
+
+def evaluate_one_record_clients(
+    records: RecordFiles,
+    protocol: Protocol,
+    seed: int | None = None,
+    *,
+    summing: Summing = in_one_process,
+    federation: str | None = None,
+    progress: Progress = unheard,
+) -> Evaluation:
+    """Simulate a report of every record, and estimate from the sums of all reports.
+
+    Every record is a client. Blocks of ``BLOCK_RECORDS`` records give whole numbers that add up:
+    how many records hold each input of the mechanism, whose reports are then drawn together, or
+    the counts of reports that the client step drew for each. A block's draws follow from the seed
+    and the block's number alone. So the result is the same to the last bit for every way of
+    summing, and memory holds a few blocks.
+
+    Parameters
+    ----------
+    records : the records.
+    protocol : of the local model, which declares reports of clients of one record.
+    seed : of the draws; None takes one from fresh entropy.
+    summing : who adds up the blocks: this process, several (``in_processes``), or a cluster
+        (``local.clusters.on_spark`` and ``local.clusters.on_ray``).
+    federation : what the records are called, as for ``tacit.evaluate``.
+    progress : is called with the number of blocks that were added, in every stage.
+
+    Raises
+    ------
+    DataError : for fewer than two records, or a record that cannot be used.
+    ValueError : for a protocol that declares no such reports.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq, tacit
+    >>> scores, labels = tacit.binormal_scores(3000, 3000, 0.8, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"score": scores, "label": labels}), f"{folder}/all.parquet")
+    ...     records = RecordFiles.of([f"{folder}/all.parquet"], unit="real", target="real")
+    ...     protocol = tacit.TwoRoundAUC(epsilon=4.0, scale="real")
+    ...     result = evaluate_one_record_clients(records, protocol, seed=1)
+    >>> low, high = result.auc.interval(0.999)
+    >>> low < 0.8 < high
+    True
+    """
+    if records.records < 2:
+        raise DataError(f"an evaluation needs at least two records, got {records.records}")
+    seed = secrets.randbits(64) if seed is None else seed
+    devices, stages = protocol.device_reports(records.records), list[CountedStage]()
+    while len(stages) < devices.stages:
+        drawing = Drawing(records, protocol, seed, tuple(stages))
+        counts = drawing.counts(summing(drawing.vector, drawing.blocks, progress))
+        stages.append(CountedStage(devices.reported(drawing.query, counts), counts))
+    ended = conversed(protocol, devices, records.records, stages)
+    if isinstance(ended, Query):
+        raise TypeError("the conversation asked for more stages than it declares")
+    return _evaluation(ended, records, protocol, federation)
+
+
+def _evaluation(
+    ended: Concluded, records: RecordFiles, protocol: Protocol, federation: str | None
+) -> Evaluation:
+    devices = protocol.device_reports(records.records)
+    most = max(devices.payload_bytes(query) for query in ended.queries)
+    return evaluation_of(
+        protocol,
+        ended.result,
+        spent=protocol.guarantee,
+        traffic=Traffic(len(ended.queries), np.broadcast_to(np.int64(most), records.records)),
+        clients=records.records,
+        noise="simulated",
+        before=(SIMULATED,),
+        federation=federation,
+        simulated=True,
+        unit=records.target or protocol.unit or "probability",
+    )

@@ -1,0 +1,432 @@
+"""PairedUStatistic: means over pairs of records by two-party computation (Bell et al. 2020, section
+5).
+
+The server draws random matchings of all records. The two clients of a pair compute the kernel of
+their two records and noise together, so that the noisy value is all that anybody learns. Here that
+computation is an ideal functionality (``View.MPC``); docs, section 4c. Who sees what in a run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.local.pair_kernels import KERNELS, Axis, SymbolSpace, second_values
+from tacit.local.paired.estimate import MatchedSample, matched_area_result, matched_mean_result
+from tacit.local.paired.kernels import (
+    BOUNDS,
+    GRIDS,
+    TWO_VALUED,
+    Area,
+    Collision,
+    Gini,
+    Kendall,
+    paired_values,
+)
+from tacit.local.paired.mpc import (
+    SEED_BOUND,
+    PairsProgram,
+    checked_seats,
+    drawn_seats,
+    seated_pairs,
+)
+from tacit.local.paired.noise import (
+    BEST,
+    LAPLACE,
+    MAX_GIVEN_MATCHINGS,
+    NOISES,
+    RESPONSE,
+    SHARED,
+    PairNoise,
+    best_matchings,
+    class_epsilon,
+    counted_positives,
+    kernel_width,
+    noisy_counts,
+)
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms.response import UniformIntegers
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Field,
+    Protocol,
+    Query,
+    Reply,
+    View,
+    step,
+)
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.defaults import ReportDeclarations
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.settings.choices import Choice
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.results.curves.curve import UNIT
+from tacit.results.server_result import ServerResult
+
+PAGE = "threat-models/paired-ustatistic.md"
+
+PAIRED = (
+    "The two clients of a pair are trusted not to work together with the server beyond what is "
+    "said below. Between real parties they compute by cryptography; where a trusted party took its "
+    "place, a warning says so."
+)
+
+PAIRED_SERVER = (
+    "Exactly: each client's number of records. With noise: the value of every pair, and for an AUC "
+    "each client's count of positives."
+)
+
+WHOLE_NOISE = ThreatModel(
+    PAIRED,
+    PAIRED_SERVER,
+    "Nothing.",
+    "Numbers of records, and which pairs were drawn. Against a client that tells the server "
+    "all it knows, the same epsilon is left.",
+    PAGE,
+)
+
+SHARED_NOISE = replace(
+    WHOLE_NOISE,
+    left_open="Numbers of records, and which pairs were drawn. A client that tells the server its "
+    "half of the noise leaves its partner with less than the stated epsilon promises.",
+)
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    return SHARED_NOISE if settings.get("noise") == SHARED else WHOLE_NOISE
+
+
+@step()
+def offer_numbers(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send the number of records, and a random number that helps to draw the matchings.
+
+    It costs nothing: numbers of records are public, and the random number depends on nothing. The
+    server learns both.
+    """
+    return {
+        "records": clients.sizes,
+        "numbers": noise.draw(UniformIntegers(SEED_BOUND), (clients.count,)),
+    }
+
+
+def _shared_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return Cost(float(query.broadcast["epsilon"]), adjacency=Adjacency.REPLACE)
+
+
+@step(cost=_shared_cost)
+def count_positives(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send a noisy number of positive records; a client of one record, its label, flipped or not.
+
+    Epsilon, by ``noisy_counts``: replacing a record changes what one client sends, and no other.
+    The server learns a noisy count of every client.
+    """
+    counts = clients.ragged(clients.labels.astype(np.int64)).sum()
+    epsilon = float(query.broadcast["epsilon"])
+    return {"positives": noisy_counts(counts, clients.sizes, epsilon, noise)}
+
+
+@step(cost=_shared_cost, computes=PairsProgram)
+def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """The noisy value of every pair, as all clients compute it together (an ideal functionality).
+
+    A record has one seat, so one pair at most, in each of Q matchings, and a seat depends on no
+    record. Replacing a record moves each of its pairs' values by at most the kernel's width, which
+    costs ``epsilon / Q`` by ``PairNoise.applied``; noise of different pairs is independent, so
+    together it costs epsilon. Of an odd number of records one stays out of each matching and spends
+    nothing there.
+
+    The server learns the noisy value of every pair, and no client learns anything. Between real
+    clients both is true up to what the cryptography guarantees, and the cost is computational
+    differential privacy (Bell et al. 2020, Theorem 5). ``PairNoise`` says what is left where one
+    client reveals to the server all that it knows.
+
+    Raises
+    ------
+    DataError : for seats that are not Q permutations of the records, or values outside the domain.
+    """
+    settings: PairedUStatistic = query.protocol
+    first, second = seated_pairs(checked_seats(query).values)
+    rows = settings.rows(clients)
+    values = paired_values(settings.function, rows[:, first], rows[:, second])
+    owners = clients.client_of_record
+    crossing = owners[first] != owners[second]
+    pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
+    return {"values": pair_noise.applied(values, crossing, noise)}
+
+
+@dataclass(frozen=True)
+class PairedUStatistic(ReportDeclarations, Protocol):
+    """The mean of a kernel over pairs of records, computed by the two clients of each pair.
+
+    Parameters
+    ----------
+    kernel : ``Area()`` (the AUC), ``Kendall()`` (Kendall's tau of two values), ``Collision()`` (the
+        probability that two values are equal) or ``Gini(low, high)`` (the mean difference of values
+        in a public range, from 0 to 1 by default), or their words.
+    epsilon : the privacy budget of one evaluation, for every record.
+    matchings : Q, how many pairs a record is in, each with ``epsilon / Q``; 0 takes the number
+        of least planned variance (``best_matchings``), which is 1 unless epsilon is large.
+    noise : what hides the value of a pair between two clients, from the server and from a client
+        that reveals to the server all that it knows:
+
+        - ``"laplace"``: both clients add discrete Laplace noise that alone gives epsilon, so a
+          colluding client leaves epsilon. Twice the variance of one draw.
+        - ``"shared"``: both add half a draw of such noise. The variance of one draw; a colluding
+          client leaves more than epsilon (``PairNoise.collusion_epsilon``).
+        - ``"randomised-response"``, for kernels of the values 0 and 1 (the AUC, collisions): the
+          joint computation flips the value by a coin that neither client knows, so a colluding
+          client leaves epsilon. Half the variance of one draw.
+
+        ``"best"`` takes the one of least variance that keeps epsilon against a colluding client:
+        randomised response where it applies, else ``"laplace"``.
+
+    For the AUC a part of epsilon goes to noisy class sizes (``class_epsilon``).
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> PairedUStatistic("kendall", 1.0).settings
+    {'kernel': 'kendall', 'epsilon': 1.0, 'matchings': 1, 'noise': 'laplace'}
+    >>> PairedUStatistic("auc", 1.0).kind
+    'randomised-response'
+    """
+
+    kernel: Area | Collision | Kendall | Gini | str = setting(
+        help="the function of two records; gini with the public range of values in brackets"
+    )
+    epsilon: float = setting(help=EPSILON)
+    matchings: int = setting(
+        default=0,
+        help="how many pairs a record is in; 1, more where epsilon is large",
+        shown=lambda protocol: protocol.pairs_a_record,
+    )
+    noise: str = setting(
+        default=BEST,
+        choices=(BEST, *NOISES),
+        help="what hides a pair's value; randomised-response by default for the AUC and "
+        "collisions, else laplace",
+        shown=lambda protocol: protocol.kind,
+    )
+
+    name = "paired-ustatistic"
+    adjacency = Adjacency.REPLACE
+    """Of a guarantee against the server alone."""
+    planning_module = "tacit.local.paired.forecast"
+    steps = (offer_numbers, count_positives, compute_pairs)
+    trials_divisor = 8
+    audit_records = 2
+    audit_settings = ({"kernel": "auc"}, {"kernel": "gini", "noise": "shared"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "paired-auc": {"kernel": "auc"},
+        "paired-auc-laplace": {"kernel": "auc", "matchings": 2, "noise": "laplace"},
+        "paired-auc-shared": {"kernel": "auc", "noise": "shared"},
+        "paired-collision": {"kernel": "collision", "matchings": 3},
+        "paired-gini": {"kernel": "gini", "matchings": 2},
+    }
+    threats = staticmethod(threats_of)
+    law_traits = audits.LawTraits(
+        unordered="the pairs of the matchings are drawn by place",
+        inexact="the matched pairs are not all pairs",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "figure", KERNELS[self.function].figure)
+        if self.kind == RESPONSE and self.function not in TWO_VALUED:
+            raise ValueError(
+                f"{RESPONSE} flips values of 0 and 1, and the kernel {self.function!r} has others"
+            )
+        count = self.pairs_a_record
+        if not isinstance(count, int | np.integer) or not 1 <= count <= MAX_GIVEN_MATCHINGS:
+            raise ValueError(
+                f"matchings must be a whole number from 1 to {MAX_GIVEN_MATCHINGS}, got {count}"
+            )
+        least = self.pair_noise(self.epsilon)
+        if least.kind == SHARED and least.scale > MAX_SHARED_SCALE:
+            raise ValueError(
+                f"shared noise has a scale of at most {MAX_SHARED_SCALE:g}, got {least.scale:g}: "
+                "take fewer matchings, or noise='laplace'"
+            )
+
+    @property
+    def function(self) -> str:
+        """The kernel's word."""
+        return cast(Choice, self.kernel).word
+
+    @property
+    def kind(self) -> str:
+        """The noise that is used: the one given, or the best for the kernel."""
+        if self.noise != BEST:
+            return self.noise
+        return RESPONSE if self.function in TWO_VALUED else LAPLACE
+
+    @property
+    def pairs_a_record(self) -> int:
+        """Q, the number of matchings: the one given, or the best for kernel, epsilon and noise."""
+        if self.matchings != 0:
+            return self.matchings
+        return best_matchings(self.function, self.epsilon, self.kind)
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range of Gini's values; the other kernels compare numbers."""
+        return self._ends if isinstance(self.kernel, Gini) else None
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The ends of the values' public range; those of the unit range where there is none."""
+        return (self.kernel.low, self.kernel.high) if isinstance(self.kernel, Gini) else UNIT
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the kernel reads labels."""
+        return isinstance(self.kernel, Area)
+
+    @property
+    def needs_second_values(self) -> bool:
+        """Whether the kernel reads second values."""
+        return isinstance(self.kernel, Kendall)
+
+    def exact(self, clients: Clients) -> float:
+        """The exact figure of all clients' records, which is not private."""
+        return KERNELS[self.function].exact(clients, self._space)
+
+    @property
+    def _space(self) -> SymbolSpace:
+        """The values' public range; values are not cut."""
+        low, high = self._ends
+        return SymbolSpace((Axis("values", low=low, high=high),))
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Seats, pairs, both records' values and noise."""
+        return 12 * self.pairs_a_record * clients.records
+
+    def class_epsilon(self, sizes: Integers) -> float:
+        """The part of epsilon that class sizes get, of clients with so many records; 0 for none."""
+        if not isinstance(self.kernel, Area):
+            return 0.0
+        return class_epsilon(self.epsilon, self.kind, self.pairs_a_record, sizes)
+
+    def pair_noise(self, epsilon: float) -> PairNoise:
+        """The noise of a pair, where all of a record's pairs together have this epsilon."""
+        return PairNoise(self.kind, epsilon / self.pairs_a_record, kernel_width(self.function))
+
+    def rows(self, clients: Clients) -> Floats:
+        """What of every record enters its pairs, shape (2, M), as ``paired_values`` takes it.
+
+        Raises
+        ------
+        DataError : naming client, row and value, for a value outside the domain; or where records
+            have no second value and the kernel needs one.
+        """
+        second = np.zeros(clients.records)
+        if isinstance(self.kernel, Area):
+            second = clients.labels.astype(np.float64)
+        if isinstance(self.kernel, Kendall):
+            second = second_values(clients)
+        return np.stack([self._values(clients), second])
+
+    def _values(self, clients: Clients) -> Floats:
+        if not isinstance(self.kernel, Gini):
+            return clients.scores
+        low, high = self._ends
+        outside = np.flatnonzero((clients.scores < low) | (clients.scores > high))
+        if outside.size:
+            raise DataError(
+                f"values must be in [{low:g}, {high:g}], got {clients.scores[outside[0]]} in "
+                f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by "
+                "the data's own minimum and maximum"
+            )
+        return (clients.scores - low) / (high - low)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Random numbers up; for the AUC noisy class sizes up; seats down, values of pairs up."""
+        offer = yield Query(offer_numbers, self)
+        sizes = _array(offer["records"])
+        records = int(sizes.sum())
+        if records < 2:
+            raise DataError(f"pairs need at least two records, got {records}")
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        seats = drawn_seats(_array(offer["numbers"]), self.pairs_a_record, records)
+        count_epsilon = self.class_epsilon(sizes)
+        class_counts = None
+        if count_epsilon:
+            reply = yield Query(count_positives, self, {"epsilon": count_epsilon})
+            class_counts = counted_positives(_array(reply["positives"]), sizes, count_epsilon)
+        per_client, rest = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
+        reply = yield Query(compute_pairs, self, {"epsilon": rest}, per_client, View.MPC)
+        sample = self._sample(_array(reply["values"]), seats, offsets, rest)
+        return self._result(sample, class_counts, count_epsilon)
+
+    def _sample(
+        self, received: NDArray[Any], seats: Integers, offsets: Integers, epsilon: float
+    ) -> MatchedSample:
+        """The debiased values, in the kernel's own scale."""
+        noise = self.pair_noise(epsilon)
+        owners = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+        first, second = seated_pairs(seats)
+        crossing = float(np.mean(owners[first] != owners[second]))
+        unit = self._unit
+        low, high = (end * unit for end in BOUNDS[self.function])
+        values = noise.debiased(received) * unit
+        variance = noise.variance(crossing) * unit**2
+        return MatchedSample(self.function, values, seats, variance, low, high)
+
+    @property
+    def _unit(self) -> float:
+        """The value of one of the kernel's integers."""
+        low, high = self._ends
+        return (high - low) / GRIDS[self.function]
+
+    def _result(
+        self,
+        sample: MatchedSample,
+        class_counts: tuple[Floats, float] | None,
+        count_epsilon: float,
+    ) -> ServerResult:
+        """The mean, or the AUC; with shared noise, what a client that helps the server leaves."""
+        if class_counts is not None:
+            positives, variance = class_counts
+            result = matched_area_result(sample, positives, math.sqrt(variance))
+        else:
+            rounding = self._unit / math.sqrt(6) if isinstance(self.kernel, Gini) else 0.0
+            limits = KERNELS[self.function].limits(self._space, sample.records)
+            result = matched_mean_result(sample, rounding, limits)
+        if self.kind != SHARED or sample.mean.ndim:
+            return result
+        pair = self.pair_noise(self.epsilon - count_epsilon)
+        rest = count_epsilon + self.pairs_a_record * pair.collusion_epsilon
+        warning = (
+            f"shared noise keeps epsilon {self.epsilon:g} from the server alone: a client that "
+            f"tells it all it knows leaves epsilon {rest:.3g} to the records it met"
+        )
+        return replace(result, warnings=(*result.warnings, warning))
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Every noise; that of both clients is more private than declared against the server."""
+        return (*super().audit_cases(), cls.audit_case({"kernel": "gini"}))
+
+
+def _array(field: Field) -> NDArray[Any]:
+    if isinstance(field, Ragged):
+        raise TypeError("replies must be arrays")
+    return field

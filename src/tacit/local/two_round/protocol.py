@@ -1,0 +1,263 @@
+"""AUC in the local model by two rounds of reports, one report a record (docs, section 4d).
+
+A few records, drawn at random by themselves, report their cell; the server publishes what it makes
+of both classes' distribution functions. Every other record reports its influence on the AUC, a
+bounded number that can be reported with little noise. Errors of the first round cancel to first
+order in
+
+    AUC = a + b - integral of F^- dF^+
+
+with a and b the mean reports of ``F^-`` and ``1 - F^+``: what remains is ``- integral of (F^- -
+G^-) d(F^+ - G^+)``, G the true distribution functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.local.two_round import second_round
+from tacit.local.two_round.first_round import (
+    AssignedRounds,
+    FirstRound,
+    ScoreModel,
+    first_round_slots,
+)
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.local import bounded
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import turns
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.declarations import audits
+from tacit.protocol.declarations.defaults import NO_REPORTS, ReportDeclarations
+from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, ThreatModel
+from tacit.protocol.devices import DeviceReports
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+
+ONE_REPLICATE = 2**26
+"""Stated size of a replicate: replicates use the same turns, so they run one at a time."""
+
+RECORDS = 8
+"""Number of records of an audit, so that some report in each round."""
+
+PRIVATE_LABELS = ThreatModel(
+    LOCAL,
+    "Exactly: each client's number of records, and in which round each spoke. With noise: one "
+    "report of every record.",
+    "Both classes' distributions, as far as the first round's noisy reports tell them.",
+    "Numbers of records, and the order in which they were sent.",
+    LOCAL_PAGE,
+)
+
+BY_LABELS = {
+    "private": PRIVATE_LABELS,
+    "public": replace(
+        PRIVATE_LABELS,
+        server="Exactly: every label, each client's number of records, and in which round each "
+        "spoke. With noise: one report about every record's score.",
+        left_open="Labels: the server sees every one of them.",
+    ),
+}
+
+
+@step(once=True)
+def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Draw every record's turn, uniform on 0..255, and send it; with public labels, send these too.
+
+    A turn depends on nothing private. The client draws it and stores it, once a run, so that a
+    server cannot choose which records report first, nor make one report twice. The server learns
+    the turns, and each record's label where labels are public, which score adjacency does not
+    protect.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1].
+    """
+    query.protocol.check_range(clients)
+    drawn = turns.drawn_turns(clients, noise, state)
+    if query.protocol.first_round.private_labels:
+        return {"turns": drawn}
+    return {"turns": drawn, "labels": clients.ragged(clients.labels)}
+
+
+@step(cost=turns.early_cost, participates=turns.early)
+def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Report the cells of the records whose turn is early, one report a record.
+
+    Epsilon for each record that reports, by ``SlidingWindow.answers``: for its score where the
+    report is about its cell, for score and label where it is about class and cell. The reply does
+    not depend on the other records. The server learns the reports, in the order of the client's
+    records.
+
+    Raises
+    ------
+    DataError : when the turns are not those that the client drew for this conversation, or the
+        records or their order changed since.
+    """
+    turns.take_turn(clients, query, state, rounds=0)
+    reporting = turns.early(clients, query)
+    first_round: FirstRound = query.protocol.first_round
+    inputs = first_round.inputs_of(query.protocol.on_scale(clients))[reporting]
+    return {
+        "reports": turns.reports_of(clients, reporting, first_round.window.answers(inputs, noise))
+    }
+
+
+@step(cost=turns.late_cost, participates=turns.late)
+def report_influences(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Report the influence of the records whose turn is late, one report a record.
+
+    Epsilon for each record that reports, by ``GridReport.answers``: the number is a function of the
+    record's score and label and of what the server published, and the probability of every report
+    changes by a factor of at most ``exp(epsilon)`` with it, whatever was published. That protects
+    the score and the label; with public labels the server knows the label already. The server
+    learns the reports, in the order of the client's records.
+
+    Raises
+    ------
+    DataError : when the turns are not those that the client drew for this conversation, or the
+        records or their order changed since.
+    """
+    turns.take_turn(clients, query, state, rounds=1)
+    reporting = turns.late(clients, query)
+    positions = query.protocol.on_scale(clients).scores[reporting]
+    labels = clients.labels[reporting]
+
+    def answers(knots: Floats, grid: Floats, width: int) -> Integers:
+        report = bounded.GridReport(query.protocol.epsilon, grid, width)
+        return report.answers(second_round.reported_numbers(positions, labels, knots), noise)
+
+    published = [query.broadcast[name] for name in ("knots", "grid", "width")]
+    if noise.replicates is None:
+        return {"reports": turns.reports_of(clients, reporting, answers(*published))}
+    reports = [answers(*plan)[k] for k, plan in enumerate(zip(*published, strict=True))]
+    return {"reports": turns.reports_of(clients, reporting, np.stack(reports))}
+
+
+@dataclass(frozen=True)
+class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
+    """The AUC from one locally private report of every record.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one evaluation, for every record.
+    labels : ``"private"`` (a report covers score and label) or ``"public"`` (the server knows the
+        labels, and reports cover the scores).
+    mechanism : how the second round reports a number: ``"window"``, the best of a family that holds
+        randomised response and the piecewise mechanism, or ``"bit"``, rounded to one bit.
+    scale : the map of scores to positions, of which the first round counts equal cells, and the
+        second takes functions at the exact position: ``"probability"``, ``"log-odds"``, ``"real"``
+        or ``"even"`` (``metrics.cells.score_scale``).
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> TwoRoundAUC(epsilon=1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
+    """
+
+    epsilon: float = setting(help=EPSILON)
+    labels: Literal["private", "public"] = setting(
+        default="private", help="whether the server may know the classes; private by default"
+    )
+    mechanism: Literal["window", "bit"] = setting(
+        default="window", help="window, bit; the first by default"
+    )
+    scale: str = scale_setting()
+
+    name = "two-round-auc"
+    planning_module = "tacit.local.two_round.forecast"
+    state_types = (turns.Turns,)
+    steps = (draw_turns, report_cells, report_influences)
+    draws_by_step = MappingProxyType({"report_influences": 4_000})
+    trials_divisor = 8
+    audit_records = RECORDS
+    audit_settings = ({}, {"labels": "public"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "local-two-round": {"labels": "public"},
+        "local-two-round-private": {"labels": "private"},
+    }
+    threats = staticmethod(lambda settings: BY_LABELS[settings.get("labels", "private")])
+    law_traits = audits.LawTraits(
+        inexact="reports are debiased all the same", unmeasured_loss=NO_REPORTS
+    )
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each record: it reports in one of the two rounds."""
+        private = self.labels == "private"
+        return Cost(self.epsilon, adjacency=Adjacency.REPLACE if private else Adjacency.SCORE)
+
+    @property
+    def first_round(self) -> FirstRound:
+        """How records report in the first round."""
+        return FirstRound(self.epsilon, self.labels == "private")
+
+    def replicate_size(self, clients: Clients) -> int:
+        """A size at which replicates run one at a time: they use the same turns."""
+        return max(ONE_REPLICATE, 8 * clients.records)
+
+    def device_reports(self, devices: int) -> DeviceReports:
+        """One output of a window a device, where labels are private."""
+        if self.labels != "private":
+            return super().device_reports(devices)
+        from tacit.local.two_round.devices import TwoRoundDevices
+
+        return TwoRoundDevices(self, devices)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Turns up; cells of a few records up; distribution functions down, influences up."""
+        drawn, private = (yield Query(draw_turns, self)), self.labels == "private"
+        slots = first_round_slots(self.epsilon, turns.records_of(drawn), private)
+        assignment = AssignedRounds.of(drawn, slots, private)
+        each, first = assignment.turns, {"first": slots}
+        reply = yield Query(report_cells, self, first, each)
+        counts = assignment.counted(reply, True, self.first_round.window.outputs)
+        single = not turns.has_replicates(reply)
+        models = [self.first_round.model(each, assignment.positive_fraction) for each in counts]
+        plans = [self.influence(model, assignment.sizes) for model in models]
+        published = _published(plans, single)
+        reply = yield Query(report_influences, self, first | published, each)
+        outputs = max(plan.report.window.outputs for plan in plans)
+        answered = assignment.counted(reply, False, outputs)
+        results = [
+            second_round.Result.of(self.first_round, plan, *rounds)
+            for plan, *rounds in zip(plans, counts, answered, strict=True)
+        ]
+        return second_round.result_of(results, assignment.records, single)
+
+    def influence(self, model: ScoreModel, sizes: Integers) -> second_round.Influence:
+        """How records report in the second round, by the model of the first.
+
+        Parameters
+        ----------
+        model : without a replicate axis.
+        sizes : the numbers of records, and of those that report then (``Influence``).
+        """
+        private, bits = self.labels == "private", self.mechanism == "bit"
+        return second_round.Influence(model, self.epsilon, private, bits, sizes)
+
+    def renew_state(self, clients: Clients, state: ClientState) -> None:
+        """Keep the turns that were drawn, without a look at the records."""
+        turns.renew_turns(clients, state)
+
+
+def _published(plans: list[second_round.Influence], single: bool) -> dict[str, Any]:
+    """What the second round's reports are made with; a leading axis holds replicates."""
+    published = {
+        "knots": np.stack([plan.knots for plan in plans]),
+        "grid": np.stack([plan.report.grid for plan in plans]),
+        "width": np.array([plan.report.width for plan in plans]),
+    }
+    return {name: stacked[0] for name, stacked in published.items()} if single else published

@@ -1,0 +1,395 @@
+"""UStatistic: means over pairs of records in the local model (Bell et al. 2020, Alg. 1; docs,
+section 4a).
+
+Every record reports one symbol by k-ary randomised response, and nothing else is sent. The server
+estimates a U-statistic of degree 2 from the counts of the reports.
+
+Predictions for UStatistic, whose records report randomised symbols.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.data import units
+from tacit.data.batches.splitting import federation
+from tacit.data.clients import Clients
+from tacit.local import pair_kernels
+from tacit.local.ustatistic.estimate import area_result, mean_result, symbol_counts
+from tacit.local.ustatistic.kernels import (
+    MAX_SYMBOLS,
+    MIN_BINS,
+    Area,
+    Collision,
+    Gini,
+    Kendall,
+    Kernel,
+    Own,
+    Range,
+)
+from tacit.metrics.cells.score_scale import EVEN
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.local.response import SymbolResponse
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import turns
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.declarations import audits, forecast
+from tacit.protocol.declarations.defaults import NO_REPORTS, ReportDeclarations
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, ThreatModel
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.devices import DeviceReports
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import UNIT_OF
+from tacit.results.curves.curve import UNIT
+from tacit.results.server_result import ServerResult
+
+HIDDEN_UNEVEN = 2.0
+"""Ratio of the variance that bins hide where records are uneven over them to where they are even;
+measured on click scores."""
+
+MIN_INFORMATIVE_BINS = 4
+"""With fewer, halving them says little about the error that they leave."""
+
+BYTE = 256
+"""Up to so many symbols travel as one byte each."""
+
+ONE_SYMBOL = ThreatModel(
+    LOCAL,
+    "Exactly: each client's number of records. With noise: of every record in which bin it lies.",
+    "Nothing.",
+    "Numbers of records.",
+    LOCAL_PAGE,
+)
+
+
+def planned_bins(records: int, epsilon: float, most: int) -> int:
+    """The number of bins with the least planned variance of the AUC.
+
+    Of n records, half of them positive and even over B bins, a report of one of ``k = 2 B`` symbols
+    has the gain ``g = (e^epsilon - 1) / (k + e^epsilon - 1)``: influences that fall evenly from 1/2
+    to -1/2 give ``1 / (3 n g^2)``, and products of two reports ``2 / (n g^2)^2``. What bins hide is
+    ``1 / (12 B^3)`` with the fraction of a bin's pairs that positives win uniform on [0, 1], and
+    ``HIDDEN_UNEVEN`` times it as records are not even.
+
+    Examples
+    --------
+    >>> [planned_bins(records, 1.0, 100) for records in (1_000, 50_000)]
+    [3, 8]
+    """
+    bins = np.arange(MIN_BINS, max(most, MIN_BINS) + 1, dtype=np.float64)
+    inverse_gain = 1 + 2 * bins / math.expm1(epsilon)
+    by_report = inverse_gain**2 / max(records, 1)
+    variances = by_report / 3 + 2 * by_report**2 + HIDDEN_UNEVEN / (12 * bins**3)
+    return int(bins[np.argmin(variances)])
+
+
+@step(cost=lambda clients, query, state: query.protocol.guarantee)
+def random_symbols(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send one symbol a record, by k-ary randomised response (Bell et al. 2020, Alg. 1).
+
+    A record's symbol is the cell of a public space in which its values lie (its class and score,
+    for the AUC). Its report is that symbol with probability ``1 - beta + beta / k`` and any other
+    with ``beta / k``, ``beta = k / (k + exp(epsilon) - 1)``: whatever the record was instead, a
+    report is at most ``exp(epsilon)`` times as likely as under what it is. Reports are independent
+    and a record has one, so replacing one record by any other costs epsilon. A client that holds
+    several records sends its reports in ascending order, so that their positions reveal nothing.
+
+    The server learns a randomised symbol of every record, and how many records a client holds.
+
+    Raises
+    ------
+    DataError : naming client, row and value, for a value outside the public domain.
+    """
+    settings: UStatistic = query.protocol
+    space = settings.space(query.broadcast["bins"])
+    if space.symbols > MAX_SYMBOLS:
+        raise ValueError(f"there may be {MAX_SYMBOLS} symbols at most, got {space.symbols}")
+    response = SymbolResponse(space.symbols, settings.epsilon)
+    reports = response.answers(space.of_records(clients), noise)
+    if clients.count < clients.records:
+        owner = clients.client_of_record * space.symbols
+        reports = np.sort(reports + owner, axis=-1) - owner
+    sent = np.uint8 if space.symbols <= BYTE else np.uint32
+    return {"symbols": clients.ragged(reports.astype(sent))}
+
+
+@dataclass(frozen=True)
+class UStatistic(ReportDeclarations, Protocol):
+    """The mean of a symmetric kernel over all pairs of records, whose values are private.
+
+    Parameters
+    ----------
+    kernel : ``Gini()`` (``|x - x'|``), ``Collision(values)`` (``1[x = x']``), ``Kendall()``
+        (``sign(x - x') sign(z - z')``), ``Area()`` (the AUC of scores, with private classes), or
+        their words; or ``Own(function, values)``. Each brings the public domain of its values
+        (``ustatistic.kernels``): a ``Range(low, high, bins)``, from 0 to 1 by default; ``Listed``
+        values; or a scale of scores, ``Scaled(scale, bins)``, for ``Kendall`` and ``Area``, which
+        an increasing map of the values does not change. A range suits values that fill it: the few
+        bins that a report allows are then all in use; a scale suits those that crowd, or have no
+        bounds.
+
+        Where a domain leaves its bins open, they are those of least planned error for the AUC
+        (``planned_bins``), else ``n^(1/4) sqrt(epsilon)`` (Bell et al. 2020, Cor. 1, with L = 1 on
+        the unit range), for Kendall's tau the square root of it along each axis, and at least 2,
+        with n the number of records, which clients then send in a round of its own.
+    epsilon : the privacy budget of every record.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range, a kernel that is not symmetric, or a domain of
+        more than ``MAX_SYMBOLS`` symbols; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> UStatistic("gini", 1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
+    >>> half_square = UStatistic(Own(lambda x, y: (x - y) ** 2 / 2, range(1, 6)), 1.0)
+    >>> half_square.exact(Clients.from_values([1, 2, 5, 4]))
+    3.3333333333333335
+    """
+
+    kernel: Gini | Collision | Kendall | Area | Own | str = setting(
+        help="the function of two records, with the public domain of its values in brackets"
+    )
+    epsilon: float = setting(help=EPSILON)
+
+    name = "ustatistic"
+    adjacency = Adjacency.REPLACE
+    planning_module = "tacit.local.ustatistic.protocol"
+    steps = (turns.count_records, random_symbols)
+    trials_divisor = 8
+    threats = staticmethod(lambda settings: ONE_SYMBOL)
+    audit_settings = ({"kernel": "auc"}, {"kernel": "gini(domain=range(bins=4))"})
+    law_settings: ClassVar[audits.Configurations] = {
+        "local-auc": {"kernel": "auc(domain=range(bins=4))"},
+        "local-gini": {"kernel": "gini(domain=range(bins=4))"},
+    }
+    law_traits = audits.LawTraits(
+        inexact="symbols are debiased all the same", unmeasured_loss=NO_REPORTS
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "figure", self.function.pair.figure)
+        symbols = self.space(MIN_BINS).symbols
+        if not 2 <= symbols <= MAX_SYMBOLS:
+            raise ValueError(f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {symbols}")
+
+    @property
+    def function(self) -> Kernel:
+        """The kernel, with its domain."""
+        return cast(Kernel, self.kernel)
+
+    @property
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
+        """How the columns that the kernel reads are cut."""
+        return self.function.axes
+
+    @property
+    def values_axis(self) -> pair_kernels.Axis:
+        """How the values are cut."""
+        return next(axis for axis in self.axes if axis.column == "values")
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range of the values; None on a scale of numbers without bounds."""
+        return self.values_axis.ends if self.values_axis.bounded else None
+
+    @property
+    def unit(self) -> str:
+        """The unit in which values are taken."""
+        scale = self.values_axis.scale
+        return units.REAL if scale == EVEN and self.score_range != UNIT else UNIT_OF[scale]
+
+    def for_unit(self, unit: str) -> UStatistic:
+        """The same with the scale of a unit, where the kernel does not depend on distances."""
+        scaled = self.function if unit in (self.unit, units.PERCENT) else self.function.scaled(unit)
+        return self if scaled == self.kernel else replace(self, kernel=cast(Any, scaled))
+
+    def fitted(self, clients: Clients) -> Clients:
+        """The clients with every value moved to the nearest one of its public domain."""
+        for axis in self.axes:
+            if axis.column == "values":
+                clients = clients.rescored(axis.nearest, clients.unit)
+            elif axis.column == "second values" and clients.second is not None:
+                clients = replace(clients, second=axis.nearest(clients.second))
+        return clients
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the kernel reads labels."""
+        return "labels" in self.function.pair.columns
+
+    @property
+    def needs_second_values(self) -> bool:
+        """Whether the kernel reads second values."""
+        return "second values" in self.function.pair.columns
+
+    def exact(self, clients: Clients) -> float:
+        """The exact figure of all clients' records, which is not private."""
+        return self.function.pair.exact(clients, self.space(MIN_BINS))
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Reports with their random draws, and the pairs of symbols."""
+        return 5 * clients.records + 4 * self.space(self.bins_for(clients.records)).symbols ** 2
+
+    def bins_for(self, records: int) -> int:
+        """Into how many bins ranges are cut where so many records report.
+
+        Examples
+        --------
+        >>> UStatistic("gini", 1.0).bins_for(10_000), UStatistic("kendall", 1.0).bins_for(10_000)
+        (10, 3)
+        """
+        open_axes = [axis for axis in self.axes if not axis.cells]
+        if not open_axes:
+            return min((axis.bins for axis in self.axes if axis.bins), default=MIN_BINS)
+        public_cells = math.prod(axis.cells for axis in self.axes if axis.cells)
+        max_bins = int((MAX_SYMBOLS / public_cells) ** (1 / len(open_axes)))
+        if isinstance(self.kernel, Area):
+            return planned_bins(records, self.epsilon, max_bins)
+        coordinates = sum(axis.column != "labels" for axis in self.axes)
+        suited = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
+        return min(max(round(suited), MIN_BINS), max_bins)
+
+    def space(self, bins: int) -> pair_kernels.SymbolSpace:
+        """The symbols, where what the kernel leaves open is cut into so many bins."""
+        return pair_kernels.SymbolSpace(
+            tuple(axis if axis.cells else replace(axis, bins=bins) for axis in self.axes)
+        )
+
+    def device_reports(self, devices: int) -> DeviceReports:
+        """One symbol a device."""
+        from tacit.local.ustatistic.devices import SymbolDevices
+
+        return SymbolDevices(self, devices)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Randomised symbols up; before them numbers of records, where bins are to suit them."""
+        reporting = clients
+        if not all(axis.cells for axis in self.axes):
+            reporting = yield from turns.reporting_records(self, clients)
+        bins = self.bins_for(reporting)
+        reply = yield Query(random_symbols, self, broadcast={"bins": bins})
+        counts = symbol_counts(reply, self.space(bins).symbols)
+        result = self.result_of(counts, bins)
+        return result if counts.ndim > 1 else self._warned(result, bins)
+
+    def result_of(self, counts: NDArray[Any], bins: int) -> ServerResult:
+        """The estimate from how often every symbol was reported, shape (..., k)."""
+        space = self.space(bins)
+        response = SymbolResponse(space.symbols, self.epsilon)
+        tables = self.tables(space)
+        if isinstance(self.kernel, Area):
+            return area_result(tables, pair_kernels.opposite_classes(space), response, counts)
+        records = round(float(counts.sum(axis=-1).flat[0]))
+        return mean_result(tables, response, counts, self.function.pair.limits(space, records))
+
+    def tables(self, space: pair_kernels.SymbolSpace) -> pair_kernels.PairTables:
+        """The kernel's values for every pair of symbols."""
+        return pair_kernels.PairTables.of(self.function.pair, space)
+
+    def _warned(self, result: ServerResult, bins: int) -> ServerResult:
+        """The result of a single run, with a warning about few bins."""
+        warnings = list(result.warnings)
+        cuts = [axis.bins for axis in self.space(bins).axes if not axis.grid]
+        if cuts and min(cuts) < MIN_INFORMATIVE_BINS:
+            warnings.append(
+                f"fewer than {MIN_INFORMATIVE_BINS} bins do not tell how values lie inside them, "
+                f"got bins={min(cuts)}: the approximation error is a guess"
+            )
+        return replace(result, warnings=tuple(warnings))
+
+    def audit_federation(self, records: int, apart: bool) -> Clients:
+        """Records spread over the public range, or over the public values."""
+        axis = self.values_axis
+        return federation(records, apart, *axis.ends, axis.grid or None)
+
+
+BINS = (2, 4, 6, 8, 12, 16, 24, 32)
+"""Numbers of bins that a plan compares."""
+
+ROUNDING_SLACK = 1 + 1e-12
+"""Factor on expected counts: their sum is not below a whole number after rounding."""
+
+
+def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> forecast.Forecast:
+    """The variance of the AUC as a quotient of U-statistics of randomised symbols (section 4a).
+
+    With S the covariance of the debiased counts h and A the kernel of the quotient, ``4 h' A S A h
+    + 2 tr(A S A S)`` over ``(n (n - 1))^2``, at the expected counts.
+
+    Raises
+    ------
+    ValueError : for another kernel than the AUC's.
+
+    Examples
+    --------
+    >>> scenario = Scenario(40_000, 4_000, 40_000, 3.0)
+    >>> symbols = UStatistic(Area(Range(bins=8)), 3.0)
+    >>> forecast = symbols_forecast(symbols, scenario, Shape(0.8))
+    >>> round(forecast.standard_error, 3)
+    0.014
+    """
+    if not isinstance(protocol.kernel, Area):
+        raise ValueError(f"plans are for the kernel 'auc', got {str(protocol.kernel)!r}")
+    space = protocol.space(protocol.bins_for(round(scenario.records)))
+    response = SymbolResponse(space.symbols, protocol.epsilon)
+    positives, negatives = scenario.counts(shape, space.symbols // 2, protocol.values_axis.scale)
+    expected = np.concatenate([negatives, positives])
+    replaced = response.replace_probability * scenario.records / response.symbols
+    counts = (response.keep_probability * expected + replaced) * ROUNDING_SLACK
+    tables, opposite = _tables(space.symbols // 2)
+    result = area_result(tables, opposite, response, counts)
+    mixed = _pair_mean(opposite, expected)
+    kernel = (tables.means - float(result.value) * opposite) / mixed
+    diagonal, shared = response.covariance(counts)
+    covariance = np.diag(diagonal) - shared[:, np.newaxis] - shared
+    applied = kernel @ covariance
+    pairs = scenario.records * (scenario.records - 1.0)
+    gradient = kernel @ expected
+    variance = 4 * gradient @ covariance @ gradient + 2 * float(np.sum(applied * applied.T))
+    smaller = min(scenario.positives, scenario.negatives)
+    return forecast.Forecast(
+        math.sqrt(max(variance, 0.0) / pairs**2 + forecast.placement((positives, negatives))),
+        float(result.value) - shape.auc,
+        smaller,
+        float(result.positives_error),
+    )
+
+
+def symbols_families(scenario: Scenario) -> list[forecast.Family]:
+    """One family, which compares numbers of bins."""
+    symbols = (partial(UStatistic, Area(Range(bins=bins)), scenario.epsilon) for bins in BINS)
+    return [
+        forecast.Family(
+            forecast.accepted(symbols),
+            (Trust.LOCAL, Trust.EACH),
+            "there is no curve, only the AUC",
+            tuned=True,
+        )
+    ]
+
+
+@lru_cache(maxsize=64)
+def _tables(bins: int) -> tuple[pair_kernels.PairTables, Floats]:
+    """The kernel's values for pairs of symbols, and which pairs are of both classes."""
+    space = UStatistic("auc", 1.0).space(bins)
+    return pair_kernels.PairTables.of(Area().pair, space), pair_kernels.opposite_classes(space)
+
+
+def _pair_mean(table: Floats, record_counts: Floats) -> float:
+    """The mean of a kernel without a diagonal over pairs of records."""
+    total = record_counts.sum()
+    return float(record_counts @ table @ record_counts / (total * (total - 1)))
+
+
+PLANNING = forecast.Planning.of_auc(symbols_families, symbols_forecast)

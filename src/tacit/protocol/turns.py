@@ -1,0 +1,191 @@
+"""Turns: in which of two rounds a record reports. It draws its turn by itself, once a run.
+
+A turn is uniform on ``0 .. SLOTS - 1`` and depends on nothing private. Records whose turn is below
+a number that the server names report in the first round, all others in the second. Each client
+stores the turns of its records, so that a server cannot choose which records report first, nor
+make one report twice.
+
+How many records will report: a first round where the number of cells is to suit it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Generator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Integers
+from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.mechanisms.response import Choices
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import devices
+from tacit.protocol.conversation import ClientState, Field, Protocol, Query, Reply, step
+from tacit.protocol.fields import ragged_of
+
+Bits = NDArray[np.bool_]
+
+SLOTS = 256
+"""Number of slots; records in the first slots report in the first round."""
+
+TURNS_NOTE = ("two-round turns",)
+ORDER_KEY_BYTES = 32
+
+
+class Turns(NamedTuple):
+    """What a client stores: its records' turns, and the number of rounds that are over.
+
+    A turn is the slot that a record drew. ``order`` is a digest of the records in their order,
+    under a ``key`` that never leaves the client: a turn belongs to a record by its position, so
+    records that changed positions would report in both rounds, or in none.
+    """
+
+    drawn: NDArray[np.uint8]
+    rounds: int
+    first: int
+    key: bytes
+    order: bytes
+
+    @classmethod
+    def of(
+        cls, clients: Clients, drawn: NDArray[np.uint8], rounds: int = 0, first: int = 0
+    ) -> Turns:
+        """The note of clients whose records drew these turns, before any round by default."""
+        key = secrets.token_bytes(ORDER_KEY_BYTES)
+        return cls(drawn, rounds, first, key, clients.digest(key))
+
+
+def early(clients: Clients, query: Query) -> Bits:
+    """Which records report in the first round, shape (M,)."""
+    return np.asarray(turns_of(query) < query.broadcast["first"])
+
+
+def late(clients: Clients, query: Query) -> Bits:
+    """Which records report in the second round, shape (M,)."""
+    return ~early(clients, query)
+
+
+def early_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    """What the first round costs: all of epsilon for a record that reports in it."""
+    return query.protocol.guarantee if early(clients, query).any() else NOTHING
+
+
+def late_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    """What the second round costs: all of epsilon for a record that reports in it."""
+    return query.protocol.guarantee if late(clients, query).any() else NOTHING
+
+
+def drawn_turns(clients: Clients, noise: NoiseSource, state: ClientState) -> Ragged[np.uint8]:
+    """Draw every record's turn and store it with the state."""
+    turns = noise.draw(Choices((1,) * SLOTS), (clients.records,)).astype(np.uint8)
+    state.keep(TURNS_NOTE, Turns.of(clients, turns))
+    return clients.ragged(turns)
+
+
+def renew_turns(clients: Clients, state: ClientState) -> None:
+    """Keep the turns that were drawn, without a look at the records.
+
+    A client answers only for the records that drew the turns of its note.
+    """
+    note: Turns | None = state.recall(TURNS_NOTE)
+    if note is not None:
+        state.keep(TURNS_NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
+
+
+def at_their_turn(clients: Clients, query: Query, state: ClientState, rounds: int) -> Query:
+    """The query of a round to records that all speak in it, with their turns noted.
+
+    For devices, which keep their turns themselves.
+
+    Parameters
+    ----------
+    clients : who speaks.
+    query : of the round, without turns.
+    state : of the clients; the note is kept there.
+    rounds : how many rounds are over.
+    """
+    drawn = np.full(clients.records, 0 if rounds == 0 else SLOTS - 1, dtype=np.uint8)
+    state.keep(TURNS_NOTE, Turns.of(clients, drawn, rounds, first=1))
+    per_client = {**query.per_client, "turns": clients.ragged(drawn)}
+    return replace(query, broadcast={**query.broadcast, "first": 1}, per_client=per_client)
+
+
+def records_of(turns: Reply) -> int:
+    """How many records drew their turns, from the reply about these or from their counts."""
+    counts = devices.counts_in(turns)
+    return ragged_of(turns["turns"]).values.size if counts is None else int(counts.sum())
+
+
+def each_turn(turns: Reply) -> dict[str, Field]:
+    """What each client receives about turns: its records' own, where the server has them."""
+    return {} if devices.counts_in(turns) is not None else {"turns": ragged_of(turns["turns"])}
+
+
+def has_replicates(reply: Reply) -> bool:
+    """Whether reports have a replicate axis; counts in place of reports have none."""
+    return devices.counts_in(reply) is None and ragged_of(reply["reports"]).values.ndim > 1
+
+
+def turns_of(query: Query) -> NDArray[np.uint8]:
+    """The turn of every record, as the query says it, shape (M,)."""
+    return ragged_of(query.per_client["turns"]).values
+
+
+def reports_of(clients: Clients, reporting: Bits, reports: Integers) -> Ragged[np.uint8]:
+    """The reports of the records that take part, cut by client."""
+    before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
+    return Ragged(reports.astype(np.uint8), before[clients.offsets])
+
+
+def take_turn(clients: Clients, query: Query, state: ClientState, rounds: int) -> None:
+    """Refuse turns that the client did not draw, a round out of turn, and records that moved."""
+    note: Turns | None = state.recall(TURNS_NOTE)
+    if note is None:
+        raise DataError("the query needs turns, and this client drew none")
+    first = query.broadcast["first"]
+    if not isinstance(first, int):
+        raise ValueError(f"the first round's end must be a whole number, got {first!r}")
+    unchanged = np.array_equal(note.drawn, turns_of(query)) and (rounds == 0 or note.first == first)
+    if note.rounds != rounds or not unchanged:
+        raise DataError(
+            "a record reports once, at the turn that it drew, and this query asks for another round"
+        )
+    if not hmac.compare_digest(note.order, clients.digest(note.key)):
+        raise DataError(
+            "the records, or their order, changed since they drew their turns: a record would "
+            "report in both rounds"
+        )
+    state.keep(TURNS_NOTE, note._replace(rounds=rounds + 1, first=first))
+
+
+@step()
+def count_records(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send the number of records.
+
+    It costs nothing: a client sends one report a record afterwards, so that number is public at the
+    adjacencies of such reports, which replace a record or its score. The server learns it.
+    """
+    return {"records": clients.sizes}
+
+
+def reporting_records(protocol: Protocol, clients: int) -> Generator[Query, Reply, int]:
+    """How many records all clients say that they have; of devices, how many are expected.
+
+    Raises
+    ------
+    ValueError : for numbers below 0.
+    """
+    reply = yield Query(count_records, protocol)
+    if devices.counts_in(reply) is not None:
+        return clients
+    records = np.asarray(reply["records"])
+    if records.min() < 0:
+        raise ValueError(f"numbers of records must be at least 0, got {records.min()}")
+    return int(records.sum())

@@ -1,0 +1,131 @@
+"""Reports of stored records, simulated: the same sums for every partition, and the right figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.data.errors import DataError
+from tacit.local.clusters import drawing as module
+from tacit.local.clusters.drawing import Drawing, RecordFiles, evaluate_one_record_clients
+from tacit.local.clusters.summing import in_one_process, in_processes
+from tacit.metrics.ranking import auc
+from tacit.protocol.registry import protocol_of
+from tests.collecting.support import DOUBLE, LOCAL_TREE, SINGLE, records_of
+
+CASES = (*SINGLE, *DOUBLE)
+Case = tuple[str, dict[str, Any]]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK_RECORDS", 700)
+
+
+def written(folder: Path, count: int, files: int = 1, group: int = 400) -> RecordFiles:
+    """Records in so many files, in row groups of this size."""
+    clients = records_of(count)
+    paths = []
+    for number, part in enumerate(np.array_split(np.arange(count), files)):
+        paths.append(str(folder / f"{files}-{group}-{number}.parquet"))
+        table = pa.table({"score": clients.scores[part], "label": clients.labels[part]})
+        pq.write_table(table, paths[-1], row_group_size=group)
+    return RecordFiles.of(paths)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_same_numbers_however_the_files_are_cut(tmp_path: Path, case: Case) -> None:
+    protocol = protocol_of(*case)
+    results = [
+        evaluate_one_record_clients(written(tmp_path, 3000, *cut), protocol, seed=3)
+        for cut in ((1, 3000), (3, 333), (2, 50))
+    ]
+    assert len({float(result.estimate.value) for result in results}) == 1
+    other = evaluate_one_record_clients(written(tmp_path, 3000), protocol, seed=4)
+    assert other.estimate.value != results[0].estimate.value
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_blocks_add_up_in_any_order(tmp_path: Path, case: Case) -> None:
+    drawing = Drawing(written(tmp_path, 3000), protocol_of(*case), seed=5)
+    told: list[int] = []
+    whole = in_one_process(drawing.vector, drawing.blocks, told.append)
+    backwards = sum(drawing.vector(block) for block in reversed(range(drawing.blocks)))
+    assert np.array_equal(whole, backwards)
+    assert told == [1] * 5
+    assert drawing.devices.reported(drawing.query, drawing.counts(whole)) <= 3000
+
+
+def test_processes_add_up_the_same(tmp_path: Path) -> None:
+    drawing = Drawing(written(tmp_path, 3000), protocol_of(*LOCAL_TREE), seed=5)
+    summed = in_processes(2)(drawing.vector, drawing.blocks, lambda blocks: None)
+    assert np.array_equal(summed, drawing.vector(0))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_estimate_is_within_four_of_its_errors(tmp_path: Path, case: Case) -> None:
+    """False alarm below 1e-4 a case, by the normal tail at four errors; the seed is fixed."""
+    clients = records_of(20_000)
+    records = written(tmp_path, 20_000, group=20_000)
+    result = evaluate_one_record_clients(records, protocol_of(*case), seed=6)
+    estimate = result.estimate
+    error = np.hypot(estimate.privacy_error, estimate.approximation_error or 0.0)
+    assert abs(estimate.value - auc(clients.scores, clients.labels)) < 4 * error
+    assert result.simulated
+    assert result.clients == 20_000
+    assert result.warnings[0].startswith("this is a simulation: every record is taken")
+    assert result.to_dict()["traffic"]["bytes_sent"] > 0
+
+
+def test_turns_are_uniform_and_every_record_reports_once(tmp_path: Path) -> None:
+    """Both stages together have all records; 4 standard deviations, a false alarm of 6e-5."""
+    drawing = Drawing(written(tmp_path, 20_000), protocol_of(*DOUBLE[1]), seed=7)
+    early = drawing.devices.reported(drawing.query, drawing.counts(drawing.vector(0)))
+    part = drawing.devices.first_turns / 256
+    assert abs(early - 20_000 * part) < 4 * np.sqrt(20_000 * part * (1 - part))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"score": [0.5, None, 0.1], "label": [0, 1, 1]}, "no value in .*0.parquet, row 2"),
+        ({"score": [0.5, 0.2, np.inf], "label": [0, 1, 1]}, "finite, got inf in .*row 3"),
+        ({"score": [0.5, 0.2, 0.3], "label": [0, 2, 1]}, "0 or 1, got 2 in .*row 2"),
+        ({"score": [0.5, 0.2, 1.3], "label": [0, 1, 1]}, "from 0 to 1, got 1.3 in .*row 3"),
+        ({"points": [0.5], "label": [0]}, "no column 'score'"),
+        ({"score": ["a", "0.5"], "label": [0, 1]}, "must be numbers, got 'a' in .*row 1"),
+        ({"score": [0.5], "label": [0]}, "at least two records, got 1"),
+        ({"score": pa.array([], pa.float64()), "label": pa.array([], pa.int8())}, "no records"),
+    ],
+)
+def test_records_that_cannot_be_used_are_named(
+    tmp_path: Path, values: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "0.parquet"
+    pq.write_table(pa.table(values), path)
+    with pytest.raises(DataError, match=message):
+        evaluate_one_record_clients(
+            RecordFiles.of([str(path)], unit="probability", target="probability"),
+            protocol_of(*LOCAL_TREE),
+            seed=0,
+        )
+
+
+def test_scores_in_percent_are_read_as_probabilities(tmp_path: Path) -> None:
+    path = str(tmp_path / "percent.parquet")
+    pq.write_table(pa.table({"score": [10.0, 90.0], "label": [False, True]}), path)
+    records = RecordFiles.of([path], unit="percent", target="probability")
+    assert records.read(0, 2).scores.tolist() == [0.1, 0.9]
+    assert records.read(1, 2).labels.tolist() == [1]
+
+
+def test_a_protocol_without_reports_of_one_record_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="fedauc"):
+        evaluate_one_record_clients(written(tmp_path, 10), protocol_of("fedauc", {"epsilon": 1.0}))

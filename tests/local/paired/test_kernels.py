@@ -1,0 +1,212 @@
+"""Which records meet, what a pair's kernel is, and how much a mean over matched pairs varies."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+from tacit import DataError
+from tacit.local.paired.estimate import (
+    MatchedSample,
+    all_pairs_variance,
+    area_shared_covariance,
+    matching_variance,
+)
+from tacit.local.paired.kernels import (
+    BOUNDS,
+    GRIDS,
+    gini_codes,
+    paired_values,
+)
+from tacit.local.paired.mpc import check_seats, drawn_seats, seated_pairs
+from tacit.metrics.cells.score_code import signed_codes
+
+UNITS = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1))
+BITS = st.sampled_from([0.0, 1.0])
+
+
+def naive_value(kernel: str, first: Any, second: Any) -> int:
+    """A kernel of two records, from its definition."""
+    (x, a), (y, b) = first, second
+    if kernel == "auc":
+        if a == b:
+            return 0
+        return int((x >= y) if a > b else (y > x))
+    if kernel == "collision":
+        return int(x == y)
+    if kernel == "kendall":
+        return int(np.sign(np.sign(x - y) * np.sign(a - b)))
+    return abs(round(x * GRIDS["gini"]) - round(y * GRIDS["gini"]))
+
+
+@pytest.mark.parametrize("kernel", list(GRIDS))
+@given(records=st.lists(st.tuples(UNITS, BITS, UNITS, BITS), min_size=1, max_size=8))
+def test_values_of_pairs_are_those_of_the_definition(kernel: str, records: list[Any]) -> None:
+    flat = np.array(records).T
+    values = paired_values(kernel, flat[:2], flat[2:])
+    assert values.dtype == np.int64
+    assert values.tolist() == [naive_value(kernel, r[:2], r[2:]) for r in records]
+    low, high = BOUNDS[kernel]
+    assert values.min() >= low
+    assert values.max() <= high
+
+
+@pytest.mark.parametrize("kernel", ["collision", "kendall", "gini"])
+@given(records=st.lists(st.tuples(UNITS, UNITS, UNITS, UNITS), min_size=1, max_size=8))
+def test_values_do_not_depend_on_the_order_in_a_pair(kernel: str, records: list[Any]) -> None:
+    flat = np.array(records).T
+    there, back = (
+        paired_values(kernel, *pair) for pair in ((flat[:2], flat[2:]), (flat[2:], flat[:2]))
+    )
+    np.testing.assert_array_equal(there, back)
+
+
+def test_a_tie_of_both_classes_is_won_in_one_order_only() -> None:
+    positive, negative = np.array([[0.5], [1.0]]), np.array([[0.5], [0.0]])
+    assert paired_values("auc", positive, negative).tolist() == [1]
+    assert paired_values("auc", negative, positive).tolist() == [0]
+
+
+def test_an_unknown_kernel_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"kernel must be one of .*got 'spearman'"):
+        paired_values("spearman", np.zeros((2, 1)), np.zeros((2, 1)))
+
+
+@given(values=hnp.arrays(np.float64, 6, elements=st.floats(allow_nan=False, allow_infinity=False)))
+def test_codes_compare_as_the_numbers_do(values: Any) -> None:
+    codes = signed_codes(values)
+    np.testing.assert_array_equal(codes[:, None] < codes, values[:, None] < values)
+    np.testing.assert_array_equal(codes[:, None] == codes, values[:, None] == values)
+
+
+@given(values=hnp.arrays(np.float64, 4, elements=st.floats(0, 1)))
+def test_codes_of_unit_values_leave_room_to_double_them(values: Any) -> None:
+    assert int(signed_codes(values).max()) < 2**62
+    assert np.abs(gini_codes(values) / GRIDS["gini"] - values).max() <= 0.5 / GRIDS["gini"]
+
+
+def test_every_two_records_meet_equally_often() -> None:
+    """6,000 matchings of 6 and of 5 records, by chi-square; false alarm 2e-6 over the seeds."""
+    for records in (6, 5):
+        seats = drawn_seats(np.array([1, 2]), 6000, records)
+        np.testing.assert_array_equal(np.sort(seats), np.tile(np.arange(records), (6000, 1)))
+        first, second = seated_pairs(seats)
+        places = first * records + second
+        counts = Counter(places.ravel().tolist())
+        assert len(counts) == records * (records - 1)
+        assert stats.chisquare(list(counts.values())).pvalue > 1e-6
+
+
+def test_one_number_that_others_do_not_know_makes_the_matching_random() -> None:
+    drawn = [drawn_seats(np.array([5, own]), 1, 50).tolist() for own in range(20)]
+    assert len({str(seats) for seats in drawn}) == 20
+    several = drawn_seats(np.array([[5, 0], [5, 7]]), 1, 50)
+    assert several.tolist() == [drawn[0], drawn[7]]
+
+
+@given(records=st.integers(2, 9), seed=st.integers(0, 99))
+def test_pairs_sit_on_neighbouring_seats(records: int, seed: int) -> None:
+    seats = drawn_seats(np.array([seed]), 3, records)
+    first, second = seated_pairs(seats)
+    for row, first_records, second_records in zip(seats, first, second, strict=True):
+        naive = {int(seat): place for place, seat in enumerate(row)}
+        half = range(records // 2)
+        assert [naive[2 * p] for p in half] == first_records.tolist()
+        assert [naive[2 * p + 1] for p in half] == second_records.tolist()
+
+
+@pytest.mark.parametrize(
+    ("seats", "message"),
+    [
+        ([[0, 1, 1]], "each record has one seat"),
+        ([[0, 1, 3]], "each record has one seat"),
+        ([[0, 1, 2], [2, 1, 0]], "take part in 1 matchings"),
+    ],
+)
+def test_records_are_in_no_more_pairs_than_agreed(seats: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_seats(np.array(seats), 1)
+
+
+def kernel_table(records: int, seed: int) -> Any:
+    """A symmetric kernel of all records, with values that share a record alike."""
+    rng = np.random.default_rng(seed)
+    own = rng.normal(size=records)
+    table = rng.normal(size=(records, records)) + own
+    return table + table.T
+
+
+def moments_of(table: Any) -> tuple[float, float, float]:
+    """Mean and variance over pairs, and the covariance of pairs that share a record, by loops."""
+    n = len(table)
+    pairs = list(itertools.combinations(range(n), 2))
+    mean = np.mean([table[pair] for pair in pairs])
+    variance = np.mean([(table[pair] - mean) ** 2 for pair in pairs])
+    shared = [
+        (table[i, j] - mean) * (table[i, k] - mean)
+        for i, j, k in itertools.permutations(range(n), 3)
+    ]
+    return float(mean), float(variance), float(np.mean(shared)) if shared else 0.0
+
+
+@pytest.mark.parametrize("records", [2, 3, 4, 5, 6, 7])
+def test_the_variance_of_a_matching_is_that_of_all_matchings(records: int) -> None:
+    table = kernel_table(records, seed=records)
+    half = records // 2
+    means = [
+        np.mean([table[order[2 * p], order[2 * p + 1]] for p in range(half)])
+        for order in itertools.permutations(range(records))
+    ]
+    mean, variance, shared = moments_of(table)
+    assert np.mean(means) == pytest.approx(mean)
+    predicted = float(matching_variance(variance, shared, records, 1))
+    assert predicted == pytest.approx(np.var(means), abs=1e-12)
+    assert float(matching_variance(variance, shared, records, 3)) == pytest.approx(predicted / 3)
+
+
+@pytest.mark.parametrize("matchings", [1, 2, 5])
+def test_both_variances_together_are_theorem_5(matchings: int) -> None:
+    """Theorem 5 of Bell et al. 2020 without noise, up to terms of the order of 1 / n."""
+    n, one, two = 100_000, 0.07, 0.3
+    theorem = (
+        2
+        / (matchings * n)
+        * (2 * (matchings - 1) * (1 - 1 / (n - 1)) * one + (1 + (matchings - 1) / (n - 1)) * two)
+    )
+    total = matching_variance(two, one, n, matchings) + all_pairs_variance(two, one, n)
+    assert float(total) == pytest.approx(theorem, rel=1e-4)
+
+
+def test_what_pairs_share_is_measured_over_several_matchings() -> None:
+    """200 draws of 8 matchings with noise: the mean within 5 of its standard errors."""
+    table, n = kernel_table(41, seed=3), 41
+    table = table / np.abs(table).max()
+    _, variance, shared = moments_of(table)
+    seats = drawn_seats(np.arange(200)[:, np.newaxis], 8, n)
+    values = table[seated_pairs(seats)]
+    noisy = values + np.random.default_rng(1).normal(scale=0.1, size=values.shape)
+    sample = MatchedSample("gini", noisy, seats, 0.01, -1.0, 1.0)
+    least, most = sample.shared_covariances
+    np.testing.assert_array_equal(least, most)
+    error = least.std() / np.sqrt(200)
+    assert abs(least.mean() - shared) < 5 * error + variance / (n - 1)
+    assert error < shared / 10
+    assert sample.kernel_variance.mean() == pytest.approx(variance, rel=0.03)
+
+
+def test_the_auc_shares_what_its_ranks_say() -> None:
+    """Exponential scores, for which it is exact but for the draw of 4,000 records."""
+    rng = np.random.default_rng(2)
+    positives, negatives = rng.exponential(2.0, 1000), rng.exponential(1.0, 3000)
+    won = (positives[:, np.newaxis] > negatives).astype(float)
+    shares = np.concatenate([won.sum(axis=1), won.sum(axis=0)]) / 3999
+    covariance = area_shared_covariance(np.array(won.mean()), np.array(1000.0), 4000)
+    assert float(covariance) == pytest.approx(shares.var(), rel=0.03)

@@ -1,0 +1,394 @@
+"""Means over pairs by joint computation: what is revealed, what it costs, how wrong it is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tacit
+from tacit import Adjacency, Clients, ClientState, DataError, PairedUStatistic
+from tacit.data.batches.ragged import Ragged
+from tacit.local.paired.kernels import Gini
+from tacit.local.paired.mpc import drawn_seats
+from tacit.local.paired.noise import (
+    NOISES,
+    PLANNED_VARIANCES,
+    RESPONSE,
+    SHARED,
+    PairNoise,
+    best_matchings,
+    class_epsilon,
+    count_variance,
+    counted_positives,
+    noisy_counts,
+)
+from tacit.local.paired.protocol import compute_pairs, count_positives
+from tacit.privacy.mechanisms.interface import Distribution
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace
+from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.protocol.conversation import Query, View
+from tacit.running.evaluating import repeat_results
+from tacit.running.simulation import simulate
+from tacit.testing.recording import Recorder, Rescaled, loss_between
+from tests.federations import binormal_clients
+from tests.local.paired.test_kernels import naive_value
+
+
+def scored(clients: int, records: int = 600) -> Clients:
+    return binormal_clients(records // 4, records - records // 4, clients)
+
+
+def rated(clients: int, records: int = 601) -> Clients:
+    """Two ratings from 0 to 5, correlated, and dealt out to clients."""
+    rng = np.random.default_rng(4)
+    first = rng.random(records)
+    second = np.clip(first + rng.normal(0, 0.4, records), 0, 1)
+    ratings = np.round(5 * np.stack([first, second]))
+    owners = np.arange(records) % clients
+    return Clients.from_values(ratings[0], ratings[1], owners)
+
+
+def spread_evenly(clients: int, records: int = 600) -> Clients:
+    values = np.random.default_rng(5).random(records)
+    return Clients.from_values(3 * values - 1, client_ids=np.arange(records) % clients)
+
+
+GINI = Gini(-1, 2)
+
+SETTINGS: dict[str, tuple[Clients, PairedUStatistic]] = {
+    "auc": (scored(2), PairedUStatistic("auc", 2.0)),
+    "auc-laplace": (scored(2), PairedUStatistic("auc", 3.0, noise="laplace")),
+    "auc-shared": (scored(2), PairedUStatistic("auc", 3.0, noise="shared")),
+    "auc-many-pairs": (scored(3), PairedUStatistic("auc", 8.0)),
+    "auc-alone": (scored(600), PairedUStatistic("auc", 5.0)),
+    "auc-one-client": (scored(1), PairedUStatistic("auc", 4.0, noise="laplace")),
+    "kendall": (rated(3), PairedUStatistic("kendall", 1.0)),
+    "kendall-large-epsilon": (rated(3), PairedUStatistic("kendall", 8.0, 1)),
+    "gini": (spread_evenly(4), PairedUStatistic(GINI, 4.0)),
+    "gini-many-pairs": (spread_evenly(4, 401), PairedUStatistic(GINI, 12.0, 3)),
+    "collision": (rated(2), PairedUStatistic("collision", 1.0)),
+    "collision-many-pairs": (rated(2), PairedUStatistic("collision", 6.0)),
+}
+RUNS = 3000
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_predicted_variance_is_within_a_tenth_and_intervals_cover(name: str) -> None:
+    """3,000 runs of 400 to 601 records.
+
+    False alarms over the seed: a variance of 3,000 runs errs by 2.6 %, so a tenth is missed with
+    probability 1e-4; coverage errs by 0.4 %, so 93 to 97 % is missed with 1e-6; a mean that is off
+    by more than 5 of its standard errors and a hundredth of an error, 1e-6.
+    """
+    clients, protocol = SETTINGS[name]
+    results = repeat_results(clients, protocol, RUNS, seed=8)
+    exact = protocol.exact(clients)
+    predicted = float(np.mean(results.privacy_error**2))
+    assert float(results.value.var()) == pytest.approx(predicted, rel=0.1)
+    assert 0.93 <= results.covers(exact).mean() <= 0.97
+    biased = 0.05 if name.startswith("auc") else 0.01
+    reach = (5 / math.sqrt(RUNS) + biased) * math.sqrt(predicted)
+    assert abs(results.value.mean() - exact) < reach
+
+
+class FlippedWrongly(SimulatedNoise):
+    """Bits that are flipped more or less often than asked."""
+
+    def __init__(self, factor: float, seed: int, replicates: int) -> None:
+        super().__init__(seed, replicates)
+        self.factor = factor
+
+    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
+        if isinstance(distribution, RandomisedResponse):
+            distribution = distribution.scaled(self.factor)
+        return super().draw(distribution, shape)
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+@pytest.mark.parametrize("name", ["auc-laplace", "auc-shared", "kendall", "gini", "collision"])
+def test_noise_30_percent_off_is_noticed(name: str, factor: float) -> None:
+    """The predicted variance is that of right noise: values that vary more may be data, too."""
+    clients, protocol = SETTINGS[name]
+    right = repeat_results(clients, protocol, 200, seed=8)
+    kind = FlippedWrongly if protocol.kind == RESPONSE else Rescaled
+    run = simulate(clients, protocol, kind(factor, 8, 1000)).server_result
+    ratio = float(run.value.var() / np.mean(right.privacy_error**2))
+    if kind is Rescaled:
+        assert abs(ratio - 1) > 0.1
+    else:
+        assert not 0.93 <= run.covers(protocol.exact(clients)).mean() <= 0.97
+
+
+@pytest.mark.parametrize("kernel", ["auc", "kendall", "gini", "collision"])
+@pytest.mark.parametrize("records", [30, 31])
+def test_without_noise_it_is_the_mean_over_the_pairs_drawn(kernel: str, records: int) -> None:
+    """Against loops over records; an odd one stays out of every matching."""
+    rng = np.random.default_rng(records)
+    scores, labels = rng.integers(0, 9, records) / 8, rng.integers(0, 2, records)
+    second = rng.integers(0, 4, records) / 4
+    clients = Clients.from_arrays(scores, labels, np.arange(records) % 4, second)
+    protocol = PairedUStatistic(kernel, 1.0, matchings=2, noise="laplace")
+    run = float(simulate(clients, protocol, NoNoise()).server_result.value)
+    other = clients.labels if kernel == "auc" else clients.second
+    assert other is not None
+    rows = list(zip(clients.scores, other, strict=True))
+    total = 0
+    for row in drawn_seats(np.zeros(4, dtype=np.int64), 2, records):
+        order = [int(np.flatnonzero(row == seat)[0]) for seat in range(records)]
+        pairs = [(order[2 * p], order[2 * p + 1]) for p in range(records // 2)]
+        total += sum(naive_value(kernel, rows[i], rows[j]) for i, j in pairs)
+    mean = total / (2 * (records // 2))
+    if kernel == "gini":
+        mean /= 2**12
+    if kernel == "auc":
+        positives, negatives = clients.positives, records - clients.positives
+        spread = count_variance(clients.sizes, protocol.class_epsilon(clients.sizes))
+        mean *= records * (records - 1) / 2 / (positives * negatives + spread)
+    assert run == pytest.approx(mean, abs=1e-12)
+
+
+def mpc_query(protocol: PairedUStatistic, clients: Clients, seed: int = 1) -> Query:
+    seats = drawn_seats(np.array([seed]), protocol.pairs_a_record, clients.records)
+    shared = {"epsilon": protocol.epsilon}
+    return Query(
+        compute_pairs, protocol, shared, {"seats": Ragged(seats, clients.offsets)}, View.MPC
+    )
+
+
+@pytest.mark.parametrize("matchings", [1, 3])
+@pytest.mark.parametrize("records", [6, 7])
+def test_kendalls_records_spend_epsilon_and_no_more(records: int, matchings: int) -> None:
+    """Exact: the noise asked for against what any replaced record moves."""
+    rng = np.random.default_rng(records)
+    values, second = rng.integers(0, 5, (2, records)).astype(float)
+    protocol = PairedUStatistic("kendall", 1.5, matchings)
+    clients = Clients.from_values(values, second)
+    query, noise, losses = mpc_query(protocol, clients), Recorder(), []
+    reply = compute_pairs.answer(clients, query, noise, ClientState())
+    for record in range(records):
+        for own in (-1.0, 2.0, 9.0):
+            for other in (-1.0, 2.0, 9.0):
+                changed, turned = values.copy(), second.copy()
+                changed[record], turned[record] = own, other
+                neighbour = Clients.from_values(changed, turned)
+                other_reply = compute_pairs.answer(neighbour, query, NoNoise(), ClientState())
+                losses.append(loss_between(reply, other_reply, noise).epsilon)
+    assert max(losses) <= 1.5 * (1 + 1e-9)
+    assert max(losses) > 0.6 * 1.5
+
+
+def test_between_two_clients_both_add_noise_and_inside_one_it_is_added_once() -> None:
+    values = np.zeros((1, 40_000), dtype=np.int64)
+    crossing = np.arange(40_000)[np.newaxis] % 2 == 0
+    recorder = Recorder()
+    PairNoise("laplace", 0.5, 2).applied(values, crossing, recorder)
+    (first, _), (second, _) = recorder.draws
+    assert isinstance(first, DiscreteLaplace)
+    assert isinstance(second, DiscreteLaplace)
+    assert first.scale == 4.0
+    np.testing.assert_array_equal(second.scale, np.where(crossing, 4.0, 0.0))
+
+
+@pytest.mark.parametrize("kind", NOISES)
+@pytest.mark.parametrize("source", [SimulatedNoise(3), SystemNoise()])
+def test_noise_has_the_variance_that_is_stated(kind: str, source: NoiseSource) -> None:
+    """48,000 values of a kurtosis of at most 7, whose variance errs by 1.1 %; false alarm 1e-7.
+
+    A scale 30 % off changes the variance by a third at least.
+    """
+    noise = PairNoise(kind, 1.0, 1)
+    values = np.zeros((2, 24_000), dtype=np.int64)
+    crossing = np.broadcast_to(np.arange(24_000) % 4 != 0, values.shape)
+    found = noise.debiased(noise.applied(values, crossing, source))
+    assert found.var() == pytest.approx(noise.variance(0.75), rel=0.06)
+    assert abs(found.mean()) < 6 * math.sqrt(noise.variance(0.75) / 48_000)
+
+
+def test_shared_noise_is_one_draw_of_the_two_halves_that_parties_add() -> None:
+    """By chi-square against the discrete Laplace distribution; false alarm 2e-6 over the seed."""
+    noise, size = PairNoise(SHARED, 1.0, 2), 60_000
+    crossing = np.ones((1, size), dtype=np.bool_)
+    source = SimulatedNoise(2)
+    drawn = noise.applied(np.zeros((1, size), dtype=np.int64), crossing, source)
+    parties = sum(source.draw(noise.part, (1, size)) for _ in range(2))
+    weights = np.exp(-np.abs(np.arange(-400, 401)) / 2.0)
+    shares = weights / weights.sum()
+    expected = np.bincount(np.clip(np.arange(-400, 401), -9, 9) + 9, shares) * size
+    for computed in (drawn, parties):
+        counts = np.bincount(np.clip(computed, -9, 9).ravel() + 9, minlength=19)
+        assert stats.chisquare(counts, expected).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_colluding_client_leaves_what_is_stated(width: int, epsilon: float) -> None:
+    """The largest log ratio of what is left, from its probabilities, term by term."""
+    noise = PairNoise(SHARED, epsilon, width)
+    k = np.arange(400)
+    single = stats.nbinom.pmf(k, 0.5, -math.expm1(-epsilon / width))
+    half = np.convolve(single, single[::-1])
+    centre = half.size // 2
+    inner = half[centre - 100 : centre + 101]
+    worst = np.max(np.abs(np.log(inner[width:] / inner[:-width])))
+    assert noise.collusion_epsilon == pytest.approx(float(worst), rel=1e-6)
+    assert noise.collusion_epsilon > epsilon
+    for kind in ("laplace", RESPONSE):
+        assert PairNoise(kind, epsilon, 1).collusion_epsilon == epsilon
+
+
+def test_shared_noise_says_what_a_colluding_client_leaves() -> None:
+    clients, protocol = SETTINGS["auc-shared"]
+    warnings = tacit.evaluate(clients, protocol, seed=1).warnings
+    assert any("a client that tells it all it knows leaves epsilon" in text for text in warnings)
+    assert not any("tells it all" in text for text in tacit.evaluate(*SETTINGS["auc"]).warnings)
+
+
+def test_a_lone_records_label_is_flipped_and_several_are_counted_with_noise() -> None:
+    """20,000 draws: the mean within 5 standard errors, the variance within 5 %."""
+    sizes, counts = np.array([1, 1, 6]), np.array([0, 1, 4])
+    sent = noisy_counts(counts, sizes, 1.0, SimulatedNoise(1, replicates=20_000))
+    assert set(np.unique(sent[:, :2]).tolist()) == {0, 1}
+    totals, variance = counted_positives(sent, sizes, 1.0)
+    assert variance == count_variance(sizes, 1.0)
+    assert totals.var() == pytest.approx(variance, rel=0.05)
+    assert abs(totals.mean() - 5) < 5 * math.sqrt(variance / 20_000)
+    flips = Recorder()
+    noisy_counts(counts, sizes, 1.0, flips)
+    assert math.log((1 - flips.flips[0]) / flips.flips[0]) == pytest.approx(1.0)
+
+
+def test_all_of_epsilon_is_spent_and_a_stated_part_on_class_sizes() -> None:
+    clients, protocol = SETTINGS["auc"]
+    run = simulate(clients, protocol, SimulatedNoise(1))
+    assert run.spent.epsilon == pytest.approx(2.0, rel=1e-12)
+    assert run.spent.adjacency is Adjacency.REPLACE
+    own = protocol.class_epsilon(clients.sizes)
+    cost = count_positives.cost(
+        clients, Query(count_positives, protocol, {"epsilon": own}), ClientState()
+    )
+    assert 0 < cost.epsilon == own < 1.0
+    assert PairedUStatistic("kendall", 2.0).class_epsilon(clients.sizes) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 2.0, 6.0, 20.0])
+@pytest.mark.parametrize("noise", NOISES)
+def test_no_other_number_of_matchings_is_planned_to_err_less(epsilon: float, noise: str) -> None:
+    """By Theorem 5 of Bell et al. 2020, less the variance of this data's own U."""
+
+    def planned(matchings: int) -> float:
+        added = PairNoise(noise, epsilon / matchings, 1).variance(1.0)
+        return (PLANNED_VARIANCES["auc"] + added) / matchings
+
+    best = best_matchings("auc", epsilon, noise)
+    assert planned(best) <= min(planned(q) for q in range(1, 33)) * (1 + 1e-12)
+    assert best == 1 or epsilon > 2
+
+
+def test_more_matchings_pay_where_epsilon_is_large() -> None:
+    clients = rated(2)
+    for epsilon, better in ((1.0, 1), (20.0, 4)):
+        errors = {
+            count: repeat_results(
+                clients, PairedUStatistic("kendall", epsilon, count), 300, seed=1
+            ).value.std()
+            for count in (1, 4)
+        }
+        assert min(errors, key=errors.__getitem__) == better
+
+
+def test_class_sizes_cost_less_where_clients_hold_many_records() -> None:
+    few, many = (class_epsilon(1.0, RESPONSE, 1, np.full(k, 3000 // k)) for k in (2, 300))
+    assert few < many < 0.8
+
+
+@pytest.mark.parametrize("seats", [[[0, 0, 1, 2]], [[0, 1, 2, 3], [0, 1, 2, 3]]])
+def test_a_record_is_let_into_no_more_pairs_than_agreed(seats: Any) -> None:
+    clients = Clients.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    protocol = PairedUStatistic("auc", 1.0)
+    each = {"seats": Ragged(np.array(seats), clients.offsets)}
+    query = Query(compute_pairs, protocol, {"epsilon": 1.0}, each, View.MPC)
+    with pytest.raises(DataError, match="matching"):
+        compute_pairs.answer(clients, query, NoNoise(), ClientState())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": "spearman"}, "kernel must be one of"),
+        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
+        ({"matchings": -1}, "matchings must be a whole number from 1 to 65536, got -1"),
+        ({"matchings": 1.5}, "matchings must be a whole number from 1 to 65536, got 1.5"),
+        ({"matchings": 10**22}, "matchings must be a whole number from 1 to 65536, got 1000"),
+        ({"noise": "gaussian"}, "noise must be one of"),
+        ({"kernel": "kendall", "noise": RESPONSE}, "flips values of 0 and 1"),
+        ({"kernel": "auc(low=0, high=2)"}, "kernel: auc has no parameter 'low'"),
+        ({"kernel": "gini(low=1)"}, "from a lower to a higher end, got 1.0 to 1.0"),
+        ({"kernel": "gini", "epsilon": 0.05, "noise": SHARED}, "a scale of at most 65536"),
+    ],
+)
+def test_settings_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PairedUStatistic(**{"kernel": "auc", "epsilon": 1.0, **options})
+
+
+def test_values_outside_the_public_range_are_refused() -> None:
+    clients = Clients.from_values([0.5, 0.5, 1.5], client_ids=["a", "b", "b"])
+    with pytest.raises(DataError, match=r"values must be in \[0, 1\], got 1.5 in b, row 2"):
+        tacit.evaluate(clients, PairedUStatistic("gini", 1.0), seed=1)
+    assert tacit.evaluate(clients, PairedUStatistic("collision", 20.0), seed=1).has_signal
+
+
+def test_kendall_needs_a_second_value() -> None:
+    with pytest.raises(DataError, match="second value"):
+        tacit.evaluate(Clients.from_values([1, 2, 3]), PairedUStatistic("kendall", 1.0), seed=1)
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_result_says_that_a_trusted_party_computed_the_pairs(simulated: bool) -> None:
+    clients = scored(2)
+    if not simulated:
+        clients = Clients(clients.scores, clients.labels, clients.offsets)
+    result = tacit.evaluate(clients, PairedUStatistic("auc", 2.0))
+    assert result.noise == ("simulated" if simulated else "system")
+    assert any("computed by a trusted party" in text for text in result.warnings)
+
+
+def test_too_little_signal_gives_no_number() -> None:
+    clients = Clients.from_arrays([0.1, 0.9, 0.4], [0, 1, 0], [0, 1, 2])
+    results = [tacit.evaluate(clients, PairedUStatistic("auc", 0.01), seed=s) for s in range(20)]
+    lost = [result for result in results if not result.has_signal]
+    assert lost
+    assert all("not enough signal" in result.warnings[-1] for result in lost)
+
+
+@pytest.mark.parametrize("kernel", ["kendall", "gini", "collision"])
+def test_two_records_are_one_pair(kernel: str) -> None:
+    clients = Clients.from_values([0.25, 0.75], [0.5, 0.25], [0, 1])
+    run = simulate(clients, PairedUStatistic(kernel, 1.0, noise="laplace"), NoNoise()).server_result
+    assert run.value == PairedUStatistic(kernel, 1.0).exact(clients)
+    assert math.isfinite(float(run.privacy_error))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "limits"), [("kendall", (-1, 1)), ("gini", (0, 15 / 29)), ("collision", (0, 1))]
+)
+def test_no_figure_lies_outside_the_range_of_its_kernel(
+    kernel: Any, limits: tuple[float, float]
+) -> None:
+    """A figure is within its limits, and an interval that holds all of them gives no figure."""
+    rng = np.random.default_rng(0)
+    clients = Clients.from_values(rng.random(30), second=rng.random(30))
+    protocol = PairedUStatistic(kernel, 0.5)
+    results = [tacit.evaluate(clients, protocol, seed=seed) for seed in range(30)]
+    for result in results:
+        if not result.has_signal:
+            assert any("no figure: " in warning for warning in result.warnings)
+            continue
+        low, high = result.estimate.interval()
+        assert limits[0] <= low <= result.estimate.value <= high <= limits[1] + 1e-12
+    assert not all(result.has_signal for result in results)
