@@ -357,7 +357,7 @@ def check_errors(case: audits.ErrorCase) -> None:
     of that by noise, intervals may cover more: of one data set it is the same in every run. It
     catches wrong variance formulas and unknown bias.
     """
-    clients = case.protocol.fitted(binormal_clients(8000, 12000, 8, seed=5))
+    clients = case.protocol.fitted(binormal_clients(3200, 4800, 8, seed=5))
     server_result = repeat_results(clients, case.protocol, case.repeats, seed=11)
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
     assert abs(ratio - 1.0) <= MAX_DEVIATION
