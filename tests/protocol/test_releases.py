@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 from tacit.privacy.sampling.distributions import shared_laplace_epsilon
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, View
 from tacit.protocol.declarations.trust import ExactSum
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.protocol.releases import Released, release
+from tacit.protocol.releases import Released, conducted, release
 from tacit.protocols.histogram.grouped import GroupedHistogram
+from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 
 
@@ -93,3 +95,16 @@ def test_numbers_that_are_not_whole_are_not_released(trust: str, counts: list[An
     clients = Clients.from_arrays([0.5], [1])
     with pytest.raises(ValueError, match="counts must be whole numbers, got an array of"):
         given_counts.answer(clients, query, NoNoise(), ClientState())
+
+
+def test_replies_of_another_length_are_refused() -> None:
+    """Twice as many numbers would be taken for those of further strata."""
+    protocol = ScoreHistogram("each", 1.0)
+    conversation = conducted(protocol, 3)
+    first = next(conversation)
+    noise = {
+        name: np.zeros((2 * math.prod(each.shape), 3), dtype=np.int64)
+        for name, each in first.step.fields(first).items()
+    }
+    with pytest.raises(DataError, match=r"each client must have the shape \(\d+,\), got"):
+        conversation.send(noise)

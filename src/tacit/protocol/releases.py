@@ -396,12 +396,15 @@ def planned_noises(trust: Any, clients: int) -> float:
 
 
 def _check_believable(name: str, numbers: Floats, field: Released) -> None:
-    """Refuse a client's numbers beyond what ``MAX_RECORDS`` records and noise give.
+    """Refuse clients' numbers of another shape, or beyond what records and noise give.
 
     Raises
     ------
-    DataError : naming the client and its number.
+    DataError : naming the shape, or the client and its number.
     """
+    shape = numbers.shape[numbers.ndim - 1 - len(field.shape) : -1]
+    if shape != field.shape:
+        raise DataError(f"{name} of each client must have the shape {field.shape}, got {shape}")
     noise = 0.0 if field.is_exact else FAR * field.scale
     most = float(MAX_RECORDS) * field.per_record + noise
     beyond = ~(np.abs(numbers) <= most)

@@ -16,6 +16,7 @@ from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, 
 from tacit.data.batches.ragged import Ragged
 from tacit.local.two_round.first_round import (
     CELLS,
+    AssignedRounds,
     FirstRound,
     ScoreModel,
     first_round_slots,
@@ -435,6 +436,14 @@ def test_hidden_error_is_small_for_smooth_scores_and_large_for_crowded_ones() ->
     assert cell_bias(ScoreModel(np.array(0.5), crowded, crowded)) == pytest.approx(
         math.sqrt(1 / 12)
     )
+
+
+@pytest.mark.parametrize("sent", [[1, 0, 1], [1, 0, 1, 0, 1], [1, 0, 1, 2]])
+def test_public_labels_that_are_not_one_a_record_name_their_client(sent: list[int]) -> None:
+    drawn = Ragged(np.zeros(6, dtype=np.uint8), np.array([0, 2, 6]))
+    labels = Ragged(np.array([0, 1, *sent], dtype=np.int8), np.array([0, 2, 2 + len(sent)]))
+    with pytest.raises(DataError, match="client 1 must send a label of 0 or 1 for each of 4"):
+        AssignedRounds.of({"turns": drawn, "labels": labels}, 8, private_labels=False)
 
 
 STUDIES = {

@@ -113,6 +113,7 @@ LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
     (second_look, (1, 1), {KNOTS: np.full(7, np.nan)}, "knots must be finite and ascend"),
     (second_look, (1, 1), {KNOTS: RISING + 1}, "knots must be finite and ascend"),
     (second_look, (1, 1), {KNOTS: np.linspace(0.1, 0.9, 200)}, "knots must be 7 64-bit floats"),
+    (second_look, (1, 1), {KNOTS: np.stack([RISING, RISING])}, r"are one set, got \(2,\)"),
     (second_look, (1, 1), {KNOTS: RISING.astype(np.float32)}, "knots must be 7 64-bit floats"),
     (summed_influences, (1, PARTS), FIELDS, f"add up to at most {PARTS}"),
     (summed_influences, (1,) * 6, FIELDS, "at most 5 numbers"),

@@ -18,13 +18,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.errors import check_classes
+from tacit.data.errors import DataError, check_classes
 from tacit.metrics.likely_masses import acceleration_of, estimated_masses, normalised
 from tacit.privacy.local import bounded
 from tacit.protocol import devices, turns
@@ -201,6 +203,25 @@ def report_variance(epsilon: float) -> float:
     return bounded.tailored_report(epsilon, even).variance(even) + even.variance
 
 
+def _labels(labels: Ragged[Any], drawn: Ragged[np.uint8]) -> NDArray[np.int8]:
+    """Public labels, shape (M,), of the records that drew these turns.
+
+    Raises
+    ------
+    DataError : naming the client whose labels are not a 0 or 1 for each turn.
+    """
+    wrong = np.flatnonzero(labels.sizes != drawn.sizes)
+    if not wrong.size:
+        others = np.flatnonzero(~np.isin(labels.values, (0, 1)))
+        wrong = np.searchsorted(labels.offsets, others, side="right") - 1
+    if wrong.size:
+        raise DataError(
+            f"client {wrong[0]} must send a label of 0 or 1 for each of {drawn.sizes[wrong[0]]} "
+            f"records, got {labels.part(wrong[0], wrong[0] + 1).values!r:.80}"
+        )
+    return np.asarray(labels.values, dtype=np.int8)
+
+
 @dataclass(frozen=True, eq=False)
 class AssignedRounds:
     """Which records report in which round, as the server knows it.
@@ -230,7 +251,7 @@ class AssignedRounds:
 
         Raises
         ------
-        DataError : for public labels of one class.
+        DataError : for public labels that are not a 0 or 1 for each turn, or of one class.
         """
         counts = devices.counts_in(reply)
         if counts is not None:
@@ -238,7 +259,7 @@ class AssignedRounds:
         drawn = ragged_of(reply["turns"])
         kinds = np.zeros(drawn.values.size, dtype=np.int8)
         if not private_labels:
-            kinds = ragged_of(reply["labels"]).values
+            kinds = _labels(ragged_of(reply["labels"], "labels"), drawn)
             check_classes(int(np.count_nonzero(kinds)), int(np.count_nonzero(kinds == 0)))
         early = drawn.values < first
         size = 1 if private_labels else 2

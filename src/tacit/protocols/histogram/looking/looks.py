@@ -93,11 +93,15 @@ def pay(query: Query, noise: NoiseSource, state: ClientState) -> None:
 
     Raises
     ------
-    ValueError : for parts that do not go on from those of the last query.
+    ValueError : for parts that do not go on from those of the last query, and for more than one set
+        of knots, each of which would be counted in before the shape of all showed.
     """
     parts = listed_parts(query)
     if noise.full_shape(()):
         return
+    sets = np.shape(query.broadcast.get(KNOTS, ()))[:-1]
+    if sets:
+        raise ValueError(f"{KNOTS} that a client counts in are one set, got {sets}")
     asked = hashlib.sha256(encode_query(query)).hexdigest()
     noted, before = state.recall(SPENT) or (parts[:-1], asked)
     goes_on = parts[:-1] == noted or (parts, asked) == (noted, before)
