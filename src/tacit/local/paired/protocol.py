@@ -21,24 +21,8 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.local.pair_kernels import KERNELS, Axis, SymbolSpace, second_values
+from tacit.local.paired import kernels, mpc
 from tacit.local.paired.estimate import MatchedSample, matched_area_result, matched_mean_result
-from tacit.local.paired.kernels import (
-    BOUNDS,
-    GRIDS,
-    TWO_VALUED,
-    Area,
-    Collision,
-    Gini,
-    Kendall,
-    paired_values,
-)
-from tacit.local.paired.mpc import (
-    SEED_BOUND,
-    PairsProgram,
-    checked_seats,
-    drawn_seats,
-    seated_pairs,
-)
 from tacit.local.paired.noise import (
     BEST,
     LAPLACE,
@@ -118,7 +102,7 @@ def offer_numbers(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     """
     return {
         "records": clients.sizes,
-        "numbers": noise.draw(UniformIntegers(SEED_BOUND), (clients.count,)),
+        "numbers": noise.draw(UniformIntegers(mpc.SEED_BOUND), (clients.count,)),
     }
 
 
@@ -140,7 +124,7 @@ def count_positives(
     return {"positives": noisy_counts(counts, clients.sizes, epsilon, noise)}
 
 
-@step(cost=_shared_cost, computes=PairsProgram)
+@step(cost=_shared_cost, computes=mpc.PairsProgram)
 def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """The noisy value of every pair, as all clients compute it together (an ideal functionality).
 
@@ -160,9 +144,9 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     DataError : for seats that are not Q permutations of the records, or values outside the domain.
     """
     settings: PairedUStatistic = query.protocol
-    first, second = seated_pairs(checked_seats(query).values)
+    first, second = mpc.seated_pairs(mpc.checked_seats(query).values)
     rows = settings.rows(clients)
-    values = paired_values(settings.function, rows[:, first], rows[:, second])
+    values = kernels.paired_values(settings.function, rows[:, first], rows[:, second])
     owners = clients.client_of_record
     crossing = owners[first] != owners[second]
     pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
@@ -209,7 +193,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     'randomised-response'
     """
 
-    kernel: Area | Collision | Kendall | Gini | str = setting(
+    kernel: kernels.Area | kernels.Collision | kernels.Kendall | kernels.Gini | str = setting(
         help="the function of two records; gini with the public range of values in brackets"
     )
     epsilon: float = setting(help=EPSILON)
@@ -250,7 +234,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "figure", KERNELS[self.function].figure)
-        if self.kind == RESPONSE and self.function not in TWO_VALUED:
+        if self.kind == RESPONSE and self.function not in kernels.TWO_VALUED:
             raise ValueError(
                 f"{RESPONSE} flips values of 0 and 1, and the kernel {self.function!r} has others"
             )
@@ -276,7 +260,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         """The noise that is used: the one given, or the best for the kernel."""
         if self.noise != BEST:
             return self.noise
-        return RESPONSE if self.function in TWO_VALUED else LAPLACE
+        return RESPONSE if self.function in kernels.TWO_VALUED else LAPLACE
 
     @property
     def pairs_a_record(self) -> int:
@@ -288,22 +272,24 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     @property
     def score_range(self) -> tuple[float, float] | None:
         """The public range of Gini's values; the other kernels compare numbers."""
-        return self._ends if isinstance(self.kernel, Gini) else None
+        return self._ends if isinstance(self.kernel, kernels.Gini) else None
 
     @property
     def _ends(self) -> tuple[float, float]:
         """The ends of the values' public range; those of the unit range where there is none."""
-        return (self.kernel.low, self.kernel.high) if isinstance(self.kernel, Gini) else UNIT
+        return (
+            (self.kernel.low, self.kernel.high) if isinstance(self.kernel, kernels.Gini) else UNIT
+        )
 
     @property
     def needs_labels(self) -> bool:
         """Whether the kernel reads labels."""
-        return isinstance(self.kernel, Area)
+        return isinstance(self.kernel, kernels.Area)
 
     @property
     def needs_second_values(self) -> bool:
         """Whether the kernel reads second values."""
-        return isinstance(self.kernel, Kendall)
+        return isinstance(self.kernel, kernels.Kendall)
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
@@ -321,7 +307,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
 
     def class_epsilon(self, sizes: Integers) -> float:
         """The part of epsilon that class sizes get, of clients with so many records; 0 for none."""
-        if not isinstance(self.kernel, Area):
+        if not isinstance(self.kernel, kernels.Area):
             return 0.0
         return class_epsilon(self.epsilon, self.kind, self.pairs_a_record, sizes)
 
@@ -338,14 +324,14 @@ class PairedUStatistic(ReportDeclarations, Protocol):
             have no second value and the kernel needs one.
         """
         second = np.zeros(clients.records)
-        if isinstance(self.kernel, Area):
+        if isinstance(self.kernel, kernels.Area):
             second = clients.labels.astype(np.float64)
-        if isinstance(self.kernel, Kendall):
+        if isinstance(self.kernel, kernels.Kendall):
             second = second_values(clients)
         return np.stack([self._values(clients), second])
 
     def _values(self, clients: Clients) -> Floats:
-        if not isinstance(self.kernel, Gini):
+        if not isinstance(self.kernel, kernels.Gini):
             return clients.scores
         low, high = self._ends
         outside = np.flatnonzero((clients.scores < low) | (clients.scores > high))
@@ -365,7 +351,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         if records < 2:
             raise DataError(f"pairs need at least two records, got {records}")
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        seats = drawn_seats(_array(offer["numbers"]), self.pairs_a_record, records)
+        seats = mpc.drawn_seats(_array(offer["numbers"]), self.pairs_a_record, records)
         count_epsilon = self.class_epsilon(sizes)
         class_counts = None
         if count_epsilon:
@@ -382,10 +368,10 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         """The debiased values, in the kernel's own scale."""
         noise = self.pair_noise(epsilon)
         owners = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-        first, second = seated_pairs(seats)
+        first, second = mpc.seated_pairs(seats)
         crossing = float(np.mean(owners[first] != owners[second]))
         unit = self._unit
-        low, high = (end * unit for end in BOUNDS[self.function])
+        low, high = (end * unit for end in kernels.BOUNDS[self.function])
         values = noise.debiased(received) * unit
         variance = noise.variance(crossing) * unit**2
         return MatchedSample(self.function, values, seats, variance, low, high)
@@ -394,7 +380,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     def _unit(self) -> float:
         """The value of one of the kernel's integers."""
         low, high = self._ends
-        return (high - low) / GRIDS[self.function]
+        return (high - low) / kernels.GRIDS[self.function]
 
     def _result(
         self,
@@ -407,7 +393,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
             positives, variance = class_counts
             result = matched_area_result(sample, positives, math.sqrt(variance))
         else:
-            rounding = self._unit / math.sqrt(6) if isinstance(self.kernel, Gini) else 0.0
+            rounding = self._unit / math.sqrt(6) if isinstance(self.kernel, kernels.Gini) else 0.0
             limits = KERNELS[self.function].limits(self._space, sample.records)
             result = matched_mean_result(sample, rounding, limits)
         if self.kind != SHARED or sample.mean.ndim:

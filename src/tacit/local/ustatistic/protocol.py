@@ -22,18 +22,8 @@ from tacit.data import units
 from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
 from tacit.local import pair_kernels
+from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.estimate import area_result, mean_result, symbol_counts
-from tacit.local.ustatistic.kernels import (
-    MAX_SYMBOLS,
-    MIN_BINS,
-    Area,
-    Collision,
-    Gini,
-    Kendall,
-    Kernel,
-    Own,
-    Range,
-)
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.response import SymbolResponse
@@ -84,7 +74,7 @@ def planned_bins(records: int, epsilon: float, most: int) -> int:
     >>> [planned_bins(records, 1.0, 100) for records in (1_000, 50_000)]
     [3, 8]
     """
-    bins = np.arange(MIN_BINS, max(most, MIN_BINS) + 1, dtype=np.float64)
+    bins = np.arange(kernels.MIN_BINS, max(most, kernels.MIN_BINS) + 1, dtype=np.float64)
     inverse_gain = 1 + 2 * bins / math.expm1(epsilon)
     by_report = inverse_gain**2 / max(records, 1)
     variances = by_report / 3 + 2 * by_report**2 + HIDDEN_UNEVEN / (12 * bins**3)
@@ -110,8 +100,8 @@ def random_symbols(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     """
     settings: UStatistic = query.protocol
     space = settings.space(query.broadcast["bins"])
-    if space.symbols > MAX_SYMBOLS:
-        raise ValueError(f"there may be {MAX_SYMBOLS} symbols at most, got {space.symbols}")
+    if space.symbols > kernels.MAX_SYMBOLS:
+        raise ValueError(f"there may be {kernels.MAX_SYMBOLS} symbols at most, got {space.symbols}")
     response = SymbolResponse(space.symbols, settings.epsilon)
     reports = response.answers(space.of_records(clients), noise)
     if clients.count < clients.records:
@@ -156,7 +146,9 @@ class UStatistic(ReportDeclarations, Protocol):
     3.3333333333333335
     """
 
-    kernel: Gini | Collision | Kendall | Area | Own | str = setting(
+    kernel: (
+        kernels.Gini | kernels.Collision | kernels.Kendall | kernels.Area | kernels.Own | str
+    ) = setting(
         help="the function of two records, with the public domain of its values in brackets"
     )
     epsilon: float = setting(help=EPSILON)
@@ -179,14 +171,16 @@ class UStatistic(ReportDeclarations, Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "figure", self.function.pair.figure)
-        symbols = self.space(MIN_BINS).symbols
-        if not 2 <= symbols <= MAX_SYMBOLS:
-            raise ValueError(f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {symbols}")
+        symbols = self.space(kernels.MIN_BINS).symbols
+        if not 2 <= symbols <= kernels.MAX_SYMBOLS:
+            raise ValueError(
+                f"a domain must have 2 to {kernels.MAX_SYMBOLS} symbols, got {symbols}"
+            )
 
     @property
-    def function(self) -> Kernel:
+    def function(self) -> kernels.Kernel:
         """The kernel, with its domain."""
-        return cast(Kernel, self.kernel)
+        return cast(kernels.Kernel, self.kernel)
 
     @property
     def axes(self) -> tuple[pair_kernels.Axis, ...]:
@@ -235,7 +229,7 @@ class UStatistic(ReportDeclarations, Protocol):
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
-        return self.function.pair.exact(clients, self.space(MIN_BINS))
+        return self.function.pair.exact(clients, self.space(kernels.MIN_BINS))
 
     def replicate_size(self, clients: Clients) -> int:
         """Reports with their random draws, and the pairs of symbols."""
@@ -251,14 +245,14 @@ class UStatistic(ReportDeclarations, Protocol):
         """
         open_axes = [axis for axis in self.axes if not axis.cells]
         if not open_axes:
-            return min((axis.bins for axis in self.axes if axis.bins), default=MIN_BINS)
+            return min((axis.bins for axis in self.axes if axis.bins), default=kernels.MIN_BINS)
         public_cells = math.prod(axis.cells for axis in self.axes if axis.cells)
-        max_bins = int((MAX_SYMBOLS / public_cells) ** (1 / len(open_axes)))
-        if isinstance(self.kernel, Area):
+        max_bins = int((kernels.MAX_SYMBOLS / public_cells) ** (1 / len(open_axes)))
+        if isinstance(self.kernel, kernels.Area):
             return planned_bins(records, self.epsilon, max_bins)
         coordinates = sum(axis.column != "labels" for axis in self.axes)
         suited = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
-        return min(max(round(suited), MIN_BINS), max_bins)
+        return min(max(round(suited), kernels.MIN_BINS), max_bins)
 
     def space(self, bins: int) -> pair_kernels.SymbolSpace:
         """The symbols, where what the kernel leaves open is cut into so many bins."""
@@ -288,7 +282,7 @@ class UStatistic(ReportDeclarations, Protocol):
         space = self.space(bins)
         response = SymbolResponse(space.symbols, self.epsilon)
         tables = self.tables(space)
-        if isinstance(self.kernel, Area):
+        if isinstance(self.kernel, kernels.Area):
             return area_result(tables, pair_kernels.opposite_classes(space), response, counts)
         records = round(float(counts.sum(axis=-1).flat[0]))
         return mean_result(tables, response, counts, self.function.pair.limits(space, records))
@@ -339,7 +333,7 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
     >>> round(forecast.standard_error, 3)
     0.014
     """
-    if not isinstance(protocol.kernel, Area):
+    if not isinstance(protocol.kernel, kernels.Area):
         raise ValueError(f"plans are for the kernel 'auc', got {str(protocol.kernel)!r}")
     space = protocol.space(protocol.bins_for(round(scenario.records)))
     response = SymbolResponse(space.symbols, protocol.epsilon)
@@ -368,7 +362,10 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
 
 def symbols_families(scenario: Scenario) -> list[forecast.Family]:
     """One family, which compares numbers of bins."""
-    symbols = (partial(UStatistic, Area(Range(bins=bins)), scenario.epsilon) for bins in BINS)
+    symbols = (
+        partial(UStatistic, kernels.Area(kernels.Range(bins=bins)), scenario.epsilon)
+        for bins in BINS
+    )
     return [
         forecast.Family(
             forecast.accepted(symbols),
@@ -383,7 +380,9 @@ def symbols_families(scenario: Scenario) -> list[forecast.Family]:
 def _tables(bins: int) -> tuple[pair_kernels.PairTables, Floats]:
     """The kernel's values for pairs of symbols, and which pairs are of both classes."""
     space = UStatistic("auc", 1.0).space(bins)
-    return pair_kernels.PairTables.of(Area().pair, space), pair_kernels.opposite_classes(space)
+    return pair_kernels.PairTables.of(kernels.Area().pair, space), pair_kernels.opposite_classes(
+        space
+    )
 
 
 def _pair_mean(table: Floats, record_counts: Floats) -> float:

@@ -35,19 +35,8 @@ from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted import sessions
+from tacit.protocols.encrypted import hidden, sessions
 from tacit.protocols.encrypted.confirming import TAG_BYTES, opened
-from tacit.protocols.encrypted.hidden import (
-    LYING,
-    MASKED,
-    PAPER_THRESHOLDS,
-    SMALL,
-    HiddenAUC,
-    hidden_families,
-    hidden_forecast,
-    reveal_setting,
-    told_to_parties,
-)
 from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 
@@ -65,17 +54,17 @@ EXPERIMENTAL_WARNING = (
 )
 
 VERIFIED = replace(
-    MASKED,
+    hidden.MASKED,
     trust="Experimental: the proof that the parties' check notices every wrong answer is not "
     "reviewed yet. The aggregator may compute wrongly, and must not collude with any party: every "
-    f"party has the session's secret. {LYING}",
+    f"party has the session's secret. {hidden.LYING}",
 )
 
 
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
-    made = VERIFIED if settings.get("adversary") == "malicious" else MASKED
-    return told_to_parties(made, settings, "uniform words")
+    made = VERIFIED if settings.get("adversary") == "malicious" else hidden.MASKED
+    return hidden.told_to_parties(made, settings, "uniform words")
 
 
 @dataclass(frozen=True)
@@ -93,7 +82,7 @@ class Malicious(Choice):
 
 
 @dataclass(frozen=True)
-class EncryptedAUC(HiddenAUC, Protocol):
+class EncryptedAUC(hidden.HiddenAUC, Protocol):
     """The AUC of masked counts, exact on the thresholds.
 
     There is no differential privacy: the AUC is released as it is, with its certain half-range: the
@@ -157,7 +146,7 @@ class EncryptedAUC(HiddenAUC, Protocol):
     most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
     perturbed: bool = setting(default=True, help=None)
     scale: str = scale_setting()
-    reveal: Literal["parties", "aggregator"] = reveal_setting()
+    reveal: Literal["parties", "aggregator"] = hidden.reveal_setting()
     half_range: float | None = setting(
         default=None,
         help="the wanted half-range of the interval, by which the thresholds are chosen",
@@ -168,7 +157,7 @@ class EncryptedAUC(HiddenAUC, Protocol):
     title_settings = ("adversary",)
     state_types = (*sessions.STATE_TYPES, steps.SeenSession, Revealed)
     threats = staticmethod(threats_of)
-    law_settings: ClassVar[audits.Configurations] = {"encrypted": SMALL}
+    law_settings: ClassVar[audits.Configurations] = {"encrypted": hidden.SMALL}
     """The plain variant; the checked one has tests of its own."""
 
     def __post_init__(self) -> None:
@@ -190,7 +179,7 @@ class EncryptedAUC(HiddenAUC, Protocol):
     def _default_thresholds(self) -> int:
         if self.half_range is not None:
             return thresholds_for(self.half_range, self.scale)
-        return PAPER_THRESHOLDS if self.scale == EVEN else MASKED_THRESHOLDS
+        return hidden.PAPER_THRESHOLDS if self.scale == EVEN else MASKED_THRESHOLDS
 
     def conversation(self, clients: int) -> Conversation:
         """Introductions, a secret, masked counts, and an answer to open."""
@@ -251,7 +240,7 @@ def masked_forecast(protocol: Any, scenario: Scenario, shape: Shape) -> Forecast
     A class has no AUC where ``P (M - P)`` is too small beside the bound of records squared.
     """
     is_accepted = protocol.masked_scheme.accepts(scenario.positives * scenario.negatives)
-    return hidden_forecast(protocol, scenario, shape) if is_accepted else Forecast(math.inf)
+    return hidden.hidden_forecast(protocol, scenario, shape) if is_accepted else Forecast(math.inf)
 
 
 def masked_traffic(protocol: Any, scenario: Scenario) -> traffic.Traffic:
@@ -270,5 +259,7 @@ def masked_traffic(protocol: Any, scenario: Scenario) -> traffic.Traffic:
     return traffic.Traffic(round(sent), rounds, traffic.round_seconds(rounds, scenario))
 
 
-PLANNING = Planning.of_auc(partial(hidden_families, EncryptedAUC), masked_forecast, masked_traffic)
+PLANNING = Planning.of_auc(
+    partial(hidden.hidden_families, EncryptedAUC), masked_forecast, masked_traffic
+)
 """Of an aggregator that follows the protocol: the check of another one is experimental."""

@@ -35,15 +35,8 @@ from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, Words
 from tacit.protocol.settings.scaled import check_scores_in_unit_interval
+from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import RankGeometry
-from tacit.protocols.fedauc.steps import (
-    agreed_noise,
-    check_sums,
-    count_fraction,
-    largest_distance,
-    pair_of_sums,
-    public_records,
-)
 
 RANKS = ("fedauc", "hidden ranks")
 """Key of the ranks in a client state."""
@@ -78,7 +71,7 @@ def rank_together(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     return {"records": np.array(clients.records)}
 
 
-@step(cost=lambda clients, query, state: agreed_noise(query).cost)
+@step(cost=lambda clients, query, state: steps.agreed_noise(query).cost)
 def noisy_hidden_rank_sums(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -98,16 +91,16 @@ def noisy_hidden_rank_sums(
     ValueError : for another mechanism or more budget than agreed, a fraction that leaves no noise,
         or so many announced records that a sum of ranks would not be exact.
     """
-    mechanism = agreed_noise(query)
-    records, fraction = public_records(query), count_fraction(query)
+    mechanism = steps.agreed_noise(query)
+    records, fraction = steps.public_records(query), steps.count_fraction(query)
     ranks = state.recall_field(RANKS)
     if not isinstance(ranks, Ragged) or ranks.values.size != clients.records:
         raise DataError("the clients have not ranked these scores yet")
     middle = np.full(clients.count, records - 1, dtype=np.int64)
-    if np.any(largest_distance(ranks, middle) > middle):
+    if np.any(steps.largest_distance(ranks, middle) > middle):
         raise DataError(f"ranks reach beyond the {records} records that were announced")
-    check_sums(clients.sizes, middle, mechanism.largest_sum)
-    count, residual = pair_of_sums(ranks, clients.labels[clients.ascending], middle)
+    steps.check_sums(clients.sizes, middle, mechanism.largest_sum)
+    count, residual = steps.pair_of_sums(ranks, clients.labels[clients.ascending], middle)
     shape = (clients.count,)
     return {
         "positives": mechanism.noisy_count(noise, count, fraction, shape),

@@ -27,17 +27,8 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, View, step
-from tacit.protocol.releases import (
-    ANSWERED,
-    Declared,
-    Fields,
-    Released,
-    layout_of,
-    noisy_sums,
-    planned_clients,
-    sum_bound,
-)
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
@@ -105,36 +96,36 @@ def sensitivity(records: int, pivot: Integers) -> Integers:
     return np.maximum(np.maximum(pivot, 2 * (records - 1) - pivot), 1)
 
 
-def _pair_fields(query: Query) -> Fields:
+def _pair_fields(query: Query) -> releases.Fields:
     epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
-    counted = Released((), 1, epsilon * part)
+    counted = releases.Released((), 1, epsilon * part)
     return {"positives": counted, "residual": number_field(epsilon * (1 - part))}
 
 
-def _residual_fields(query: Query) -> Fields:
+def _residual_fields(query: Query) -> releases.Fields:
     return {"residual": number_field(agreed_epsilon(query))}
 
 
-def _bounds(fields: Fields, query: Query) -> dict[str, int]:
+def _bounds(fields: releases.Fields, query: Query) -> dict[str, int]:
     """The clients' records are public, and all are ranked: no client has more.
 
     Every rank is within the sensitivity of the pivot: a record adds no more than a label moves.
     """
-    records, planned = steps.public_records(query), planned_clients(query)
+    records, planned = steps.public_records(query), releases.planned_clients(query)
     share = Fraction(1, planned)
     bounds = {
-        name: sum_bound(query, records * each.sensitivity, each.share(share))
+        name: releases.sum_bound(query, records * each.sensitivity, each.share(share))
         for name, each in fields.items()
     }
-    return {**bounds, ANSWERED: planned}
+    return {**bounds, releases.ANSWERED: planned}
 
 
-def _summed(fields: Declared) -> Callable[[Any], Step]:
+def _summed(fields: releases.Declared) -> Callable[[Any], Step]:
     """Declare a step that sums these fields over all clients that were ranked."""
     return step(
         cost=lambda clients, query, state: Cost(agreed_epsilon(query), adjacency=Adjacency.LABEL),
-        sums=lambda query: layout_of(fields(query)),
-        shares=planned_clients,
+        sums=lambda query: releases.layout_of(fields(query)),
+        shares=releases.planned_clients,
         bounds=lambda query: _bounds(fields(query), query),
     )
 
@@ -159,7 +150,9 @@ def summed_rank_pairs(
     residual = _residual(clients, query, state, middle, fields["residual"])
     exact = {"positives": counts.sum(axis=-1), "residual": residual}
     # every record that was ranked is in the sums, whatever room other sums have
-    return noisy_sums(fields, exact, replace(query, most_records=None), clients.count, noise)
+    return releases.noisy_sums(
+        fields, exact, replace(query, most_records=None), clients.count, noise
+    )
 
 
 @_summed(_residual_fields)
@@ -196,11 +189,13 @@ def summed_residuals(
     fields = _residual_fields(query)
     exact = {"residual": _residual(clients, query, state, pivot, fields["residual"])}
     # every record that was ranked is in the sums, whatever room other sums have
-    return noisy_sums(fields, exact, replace(query, most_records=None), clients.count, noise)
+    return releases.noisy_sums(
+        fields, exact, replace(query, most_records=None), clients.count, noise
+    )
 
 
 def _residual(
-    clients: Clients, query: Query, state: ClientState, pivot: Integers, field: Released
+    clients: Clients, query: Query, state: ClientState, pivot: Integers, field: releases.Released
 ) -> Integers:
     """The residual rank sum of a batch in units, shape () or (R,)."""
     ranks, records = _kept_ranks(clients, query, state), steps.public_records(query)

@@ -35,17 +35,7 @@ from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.seen import Seen, number_area, product_variance
 from tacit.protocols.histogram.second_round import check_numbers, influences_of
 from tacit.protocols.histogram.steps import leaf_counts
-from tacit.protocols.shared.influence_sum import (
-    FIXED_POINT,
-    NEGATIVES,
-    POSITIVES,
-    SIZES,
-    Influences,
-    check_the_same_number,
-    number_field,
-    on_scale,
-    whole_units,
-)
+from tacit.protocols.shared import influence_sum
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ComparisonResult, ServerResult
 
@@ -91,7 +81,7 @@ def look_fields(protocol: Any, epsilon: float) -> dict[str, releases.Released]:
 
 def number_fields(epsilon: float) -> dict[str, releases.Released]:
     """The three sums of the last query, each in units of a part of its reach."""
-    return {name: number_field(epsilon * share) for name, share in SHARES.items()}
+    return {name: influence_sum.number_field(epsilon * share) for name, share in SHARES.items()}
 
 
 def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
@@ -143,10 +133,10 @@ def _admits_numbers(query: Query, noise: NoiseSource, state: ClientState) -> Non
     """
     inner = (1 << query.protocol.height) - 1
     for model in MODELS:
-        for name in (POSITIVES, NEGATIVES):
+        for name in (influence_sum.POSITIVES, influence_sum.NEGATIVES):
             check_numbers(name, query.broadcast[f"{model}_{name}"], (inner,))
-    check_numbers(SIZES, query.broadcast[SIZES], (2,))
-    sizes = query.broadcast[SIZES]
+    check_numbers(influence_sum.SIZES, query.broadcast[influence_sum.SIZES], (2,))
+    sizes = query.broadcast[influence_sum.SIZES]
     if not np.all((sizes > 0) & np.isfinite(sizes)):
         raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
     _ = Pair.published(query.broadcast)
@@ -192,7 +182,7 @@ def summed_differences(clients: Clients, query: Query) -> dict[str, Integers]:
         for influences, each in zip(pair, both_models(clients), strict=True)
     )
     apart = first - second
-    squares = np.minimum((apart / FIXED_POINT) ** 2, LARGEST_SQUARE)
+    squares = np.minimum((apart / influence_sum.FIXED_POINT) ** 2, LARGEST_SQUARE)
     by_record = {
         DIFFERENCE: apart,
         LEVEL: first + second,
@@ -204,15 +194,17 @@ def summed_differences(clients: Clients, query: Query) -> dict[str, Integers]:
     for name, values in by_record.items():
         below = np.concatenate([[0], np.cumsum(values)])[clients.offsets]
         units = fields[name].per_record
-        sums[name] = releases.by_view(query, whole_units(np.diff(below), reaches[name], units))
+        sums[name] = releases.by_view(
+            query, influence_sum.whole_units(np.diff(below), reaches[name], units)
+        )
     return sums
 
 
 class Pair(NamedTuple):
     """The influences of a record on either model's AUC, with one pair of class sizes."""
 
-    first: Influences
-    second: Influences
+    first: influence_sum.Influences
+    second: influence_sum.Influences
 
     @classmethod
     def published(cls, fields: Mapping[str, Any]) -> Pair:
@@ -220,8 +212,11 @@ class Pair(NamedTuple):
         return cls(
             *(
                 influences_of(
-                    {name: fields[f"{model}_{name}"] for name in (POSITIVES, NEGATIVES)}
-                    | {SIZES: fields[SIZES]}
+                    {
+                        name: fields[f"{model}_{name}"]
+                        for name in (influence_sum.POSITIVES, influence_sum.NEGATIVES)
+                    }
+                    | {influence_sum.SIZES: fields[influence_sum.SIZES]}
                 )
                 for model in MODELS
             )
@@ -332,7 +327,7 @@ class ComparedHistograms(ScaledScores, Protocol):
         if more:
             parts = (*parts, more)
             sums = yield from releases.ask(second_pair_look, self, clients, _listed(parts))
-            check_the_same_number(rounds[0].answered, sums.answered)
+            influence_sum.check_the_same_number(rounds[0].answered, sums.answered)
             rounds.append(sums)
             seen = [
                 each.with_look(look) for each, look in zip(seen, _seen(self, sums), strict=True)
@@ -341,7 +336,7 @@ class ComparedHistograms(ScaledScores, Protocol):
         parts = (*parts, looks.PARTS - sum(parts))
         shared = _listed(parts) | published
         numbers = yield from releases.ask(summed_differences, self, clients, shared)
-        check_the_same_number(rounds[0].answered, numbers.answered)
+        influence_sum.check_the_same_number(rounds[0].answered, numbers.answered)
         return _concluded(self, seen, published, numbers, rounds)
 
 
@@ -376,7 +371,11 @@ def _second_look(protocol: ComparedHistograms, seen: list[Seen], noises: float) 
 
     def predicted(more: int) -> float:
         left = protocol.epsilon * (looks.PARTS - FIRST_PARTS - more) / looks.PARTS
-        number = 2 * noises * (reach / FIXED_POINT / (SHARES[DIFFERENCE] * left * smaller)) ** 2
+        number = (
+            2
+            * noises
+            * (reach / influence_sum.FIXED_POINT / (SHARES[DIFFERENCE] * left * smaller)) ** 2
+        )
         # variances fall with the square of epsilon, and precisions add up
         ratio = 1 / (1 + (more / FIRST_PARTS) ** 2)
         return number + products * ratio**2
@@ -386,13 +385,13 @@ def _second_look(protocol: ComparedHistograms, seen: list[Seen], noises: float) 
 
 def _published(seen: list[Seen]) -> dict[str, Floats]:
     """Either model's functions, and the class sizes that both looks at the same records tell."""
-    sizes = np.mean([each.published[SIZES][0] for each in seen], axis=0)
+    sizes = np.mean([each.published[influence_sum.SIZES][0] for each in seen], axis=0)
     functions = {
         f"{model}_{name}": each.published[name][0]
         for model, each in zip(MODELS, seen, strict=True)
-        for name in (POSITIVES, NEGATIVES)
+        for name in (influence_sum.POSITIVES, influence_sum.NEGATIVES)
     }
-    return functions | {SIZES: sizes}
+    return functions | {influence_sum.SIZES: sizes}
 
 
 def _concluded(
@@ -403,11 +402,15 @@ def _concluded(
     rounds: list[releases.Sums],
 ) -> ComparisonResult:
     """Both AUCs, their difference, and the errors of all three."""
-    pair, smaller = Pair.published(published), float(published[SIZES].min())
+    pair, smaller = Pair.published(published), float(published[influence_sum.SIZES].min())
     reaches = pair.reaches(Adjacency(protocol.adjacency))
-    scales = {DIFFERENCE: FIXED_POINT, LEVEL: FIXED_POINT, SQUARES: SQUARE_UNITS}
+    scales = {
+        DIFFERENCE: influence_sum.FIXED_POINT,
+        LEVEL: influence_sum.FIXED_POINT,
+        SQUARES: SQUARE_UNITS,
+    }
     read = {
-        name: on_scale(
+        name: influence_sum.on_scale(
             numbers[name], numbers.fields[name], reaches[name] / scale, float(numbers.noises)
         )
         for name, scale in scales.items()

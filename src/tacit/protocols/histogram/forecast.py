@@ -15,16 +15,7 @@ from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, 
 from tacit.privacy.local.unary import unary_variance
 from tacit.protocol import fields, turns, values
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.declarations import traffic
-from tacit.protocol.declarations.forecast import (
-    AUC,
-    Family,
-    Forecast,
-    Metric,
-    Planning,
-    accepted,
-    placement,
-)
+from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocol.releases import ANSWERED, planned_noises
@@ -69,8 +60,11 @@ PLANNED_HEIGHT = 12
 
 
 def tree_forecast(
-    protocol: ScoreHistogram, scenario: Scenario, shape: Shape, metric: Metric | None = None
-) -> Forecast:
+    protocol: ScoreHistogram,
+    scenario: Scenario,
+    shape: Shape,
+    metric: forecast.Metric | None = None,
+) -> forecast.Forecast:
     """What the server would conclude from the expected tree, with the noise that it assumes.
 
     Source: docs/protocols-histograms.md. For the AUC of one tree the bias is what the expected
@@ -87,7 +81,7 @@ def tree_forecast(
     >>> round(forecast.standard_error, 5)
     0.00088
     """
-    target_metric, smaller = metric or AUC, min(scenario.positives, scenario.negatives)
+    target_metric, smaller = metric or forecast.AUC, min(scenario.positives, scenario.negatives)
     clients = scenario.clients
     height = protocol.first_height(clients) if protocol.looks else protocol.tree_height(clients)
     scale = planned_scale(protocol.scale)
@@ -95,7 +89,7 @@ def tree_forecast(
     axis = ScoreAxis(named_scale(scale))
     if protocol.looks:
         seen, result = expected_looks(protocol, scenario.clients, leaves.reshape(2, -1))
-        if target_metric == AUC:
+        if target_metric == forecast.AUC:
             return _looked_forecast(result, smaller)
         leaves, noise, axis = seen.leaves[0], seen.noise, replace(axis, scale=seen.scale)
     else:
@@ -106,7 +100,7 @@ def tree_forecast(
         expected = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
         pair = partial(_imitated, protocol, scenario, shape, expected)
         return distance_forecast(expected, pair, target_metric, smaller)
-    if target_metric != AUC:
+    if target_metric != forecast.AUC:
         return figure_forecast(leaves, noise, axis, scenario, shape, target_metric)
     return _area_forecast(leaves, noise, axis, shape.auc, smaller)
 
@@ -143,7 +137,7 @@ def _imitated(
 
 def _area_forecast(
     leaves: Floats, noise: trees.TreeNoise, axis: ScoreAxis, auc: float, smaller: int
-) -> Forecast:
+) -> forecast.Forecast:
     """The error of the AUC of expected cells."""
     result = result_from_tree(leaves[np.newaxis], noise, None, axis=axis)
     error, value, counted = (
@@ -153,8 +147,8 @@ def _area_forecast(
     cells = leaves.reshape(2, -1)
     even = isinstance(axis.scale, EvenScale)
     coarse = at_depth(cells, area_depth(cells, tree_products(noise), even))
-    variance = error**2 + placement((coarse[0], coarse[1]), corrected=True)
-    return Forecast(math.sqrt(variance), value - auc, smaller, counted)
+    variance = error**2 + forecast.placement((coarse[0], coarse[1]), corrected=True)
+    return forecast.Forecast(math.sqrt(variance), value - auc, smaller, counted)
 
 
 def _placed(
@@ -170,10 +164,10 @@ def _placed(
     return np.concatenate([np.diff(each) for each in below]), placed
 
 
-def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
+def tree_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
     """Sums and clients' counts with looks, noisy sums in one round, exact sums, private reports."""
     adjacencies = ("record", "replace")
-    aims = ("report", "auc") if metric == AUC else ("report",)
+    aims = ("report", "auc") if metric == forecast.AUC else ("report",)
     looks = [
         _looks(scenario, metric, trust, adjacency, aim)
         for trust in (SecureSum(), Each())
@@ -181,7 +175,7 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
         for aim in aims
     ]
     sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in adjacencies]
-    exact = Family(
+    exact = forecast.Family(
         (ScoreHistogram(ExactSum(), height=PLANNED_HEIGHT),),
         (Trust.EXACT_SUM, Trust.SECURE_SUM),
         "there is no differential privacy: the sum is exact, and epsilon is not kept",
@@ -193,20 +187,22 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
 DROPOUTS = "clients that vanish weaken the guarantee unless dropouts is set"
 
 
-def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
-    heights = PLANNED_HEIGHTS if metric == AUC else RATE_HEIGHTS
+def _noisy_sums(scenario: Scenario, metric: forecast.Metric, adjacency: Any) -> forecast.Family:
+    heights = PLANNED_HEIGHTS if metric == forecast.AUC else RATE_HEIGHTS
     noisy = partial(
         ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency, aim=_aim(metric)
     )
-    return Family(
-        accepted(partial(noisy, height=height) for height in heights),
+    return forecast.Family(
+        forecast.accepted(partial(noisy, height=height) for height in heights),
         (Trust.SECURE_SUM,),
         f"nobody sees a single client's figures, and {DROPOUTS}",
         metric,
     )
 
 
-def _looks(scenario: Scenario, metric: Metric, trust: Any, adjacency: Any, aim: Any) -> Family:
+def _looks(
+    scenario: Scenario, metric: forecast.Metric, trust: Any, adjacency: Any, aim: Any
+) -> forecast.Family:
     """Looks at the scores, and the rest of epsilon for what they show to be needed."""
     given_up = ["every client adds noise of its own, so the error grows with their number"]
     if isinstance(trust, SecureSum):
@@ -217,18 +213,20 @@ def _looks(scenario: Scenario, metric: Metric, trust: Any, adjacency: Any, aim: 
             "most of epsilon goes to the AUC as one number, so the curve and all other figures "
             "have several times the error",
         )
-    return Family(
-        accepted([partial(ScoreHistogram, trust, scenario.epsilon, adjacency=adjacency, aim=aim)]),
+    return forecast.Family(
+        forecast.accepted(
+            [partial(ScoreHistogram, trust, scenario.epsilon, adjacency=adjacency, aim=aim)]
+        ),
         (Trust.of(trust.word),),
         ", and ".join(given_up),
         metric,
     )
 
 
-def _private_reports(scenario: Scenario, metric: Metric) -> Family:
+def _private_reports(scenario: Scenario, metric: forecast.Metric) -> forecast.Family:
     private = partial(ScoreHistogram, Local(), scenario.epsilon, aim=_aim(metric))
-    return Family(
-        accepted(partial(private, height=height) for height in LOCAL_HEIGHTS),
+    return forecast.Family(
+        forecast.accepted(partial(private, height=height) for height in LOCAL_HEIGHTS),
         (Trust.LOCAL, Trust.EACH),
         "its AUC is less accurate than one that is asked for alone, since the same reports give "
         "the curve, rates and calibration as well",
@@ -237,9 +235,9 @@ def _private_reports(scenario: Scenario, metric: Metric) -> Family:
     )
 
 
-def _aim(metric: Metric) -> Literal["report", "auc"]:
+def _aim(metric: forecast.Metric) -> Literal["report", "auc"]:
     """What a tree's division of epsilon should serve."""
-    return "auc" if metric == AUC else "report"
+    return "auc" if metric == forecast.AUC else "report"
 
 
 def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> traffic.Traffic:
@@ -342,17 +340,19 @@ def _local_noise(
     return sampled_noise(variances, factors, records, centred=True)
 
 
-def _looked_forecast(result: ServerResult, smaller: int) -> Forecast:
+def _looked_forecast(result: ServerResult, smaller: int) -> forecast.Forecast:
     """From the result of expected counts, which has one replicate."""
     error, hidden, counted = (
         float(np.ravel(field)[0])
         for field in (result.privacy_error, result.approximation_error, result.positives_error)
     )
     known = math.isfinite(error)
-    return Forecast(math.hypot(error, hidden) if known else math.inf, 0.0, smaller, counted)
+    return forecast.Forecast(
+        math.hypot(error, hidden) if known else math.inf, 0.0, smaller, counted
+    )
 
 
-PLANNING = Planning(
+PLANNING = forecast.Planning(
     lambda scenario, metric: () if metric.declared else tree_families(scenario, metric),
     lambda protocol, scenario, shape, metric: (
         None if metric.declared else tree_forecast(protocol, scenario, shape, metric)

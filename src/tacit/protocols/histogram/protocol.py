@@ -28,19 +28,9 @@ from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.releases import Sums, ask, total_protection
 from tacit.protocol.settings.declaring import setting
-from tacit.protocols.histogram import trees
+from tacit.protocols.histogram import local_rounds, trees
 from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree
-from tacit.protocols.histogram.local_rounds import (
-    LOCAL_ROUNDS,
-    draw_report_turns,
-    early_slots,
-    placed_knots,
-    position_masses,
-    report_counts,
-    report_leaves,
-    report_positions,
-)
 from tacit.protocols.histogram.looking.looks import (
     CLASS_FRACTION,
     FIRST_PARTS,
@@ -97,13 +87,19 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
 def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
     """Positions of a few records up, cells down, and all others' reports in them up."""
     epsilon, height = protocol.known_epsilon, protocol.tree_height(clients)
-    drawn = yield Query(draw_report_turns, protocol)
+    drawn = yield Query(local_rounds.draw_report_turns, protocol)
     records, each = turns.records_of(drawn), turns.each_turn(drawn)
-    shared = {"clients": clients, "height": height, "first": early_slots(epsilon, records)}
-    reply = yield Query(report_positions, protocol, shared, each)
+    shared = {
+        "clients": clients,
+        "height": height,
+        "first": local_rounds.early_slots(epsilon, records),
+    }
+    reply = yield Query(local_rounds.report_positions, protocol, shared, each)
     knots = _knots(protocol, reply, height)
     published_knots = knots if turns.has_replicates(reply) else knots[0]
-    reply = yield Query(report_leaves, protocol, {**shared, KNOTS: published_knots}, each)
+    reply = yield Query(
+        local_rounds.report_leaves, protocol, {**shared, KNOTS: published_knots}, each
+    )
     leaves, noise = trees.local_tree(epsilon, reply, height, records)
     axis = ScoreAxis(scale_of_knots(protocol, knots[0], 1 << height), protocol.unit)
     return result_from_tree(leaves, noise, None, axis=axis)
@@ -112,8 +108,10 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
 def _knots(protocol: ScoreHistogram, reply: Reply, height: int) -> Floats:
     """Where the cells lie by the reported positions, for every replicate."""
     epsilon = protocol.known_epsilon
-    masses = position_masses(report_counts(reply, epsilon), epsilon)
-    return np.stack([placed_knots(protocol.score_scale, row, height) for row in masses])
+    masses = local_rounds.position_masses(local_rounds.report_counts(reply, epsilon), epsilon)
+    return np.stack(
+        [local_rounds.placed_knots(protocol.score_scale, row, height) for row in masses]
+    )
 
 
 MOST_THRESHOLDS = 50
@@ -268,7 +266,7 @@ class ScoreHistogram(HistogramDeclarations):
     def steps(self) -> tuple[Step, ...]:
         """The steps of these settings."""
         if isinstance(self.trust, Local):
-            return LOCAL_ROUNDS if self.places_cells else (unary_reports,)
+            return local_rounds.LOCAL_ROUNDS if self.places_cells else (unary_reports,)
         return (*LOOKS, summed_influences) if self.looks else (summed_trees,)
 
     def tree_height(self, clients: int) -> int:

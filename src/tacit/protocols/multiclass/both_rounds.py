@@ -13,14 +13,7 @@ from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocols.multiclass.second_round import (
-    OTHER_BELOW,
-    OWN_BELOW,
-    SIZES,
-    ClassInfluences,
-    FirstRound,
-    number_units,
-)
+from tacit.protocols.multiclass import second_round
 from tacit.protocols.shared.influence_sum import FIXED_POINT
 from tacit.protocols.shared.trees.areas import Areas
 
@@ -31,7 +24,7 @@ same."""
 
 def refined(
     first_areas: Areas,
-    first: FirstRound,
+    first: second_round.FirstRound,
     fields: Mapping[str, Floats],
     sums: Floats,
     cost: Cost,
@@ -48,8 +41,11 @@ def refined(
     cost : of the second round.
     noises : the noise that arrived, as a multiple of what its epsilon needs.
     """
-    influences, classes = ClassInfluences.of(fields), sums.shape[-1]
-    smaller, units = fields[SIZES].min(axis=-1), number_units(cost.epsilon, classes)
+    influences, classes = second_round.ClassInfluences.of(fields), sums.shape[-1]
+    smaller, units = (
+        fields[second_round.SIZES].min(axis=-1),
+        second_round.number_units(cost.epsilon, classes),
+    )
     reach = influences.sensitivity(Adjacency(cost.adjacency))[..., np.newaxis] / FIXED_POINT
     # A_c + S_c / m_c, with S_c in units of D / (R - C)
     unit = reach / ((units - classes) * smaller)
@@ -65,7 +61,9 @@ def refined(
     )
 
 
-def remaining_errors(fields: Mapping[str, Floats], first: FirstRound) -> tuple[Floats, Floats]:
+def remaining_errors(
+    fields: Mapping[str, Floats], first: second_round.FirstRound
+) -> tuple[Floats, Floats]:
     """The mean and the mean square of what products of two errors leave, shape (..., C) each.
 
     Functions that rise and stay within [0, 1] err to one side on average, and so do their products.
@@ -79,7 +77,7 @@ def remaining_errors(fields: Mapping[str, Floats], first: FirstRound) -> tuple[F
     for A(F+, F-). This is arithmetic of what was published, and costs nothing. The mean is taken
     off the AUC; its square still counts as an error, as it is itself about another truth.
     """
-    cells, random = fields[OWN_BELOW].shape[-1] + 1, np.random.default_rng(0)
+    cells, random = fields[second_round.OWN_BELOW].shape[-1] + 1, np.random.default_rng(0)
     noises = [
         _first_noise(each.noise, cells, random) for each in (first.positives, first.negatives)
     ]
@@ -87,12 +85,15 @@ def remaining_errors(fields: Mapping[str, Floats], first: FirstRound) -> tuple[F
     left = np.stack(
         [
             _left_of(
-                [fields[name][..., number, :] for name in (OWN_BELOW, OTHER_BELOW)],
-                fields[SIZES][..., number, :],
+                [
+                    fields[name][..., number, :]
+                    for name in (second_round.OWN_BELOW, second_round.OTHER_BELOW)
+                ],
+                fields[second_round.SIZES][..., number, :],
                 noises,
                 errors * np.sqrt(first.variances[..., number, np.newaxis, :]),
             )
-            for number in range(fields[SIZES].shape[-2])
+            for number in range(fields[second_round.SIZES].shape[-2])
         ],
         axis=-2,
     )
@@ -138,7 +139,7 @@ def _line_area(positives: Floats, negatives: Floats) -> Floats:
     return np.asarray(np.sum(np.diff(positives, axis=-1) * middles, axis=-1))
 
 
-def _hidden_variance(fields: Mapping[str, Floats], first: FirstRound) -> Floats:
+def _hidden_variance(fields: Mapping[str, Floats], first: second_round.FirstRound) -> Floats:
     """What straight lines inside cells hide from an AUC, as a variance, shape (..., C).
 
     Of a pair of records in one cell at the parts u and v, both rounds state ``u - v + 1/2`` for
@@ -149,12 +150,12 @@ def _hidden_variance(fields: Mapping[str, Floats], first: FirstRound) -> Floats:
     """
     counts, errors = [], []
     for row, (name, forest) in enumerate(
-        ((OWN_BELOW, first.positives), (OTHER_BELOW, first.negatives))
+        ((second_round.OWN_BELOW, first.positives), (second_round.OTHER_BELOW, first.negatives))
     ):
-        counts.append(_shares(fields[name]) * fields[SIZES][..., row, np.newaxis])
+        counts.append(_shares(fields[name]) * fields[second_round.SIZES][..., row, np.newaxis])
         depth = counts[-1].shape[-1].bit_length() - 1
         errors.append(math.sqrt(float(trees.node_variances(forest.noise.weighting)[depth])))
-    pairs = np.prod(fields[SIZES], axis=-1)
+    pairs = np.prod(fields[second_round.SIZES], axis=-1)
     placed = np.sum(counts[0] * counts[1], axis=-1) / 12 / pairs**2
     return placed + curves.lone_crowd_variance(counts[0], counts[1], (errors[0], errors[1]))
 

@@ -26,19 +26,10 @@ from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, step
 from tacit.protocol.declarations import audits
 from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, trust_setting
-from tacit.protocol.releases import (
-    Fields,
-    Sums,
-    ask,
-    bounds_of,
-    layout_of,
-    noisy_sums,
-    planned_clients,
-    total_protection,
-)
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.histogram.estimate import result_from_tree
@@ -78,15 +69,15 @@ class LevelSum(SecureSum):
             raise ValueError(f"budget must be {SPLIT} or {SAMPLE}, got {self.budget!r}")
 
 
-def _fields(query: Query) -> Fields:
+def _fields(query: Query) -> releases.Fields:
     return tree_fields(query.protocol, agreed_height(query))
 
 
 @step(
     cost=lambda clients, query, state: query.protocol.guarantee,
-    sums=lambda query: layout_of(_fields(query)),
-    shares=planned_clients,
-    bounds=lambda query: bounds_of(_fields(query), query),
+    sums=lambda query: releases.layout_of(_fields(query)),
+    shares=releases.planned_clients,
+    bounds=lambda query: releases.bounds_of(_fields(query), query),
     releases=_fields,
 )
 def sampled_trees(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
@@ -107,11 +98,11 @@ def sampled_trees(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     for level in protocol.level_parts(height):
         drawn = leaves[chosen == level - FIRST_CELLS]
         counts[level_name(level)] = np.bincount(drawn >> (height + 1 - level), minlength=1 << level)
-    return noisy_sums(_fields(query), counts, query, clients.count, noise)
+    return releases.noisy_sums(_fields(query), counts, query, clients.count, noise)
 
 
 def sampled_tree(
-    protocol: ScoreHistogram, sums: Sums, height: int
+    protocol: ScoreHistogram, sums: releases.Sums, height: int
 ) -> tuple[Floats, trees.TreeNoise]:
     """The consistent leaves of a tree on whose levels records were dealt out, and their noise."""
     levels = range(FIRST_CELLS, height + FIRST_CELLS)
@@ -199,11 +190,11 @@ class PublishedHistogram(ScoreHistogram):
             ask_once = reported_tree if isinstance(self.trust, Local) else one_tree
             return (yield from ask_once(self, clients, self.buckets))
         height = self.tree_height(clients)
-        sums = yield from ask(sampled_trees, self, clients, {"height": height})
+        sums = yield from releases.ask(sampled_trees, self, clients, {"height": height})
         leaves, noise = sampled_tree(self, sums, height)
         # a record counts on one level only, so what the noise supports is about one field
         one_level = dict(list(sums.fields.items())[:1])
-        protection = total_protection((replace(sums, fields=one_level),))
+        protection = releases.total_protection((replace(sums, fields=one_level),))
         return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
 
     @classmethod

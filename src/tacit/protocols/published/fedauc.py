@@ -18,15 +18,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling import doubles
 from tacit.privacy.sampling.exact import gaussian_delta
-from tacit.protocol.declarations.audits import (
-    DELTA,
-    LOW_BITS,
-    SUMS,
-    AuditTrial,
-    Configurations,
-    LawTraits,
-    SelfTestCases,
-)
+from tacit.protocol.declarations import audits
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.fedauc import protocol
@@ -191,9 +183,9 @@ class PublishedFedAUC(protocol.RankSums):
     audit_settings = (
         {"mechanism": STAIRCASE},
         {"allocation": "fixed"},
-        {"mechanism": f"gaussian(delta={DELTA})"},
+        {"mechanism": f"gaussian(delta={audits.DELTA})"},
     )
-    law_settings: ClassVar[Configurations] = {
+    law_settings: ClassVar[audits.Configurations] = {
         "fedauc-laplace": {"allocation": "influence"},
         "fedauc-discrete-laplace": {"mechanism": "discrete-laplace", "allocation": "influence"},
         "fedauc-gaussian": {"mechanism": Gaussian(1e-6), "allocation": "influence"},
@@ -242,30 +234,38 @@ class PublishedFedAUC(protocol.RankSums):
         return None
 
     @classmethod
-    def self_test_cases(cls) -> SelfTestCases:
+    def self_test_cases(cls) -> audits.SelfTestCases:
         """Rank sums and low bits, sound and with a mistake each."""
         sums, laplace = cls(1.0, Staircase()), cls(1.0, Laplace(), Fixed())
         halved = partial(doubles.ScaledNoise, 0.5)
         grid, bare = "Laplace noise on a grid, low bits", "floating-point noise, low bits"
-        return SelfTestCases(
+        return audits.SelfTestCases(
             (
-                AuditTrial(SUMS, "noisy rank sums", False, sums),
-                AuditTrial(SUMS, "their noise halved", True, sums, halved),
-                AuditTrial(
-                    LOW_BITS, grid, False, laplace, doubles.GridNoise, low_bits=True, system=True
+                audits.AuditTrial(audits.SUMS, "noisy rank sums", False, sums),
+                audits.AuditTrial(audits.SUMS, "their noise halved", True, sums, halved),
+                audits.AuditTrial(
+                    audits.LOW_BITS,
+                    grid,
+                    False,
+                    laplace,
+                    doubles.GridNoise,
+                    low_bits=True,
+                    system=True,
                 ),
-                AuditTrial(LOW_BITS, bare, True, laplace, low_bits=True),
+                audits.AuditTrial(audits.LOW_BITS, bare, True, laplace, low_bits=True),
             ),
             (cls(1.0, DiscreteLaplace()),),
         )
 
     @property
-    def law_traits(self) -> LawTraits:
+    def law_traits(self) -> audits.LawTraits:
         """With the influence allocation a small client flips its labels, and a large one does not.
 
         Its records are copied until it adds noise.
         """
-        return LawTraits(copies=ADDITIVE_COPIES if isinstance(self.allocation, Influence) else 1)
+        return audits.LawTraits(
+            copies=ADDITIVE_COPIES if isinstance(self.allocation, Influence) else 1
+        )
 
 
 @dataclass(frozen=True)
@@ -294,11 +294,11 @@ class PublishedResponseAUC(protocol.RankSums):
 
     name = "published-fedauc-response"
     threats = staticmethod(lambda settings: FLIPPED_LABELS)
-    law_settings: ClassVar[Configurations] = {"fedauc-published-response": {}}
+    law_settings: ClassVar[audits.Configurations] = {"fedauc-published-response": {}}
     audit_records = 2
     """All labels are flipped alike."""
     noticed = ()
     """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
-    law_traits = LawTraits(
+    law_traits = audits.LawTraits(
         inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES
     )

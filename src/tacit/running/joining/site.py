@@ -24,15 +24,8 @@ from tacit.running.deployment.files import write_private, write_public
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import FOREIGN_SERVER, FOREIGN_WORDS, RefusedError
+from tacit.running.joining import letters
 from tacit.running.joining.invitations import HEADER, PATH, ROSTER_FILE
-from tacit.running.joining.letters import (
-    MAX_LETTER,
-    Answer,
-    Invitation,
-    LetterError,
-    NumberedPlan,
-    read_roster,
-)
 from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
 
@@ -41,7 +34,7 @@ PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
 KEY_FILES = ("identity.key", "node.key")
 
 
-def accept(invitation: Invitation, folder: Path) -> Answer:
+def accept(invitation: letters.Invitation, folder: Path) -> letters.Answer:
     """Make a site's keys in a folder, and the answer that goes back; what is there is kept.
 
     The keys are made for this invitation. Whoever wrote an invitation after he had seen the keys
@@ -60,26 +53,34 @@ def accept(invitation: Invitation, folder: Path) -> Answer:
     """
     plan = Plan.parsed(invitation.plan, "the invitation's plan")
     if plan.coordinator != invitation.coordinator:
-        raise LetterError("the invitation's plan names another coordinator than the invitation")
+        raise letters.LetterError(
+            "the invitation's plan names another coordinator than the invitation"
+        )
     letter = folder / INVITATION_FILE
     if letter.exists() and letter.read_bytes() != invitation.to_bytes():
-        raise LetterError(f"{folder} holds another invitation: accept this one into a new folder")
+        raise letters.LetterError(
+            f"{folder} holds another invitation: accept this one into a new folder"
+        )
     if not letter.exists() and (folder / PLAN_FILE).exists():
-        raise LetterError(f"{folder} holds a plan already: accept the invitation into a new folder")
+        raise letters.LetterError(
+            f"{folder} holds a plan already: accept the invitation into a new folder"
+        )
     if not letter.exists() and any((folder / name).exists() for name in KEY_FILES):
-        raise LetterError(f"{folder} holds keys already: accept the invitation into a new folder")
+        raise letters.LetterError(
+            f"{folder} holds keys already: accept the invitation into a new folder"
+        )
     write_private(letter, invitation.to_bytes())
     for name, text in ((PLAN_FILE, invitation.plan), (AUTHORITY_FILE, invitation.authority)):
         if not (folder / name).exists():
             write_public(folder / name, text.encode())
     identity = stored_identity(folder / "identity.key")
     node_key = stored_node_key(folder / "node.key").read_text(encoding="ascii").strip()
-    answer = Answer.to(invitation, identity, node_key)
+    answer = letters.Answer.to(invitation, identity, node_key)
     write_public(folder / ANSWER_FILE, answer.to_bytes())
     return answer
 
 
-def invitation_in(folder: Path) -> Invitation | None:
+def invitation_in(folder: Path) -> letters.Invitation | None:
     """The invitation that a site accepted in a folder; None where it joined without one.
 
     Raises
@@ -87,10 +88,10 @@ def invitation_in(folder: Path) -> Invitation | None:
     LetterError : for a file that holds none.
     """
     path = folder / INVITATION_FILE
-    return Invitation.of_bytes(path.read_bytes()) if path.exists() else None
+    return letters.Invitation.of_bytes(path.read_bytes()) if path.exists() else None
 
 
-def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
+def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path) -> str:
     """The text of the plan in a roster, as far as a site can check it by itself.
 
     The sites may be others than those of the invitation. All settings are those of the invitation,
@@ -101,7 +102,7 @@ def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
     ------
     LetterError, PlanError : for a roster that the site must not take.
     """
-    number, text = read_roster(content, invitation.coordinator)
+    number, text = letters.read_roster(content, invitation.coordinator)
     new, invited = Plan.parsed(text, "the roster"), Plan.parsed(invitation.plan, "the invitation")
     others = replace(
         new,
@@ -113,35 +114,35 @@ def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
     )
     settings = [(each.protocol.name, each.protocol.settings) for each in (new, invited)]
     if others != invited or settings[0] != settings[1] or new.min_clients < invited.min_clients:
-        raise LetterError(
+        raise letters.LetterError(
             "the coordinator's plan has other settings now than its invitation: agree on them, "
             "and accept a new invitation into a new folder"
         )
     public = read_identity(folder / "identity.key").public
     if {party.name: party.key for party in new.parties}.get(invitation.site) != public:
-        raise LetterError(f"the roster has another key under the name {invitation.site!r}")
+        raise letters.LetterError(f"the roster has another key under the name {invitation.site!r}")
     new.agreement()
     last = _last_taken(folder, invitation.coordinator)
     if last is not None and number < last.number:
-        raise LetterError(
+        raise letters.LetterError(
             f"the roster has the number {number} and is older than the last that this site took, "
             f"{last.number}: the coordinator signs its plan again when it removes its {ROSTER_FILE}"
         )
     if last is not None and number == last.number and text != last.plan:
-        raise LetterError(
+        raise letters.LetterError(
             f"the coordinator signed two rosters with the number {number}, and this site took the "
             "other: call the coordinator"
         )
     return text
 
 
-def _last_taken(folder: Path, coordinator: bytes) -> NumberedPlan | None:
+def _last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None:
     """The roster that a site took last; None before the first."""
     path = folder / ROSTER_FILE
     try:
-        return read_roster(path.read_bytes(), coordinator) if path.exists() else None
-    except LetterError as error:
-        raise LetterError(
+        return letters.read_roster(path.read_bytes(), coordinator) if path.exists() else None
+    except letters.LetterError as error:
+        raise letters.LetterError(
             f"{path}: {error}; put the file back, or remove it and compare the code again"
         ) from None
 
@@ -233,7 +234,7 @@ def ask(server: str, authority: Path, token: str = "") -> Reached:
             said = client.get(f"https://{server}{PATH}", headers=headers)
     except (httpx.HTTPError, OSError) as error:
         raise _translated(error, server) from None
-    if len(said.content) > MAX_LETTER:
+    if len(said.content) > letters.MAX_LETTER:
         raise UnreachableError(f"{server} sends more than a roster")
     return Reached(said.status_code, said.content)
 

@@ -31,19 +31,9 @@ from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted import sessions
+from tacit.protocols.encrypted import hidden, sessions
 from tacit.protocols.encrypted.confirming import opened_once
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
-from tacit.protocols.encrypted.hidden import (
-    MASKED,
-    PARTIES_ONLY,
-    SMALL,
-    HiddenAUC,
-    certain_result,
-    reveal_setting,
-    sized_family,
-    told_to_parties,
-)
 from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.masked.sides import MaskedParty
@@ -63,7 +53,7 @@ UNWEIGHTED_NOTE = (
     "weighs all classes alike"
 )
 BY_CLASS = replace(
-    MASKED,
+    hidden.MASKED,
     trust="The aggregator follows the protocol and must not collude with any party: every party "
     "has the session's secret, and with one the aggregator reads the others' total counts of every "
     "class. Parties follow the protocol.",
@@ -81,7 +71,7 @@ BY_CLASS = replace(
 
 def by_class_threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of an evaluation by class with these settings."""
-    return told_to_parties(BY_CLASS, settings, "uniform words")
+    return hidden.told_to_parties(BY_CLASS, settings, "uniform words")
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +130,9 @@ def result_by_class(
     if absent:
         warnings = (*warnings, f"no figure: class {absent[0]} has no AUC, {ABSENT}")
     value, half_range = macro(areas, half_ranges)
-    return replace(certain_result(value, half_range, warnings), breakdown=Breakdown("class", parts))
+    return replace(
+        hidden.certain_result(value, half_range, warnings), breakdown=Breakdown("class", parts)
+    )
 
 
 def _part(name: str, area: float, half_range: float) -> Part:
@@ -279,7 +271,7 @@ def pieces(message: bytes, count: int) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class EncryptedClassAUC(HiddenAUC, Protocol):
+class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
     """One-versus-rest AUC of every class and their mean, exact on the thresholds, without noise.
 
     One session on masked values over all classes (``encrypted.classes``, which derives what it
@@ -335,7 +327,7 @@ class EncryptedClassAUC(HiddenAUC, Protocol):
     most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
     perturbed: bool = setting(default=True, help=None)
     scale: str = scale_setting()
-    reveal: Literal["parties", "aggregator"] = reveal_setting("AUCs")
+    reveal: Literal["parties", "aggregator"] = hidden.reveal_setting("AUCs")
 
     name = "encrypted-class-auc"
     figure = MACRO_AUC
@@ -346,7 +338,7 @@ class EncryptedClassAUC(HiddenAUC, Protocol):
     steps = (steps.meet, steps.seal_secret, send_masked_classes, open_masked_classes)
     threats = staticmethod(by_class_threats_of)
     draws = 48
-    law_settings: ClassVar[audits.Configurations] = {"encrypted-classes": SMALL}
+    law_settings: ClassVar[audits.Configurations] = {"encrypted-classes": hidden.SMALL}
     """Two classes, which clients without classes have."""
 
     def __post_init__(self) -> None:
@@ -386,7 +378,7 @@ class EncryptedClassAUC(HiddenAUC, Protocol):
     def untold(self) -> ServerResult:
         """What the server knows where only the parties are told."""
         nothing = np.full(self.auc_count, math.nan)
-        unknown = result_by_class(self.classes, nothing, nothing, (PARTIES_ONLY,))
+        unknown = result_by_class(self.classes, nothing, nothing, (hidden.PARTIES_ONLY,))
         return replace(unknown, breakdown=None)
 
     def revealed_result(self, revealed: Revealed) -> ServerResult:
@@ -426,7 +418,7 @@ def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[foreca
         "epsilon is not kept, and an aggregator that colludes with a client learns everything"
     )
     sized = partial(EncryptedClassAUC, classes=scenario.class_names, most_records=scenario.records)
-    return [sized_family([sized], given_up, metric)]
+    return [hidden.sized_family([sized], given_up, metric)]
 
 
 PLANNING = forecast.Planning(

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.crypto.homomorphic.bfv import (
-    DEGREE,
-    PLAIN_MODULI,
-    BfvEvaluator,
-    BfvSecretKey,
-    Words,
-    bfv_parameters,
-    random_residues,
-)
+from tacit.crypto.homomorphic import bfv
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed, run_seed
 from tacit.protocols.encrypted.counts import Certain, Counts, Products
@@ -85,7 +77,7 @@ class ExactParty:
         extras = [Products(self._extra(), self._extra(), self._extra()) for _ in parties]
         uploads: list[list[bytes]] = [[] for _ in parties]
         for run in range(self.scheme.runs):
-            secret_key, modulus = self._secret_key(run), bfv_parameters(run).plain_modulus
+            secret_key, modulus = self._secret_key(run), bfv.bfv_parameters(run).plain_modulus
             checks = self.checks(run) if self.scheme.checked else None
             for index, party in enumerate(parties):
                 client_counts = counts.of(index)
@@ -126,8 +118,8 @@ class ExactParty:
             return self.checks(run).decrypted(self._secret_key(run).decrypted(answer, positions))
         return Products(*self._secret_key(run).decrypted(answer, positions[:TAG]))
 
-    def _secret_key(self, run: int) -> BfvSecretKey:
-        return BfvSecretKey(bfv_parameters(run), key_seed(self.secret, self.session))
+    def _secret_key(self, run: int) -> bfv.BfvSecretKey:
+        return bfv.BfvSecretKey(bfv.bfv_parameters(run), key_seed(self.secret, self.session))
 
     def _extra(self) -> int:
         """One party's part of a perturbation, where the parties perturb the answer."""
@@ -171,13 +163,13 @@ class ExactAggregator:
         )
         answers = []
         for run in range(runs):
-            evaluator = BfvEvaluator(bfv_parameters(run), self.keys)
+            evaluator = bfv.BfvEvaluator(bfv.bfv_parameters(run), self.keys)
             total = evaluator.total([each[run] for each in uploads])
             mask = self.mask(run, extra)
             answers.append(evaluator.answer(total, multiplier, mask, self.scheme.checked))
         return answers
 
-    def mask(self, run: int, extra: Products = NOTHING) -> Words:
+    def mask(self, run: int, extra: Products = NOTHING) -> bfv.Words:
         """Uniform numbers at every coefficient but those of the answer, shape (n,).
 
         The mask is a plaintext. Adding it does not change a ciphertext's noise, which the fresh
@@ -188,8 +180,8 @@ class ExactAggregator:
         run : which plain modulus.
         extra : the aggregator's perturbations; 0 in a checked run, where the parties perturb.
         """
-        modulus = bfv_parameters(run).plain_modulus
-        mask = random_residues(DEGREE, modulus).copy()
+        modulus = bfv.bfv_parameters(run).plain_modulus
+        mask = bfv.random_residues(bfv.DEGREE, modulus).copy()
         positions = list(self.scheme.layout.positions)
         mask[positions] = 0
         mask[positions[:TAG]] = [number % modulus for number in extra]
@@ -211,16 +203,16 @@ def joined(run_numbers: Sequence[Products]) -> Products:
 
 def _joined_number(residues: Sequence[int]) -> int:
     """The least number with these residues (Chinese remainder theorem)."""
-    number, modulus = residues[0], PLAIN_MODULI[0]
-    for prime, residue in zip(PLAIN_MODULI[1:], residues[1:], strict=False):
+    number, modulus = residues[0], bfv.PLAIN_MODULI[0]
+    for prime, residue in zip(bfv.PLAIN_MODULI[1:], residues[1:], strict=False):
         number += modulus * ((residue - number) * pow(modulus, -1, prime) % prime)
         modulus *= prime
     return number
 
 
-def plain_polynomial(layout: Layout, counts: Counts, modulus: int) -> Words:
+def plain_polynomial(layout: Layout, counts: Counts, modulus: int) -> bfv.Words:
     """The polynomial of one party's counts, for an aggregator that follows the protocol."""
-    polynomial = np.zeros(DEGREE, dtype=np.uint64)
+    polynomial = np.zeros(bfv.DEGREE, dtype=np.uint64)
     polynomial[layout.rising()] = counts.rising
     polynomial[layout.falling()] = counts.falling
     polynomial[layout.inside()] = counts.inside

@@ -21,19 +21,7 @@ from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice, chosen
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted.hidden import (
-    LYING,
-    MALICIOUS,
-    PAGE,
-    PAPER_THRESHOLDS,
-    SEMI_HONEST,
-    SMALL,
-    HiddenAUC,
-    hidden_families,
-    hidden_forecast,
-    reveal_setting,
-    told_to_parties,
-)
+from tacit.protocols.encrypted import hidden
 from tacit.protocols.encrypted.sessions import STATE_TYPES
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
@@ -50,13 +38,13 @@ SEMI_HONEST_AGGREGATOR = ThreatModel(
     "4; where fewer than 65,536 records were agreed on, parties may work that product out.",
     "The AUC is exact but for encoding: encryption hides who contributed what on the way, and "
     "nothing of what follows from the figure itself.",
-    PAGE,
+    hidden.PAGE,
 )
 
 MALICIOUS_AGGREGATOR = replace(
     SEMI_HONEST_AGGREGATOR,
     trust="The aggregator must not collude with any party: every party has the secret key. It may "
-    f"compute wrongly; the parties' checks are there to notice that. {LYING}",
+    f"compute wrongly; the parties' checks are there to notice that. {hidden.LYING}",
 )
 
 
@@ -78,14 +66,15 @@ class Bfv(Choice):
     ValueError : for another word.
     """
 
-    adversary: str = SEMI_HONEST
+    adversary: str = hidden.SEMI_HONEST
 
     word = "bfv"
 
     def __post_init__(self) -> None:
-        if self.adversary not in (SEMI_HONEST, MALICIOUS):
+        if self.adversary not in (hidden.SEMI_HONEST, hidden.MALICIOUS):
             raise ValueError(
-                f"adversary must be {SEMI_HONEST} or {MALICIOUS}, got {self.adversary!r}"
+                f"adversary must be {hidden.SEMI_HONEST} or {hidden.MALICIOUS}, "
+                f"got {self.adversary!r}"
             )
 
 
@@ -97,7 +86,7 @@ class Ckks(Choice):
 
 
 @dataclass(frozen=True)
-class FheAUC(HiddenAUC, Protocol):
+class FheAUC(hidden.HiddenAUC, Protocol):
     """The AUC of encrypted counts (Baykara et al. 2024), exact on the thresholds.
 
     Parties share one secret key and send encrypted counts. The aggregator, which has evaluation
@@ -149,13 +138,13 @@ class FheAUC(HiddenAUC, Protocol):
     most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
     perturbed: bool = setting(default=True, help=None)
     scale: str = scale_setting()
-    reveal: Literal["parties", "aggregator"] = reveal_setting()
+    reveal: Literal["parties", "aggregator"] = hidden.reveal_setting()
 
     name = "published-fhe"
     planning_module = __name__
     title_settings = ("scheme",)
     law_settings: ClassVar[audits.Configurations] = {
-        f"published-fhe-{scheme}": {**SMALL, "scheme": scheme} for scheme in ("bfv", "ckks")
+        f"published-fhe-{scheme}": {**hidden.SMALL, "scheme": scheme} for scheme in ("bfv", "ckks")
     }
     """Both schemes; the checked one has tests of its own."""
     state_types = (*STATE_TYPES, Revealed)
@@ -169,7 +158,7 @@ class FheAUC(HiddenAUC, Protocol):
     @property
     def checked(self) -> bool:
         """Whether the aggregator may be malicious."""
-        return isinstance(self.scheme, Bfv) and self.scheme.adversary == MALICIOUS
+        return isinstance(self.scheme, Bfv) and self.scheme.adversary == hidden.MALICIOUS
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -183,7 +172,7 @@ class FheAUC(HiddenAUC, Protocol):
     @property
     def _default_thresholds(self) -> int:
         if self.scale == EVEN or self._is_approximate:
-            return PAPER_THRESHOLDS
+            return hidden.PAPER_THRESHOLDS
         return MAX_PRODUCTS // SHARES - 1 if self.checked else MAX_PRODUCTS
 
     def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
@@ -216,8 +205,10 @@ class FheAUC(HiddenAUC, Protocol):
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
         """The threat model of these settings."""
         scheme = chosen("scheme", settings.get("scheme", Bfv()), (Bfv, Ckks))
-        by_adversary = MALICIOUS_AGGREGATOR if scheme == Bfv(MALICIOUS) else SEMI_HONEST_AGGREGATOR
-        return told_to_parties(by_adversary, settings, "ciphertexts")
+        by_adversary = (
+            MALICIOUS_AGGREGATOR if scheme == Bfv(hidden.MALICIOUS) else SEMI_HONEST_AGGREGATOR
+        )
+        return hidden.told_to_parties(by_adversary, settings, "ciphertexts")
 
     @property
     def law_traits(self) -> audits.LawTraits:
@@ -241,7 +232,7 @@ def fhe_forecast(protocol: FheAUC, scenario: Scenario, shape: Shape) -> forecast
     is_small = 2 * scenario.positives * scenario.negatives < protocol.most_records**2 / 1024
     if is_small and Scale.fitting(protocol.most_records).width > 1:
         return forecast.Forecast(math.inf)
-    return hidden_forecast(protocol, scenario, shape)
+    return hidden.hidden_forecast(protocol, scenario, shape)
 
 
 def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> traffic.Traffic:
@@ -255,6 +246,8 @@ def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> traffic.Traffic:
 
 
 PLANNING = forecast.Planning.of_auc(
-    partial(hidden_families, partial(FheAUC, scheme=Bfv(MALICIOUS))), fhe_forecast, fhe_traffic
+    partial(hidden.hidden_families, partial(FheAUC, scheme=Bfv(hidden.MALICIOUS))),
+    fhe_forecast,
+    fhe_traffic,
 )
 """Of a malicious aggregator; for another one ``EncryptedAUC`` takes a hundredth of the bytes."""
