@@ -375,6 +375,27 @@ def test_a_csv_record_longer_than_a_block_is_refused(folder: Path, name: str) ->
         read(name)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("after", [3, 20_000])
+def test_a_mark_that_is_never_closed_takes_in_no_records(
+    folder: Path, name: str, after: int
+) -> None:
+    """It would be one record, whose last value is all that follows."""
+    text = 'score,label,note\n0.5,1,"a\nb"\n0.2,0,"c\n' + "0.9,1,d\n" * after
+    with pa.output_stream(name) as stream:
+        stream.write(text.encode())
+    with refused(
+        f"a quotation mark of {name} is not closed, in the record that begins on line 4 and "
+        "goes on to the end of the file"
+    ):
+        read(name)
+
+
+def test_a_mark_within_a_value_opens_nothing(folder: Path) -> None:
+    Path("a.csv").write_text('score,label,note\n0.5,1,a 5" tube\n0.2,0,"b ""c"""\n')
+    assert read("a.csv").records == 2
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
     with refused(f"{name} does not exist"):

@@ -136,5 +136,8 @@ def _indices(present_names: tuple[str, ...], names: Sequence[str]) -> NDArray[np
         raise DataError(f"agreed groups must differ, got {', '.join(map(repr, names))}")
     for name in present_names:
         if name not in index:
-            raise DataError(f"a record is of group {name!r}, which is none of the agreed groups")
+            raise DataError(
+                f"a record is of group {name!r:.60}, which is none of {', '.join(names)}: "
+                "agree on every group that there may be"
+            )
     return np.array([index[name] for name in present_names], dtype=np.int64)

@@ -54,6 +54,8 @@ MAX_QUOTED = 60
 
 _MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _LONG_ROW = "straddles two block boundaries"
+_UNCLOSED = ("unexpected end of data", "field larger than field limit")
+"""What Python's parser says where a mark is not closed: few, or many, bytes follow it."""
 _READ_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
 
@@ -357,6 +359,7 @@ class _TextFile:
             try:
                 for batch in self._parsed([by_name[name] for name in chosen], closing, handler):
                     yield batch.rename_columns(list(chosen))
+                self._check_closed(closing)
             except pa.ArrowInvalid as error:
                 raise self._meaning(error) from None
 
@@ -399,6 +402,30 @@ class _TextFile:
                 null_values=[""],
             ),
         )
+
+    def _check_closed(self, closing: ExitStack) -> None:
+        """Refuse a quotation mark that is never closed: its record would take in all after it.
+
+        Marks in quoted values are doubled, so that such a file has an odd number of them; others
+        may, too, and are told from it by Python's parser.
+        """
+        packed, quotes = _opened_text(self.source, self.extension, closing), 0
+        while block := packed.read(BLOCK_BYTES):
+            quotes += block.count(b'"')
+        if quotes % 2 == 0:
+            return
+        packed = _opened_text(self.source, self.extension, closing)
+        text = io.TextIOWrapper(packed, encoding="utf-8", errors="replace", newline="")
+        reader, line = csv.reader(text, delimiter=self.separator, strict=True), 1
+        try:
+            for _ in reader:
+                line = reader.line_num + 1
+        except csv.Error as error:
+            if str(error).startswith(_UNCLOSED):
+                raise DataError(
+                    f"a quotation mark of {self.source} is not closed, in the record that begins "
+                    f"on line {line} and goes on to the end of the file"
+                ) from None
 
     def _meaning(self, error: pa.ArrowInvalid) -> Exception:
         """What an error of Arrow's parser means, with the row and line; else the error itself."""

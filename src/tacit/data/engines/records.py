@@ -296,7 +296,7 @@ class EngineRecords:
         if unknown[0][0] is None:
             raise DataError(f"column {called!r} has no value in some records of {source}")
         listed = ", ".join(self.groups)
-        raise DataError(f"{unknown[0][0]!r} in a record of {source} is none of {listed}")
+        raise DataError(f"{unknown[0][0]!r:.60} in a record of {source} is none of {listed}")
 
     def _first_wrong(self) -> DataError:
         """The error of a record that cannot be used, with its value."""
