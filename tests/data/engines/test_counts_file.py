@@ -65,6 +65,14 @@ def test_counts_give_the_figures_of_the_records(name: str, tmp_path: Path) -> No
     assert one.to_dict() == other.to_dict()
 
 
+def test_a_total_may_be_written_with_a_point(tmp_path: Path) -> None:
+    """As pandas writes a sum of a type that it takes for a float."""
+    protocol = PROTOCOLS["looks"]
+    file = counted(tmp_path, table(), protocol, None)
+    file.write_text(file.read_text().replace(",4000,", ",4000.0,"))
+    assert read(file, protocol)[1].records == 4000
+
+
 def test_without_a_client_the_file_names_the_only_one(tmp_path: Path) -> None:
     protocol = PROTOCOLS["looks"]
     _, clients = read(counted(tmp_path, table(), protocol, None), protocol)
