@@ -166,7 +166,7 @@ class RandomisedResponse(Choice):
     word = "randomised-response"
 
 
-IMITATED_REPEATS = 1200
+IMITATED_REPEATS = 800
 """Repetitions where errors are imitated, which takes longer."""
 
 RESPONSE = RandomisedResponse.word
