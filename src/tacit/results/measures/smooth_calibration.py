@@ -198,6 +198,15 @@ def distance_measures(view: CellView) -> list[Estimate]:
     ]
 
 
+def distance_value(view: CellView, name: str) -> float:
+    """One of ``NAMES`` without its intervals, in a third of the time; NaN where it is absent."""
+    fitted = smooth_calibration(view.counts, view.log_odds)
+    if fitted is None or curvature_noise(view, fitted) > MOST_CURVATURE_NOISE:
+        return math.nan
+    by_noise, _ = _covariances(view, fitted)
+    return _about(view, fitted, by_noise)[FIELDS[NAMES.index(name)]].middle
+
+
 def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:
     """The noise of the fit's curvature relative to it, in the direction where it is largest.
 
