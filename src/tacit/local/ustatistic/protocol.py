@@ -141,7 +141,7 @@ class UStatistic(ReportDeclarations, Protocol):
     --------
     >>> UStatistic("gini", 1.0).guarantee
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
-    >>> half_square = UStatistic(Own(lambda x, y: (x - y) ** 2 / 2, range(1, 6)), 1.0)
+    >>> half_square = UStatistic(kernels.Own(lambda x, y: (x - y) ** 2 / 2, range(1, 6)), 1.0)
     >>> half_square.exact(Clients.from_values([1, 2, 5, 4]))
     3.3333333333333335
     """
@@ -328,7 +328,7 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
     Examples
     --------
     >>> scenario = Scenario(40_000, 4_000, 40_000, 3.0)
-    >>> symbols = UStatistic(Area(Range(bins=8)), 3.0)
+    >>> symbols = UStatistic(kernels.Area(kernels.Range(bins=8)), 3.0)
     >>> forecast = symbols_forecast(symbols, scenario, Shape(0.8))
     >>> round(forecast.standard_error, 3)
     0.014

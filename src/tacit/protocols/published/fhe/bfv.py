@@ -194,7 +194,7 @@ def joined(run_numbers: Sequence[Products]) -> Products:
     Examples
     --------
     >>> big, small = 2**100 + 7, 5
-    >>> residues = [Products(big % prime, small, big % prime) for prime in PLAIN_MODULI]
+    >>> residues = [Products(big % prime, small, big % prime) for prime in bfv.PLAIN_MODULI]
     >>> joined(residues) == Products(big, small, big)
     True
     """
