@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,26 +33,7 @@ ACCEPTED = (
 PAIR, TRIPLE = 2, 3
 
 
-@dataclass(frozen=True)
-class ColumnNames:
-    """Which columns of a frame are read.
-
-    Parameters
-    ----------
-    score, label : of the scores and labels.
-    client : of the clients' ids; None where all records of a frame are one client's.
-    unit : what the scores are; None where it is not said.
-    person : of whose record it is; None where nothing is said.
-    """
-
-    score: str = "score"
-    label: str = "label"
-    client: str | None = None
-    unit: str | None = None
-    person: str | None = None
-
-
-def clients_of(records: Any, columns: ColumnNames) -> Clients:
+def clients_of(records: Any, **columns: Any) -> Clients:
     """The clients of records in any accepted form.
 
     Parameters
@@ -60,7 +41,7 @@ def clients_of(records: Any, columns: ColumnNames) -> Clients:
     records : ``Clients``; a table with an Arrow stream; a pair of arrays of shape (M,), or a triple
         with client ids; a mapping of client names to tables, or of columns to arrays; a sequence of
         tables, a client each; a file name, or several, a client each.
-    columns : which columns of tables and files are read.
+    columns : score, label, client, unit and person, as ``evaluate`` takes them.
 
     Raises
     ------
@@ -69,27 +50,27 @@ def clients_of(records: Any, columns: ColumnNames) -> Clients:
 
     Examples
     --------
-    >>> clients_of(([0.1, 0.9, 0.4], [0, 1, 0]), ColumnNames()).records
+    >>> clients_of(([0.1, 0.9, 0.4], [0, 1, 0])).records
     3
     """
     if isinstance(records, Clients):
         return records
     if _is_table(records):
-        return _of_table(records, columns)
+        return _of_table(records, **columns)
     if isinstance(records, Mapping):
-        return _of_mapping(records, columns)
+        return _of_mapping(records, **columns)
     listed = [records] if isinstance(records, str | os.PathLike) else records
     if isinstance(listed, Sequence) and listed:
         if all(isinstance(each, str | os.PathLike) for each in listed):
             from tacit.data.reading import read  # noqa: PLC0415 -- slow to import
 
-            return read(listed, **asdict(columns))
+            return read(listed, **columns)
         if all(map(_is_table, listed)):
             return _clients_of_tables(
-                {str(number): each for number, each in enumerate(listed)}, columns
+                {str(number): each for number, each in enumerate(listed)}, **columns
             )
     if isinstance(records, tuple) and len(records) in (PAIR, TRIPLE):
-        return _of_arrays(records, columns)
+        return _of_arrays(records, **columns)
     raise TypeError(f"{ACCEPTED}; got {_called(records)}")
 
 
@@ -97,29 +78,29 @@ def _is_table(value: Any) -> bool:
     return hasattr(value, "__arrow_c_stream__")
 
 
-def _of_table(table: Any, columns: ColumnNames) -> Clients:
-    return Clients.from_frame(table, **asdict(columns))
+def _of_table(table: Any, **columns: Any) -> Clients:
+    return Clients.from_frame(table, **columns)
 
 
-def _of_mapping(records: Mapping[Any, Any], columns: ColumnNames) -> Clients:
+def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
     """A table by client, or an array by column."""
     if records and all(map(_is_table, records.values())):
-        return _clients_of_tables({str(name): table for name, table in records.items()}, columns)
-    return _of_table(pa.table({str(name): values for name, values in records.items()}), columns)
+        return _clients_of_tables({str(name): table for name, table in records.items()}, **columns)
+    return _of_table(pa.table({str(name): values for name, values in records.items()}), **columns)
 
 
-def _clients_of_tables(tables: Mapping[str, Any], columns: ColumnNames) -> Clients:
+def _clients_of_tables(tables: Mapping[str, Any], **columns: Any) -> Clients:
     """One client a table, with the mapping's names."""
-    if columns.client is not None:
-        raise DataError(f"each table is a client: leave client={columns.client!r} out")
-    parts = [replace(_of_table(each, columns), names=(name,)) for name, each in tables.items()]
+    if columns.get("client") is not None:
+        raise DataError(f"each table is a client: leave client={columns['client']!r} out")
+    parts = [replace(_of_table(each, **columns), names=(name,)) for name, each in tables.items()]
     return Clients.concatenate(parts)
 
 
-def _of_arrays(arrays: tuple[Any, ...], columns: ColumnNames) -> Clients:
+def _of_arrays(arrays: tuple[Any, ...], **columns: Any) -> Clients:
     scores, labels, *ids = arrays
     _refuse_swapped(scores, labels)
-    return Clients.from_arrays(scores, labels, ids[0] if ids else None, unit=columns.unit)
+    return Clients.from_arrays(scores, labels, ids[0] if ids else None, unit=columns.get("unit"))
 
 
 def _refuse_swapped(scores: Any, labels: Any) -> None:
@@ -238,7 +219,7 @@ def evaluate(
     if protocol is None and settings:
         listed = ", ".join(map(repr, settings))
         raise TypeError(f"unknown arguments {listed}: settings need the name of a protocol")
-    clients = clients_of(records, ColumnNames(score, label, client, unit, person))
+    clients = clients_of(records, score=score, label=label, client=client, unit=unit, person=person)
     choice: Choice | None = None
     if named is None:
         most = unit_of(clients, per_person)

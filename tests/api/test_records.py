@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
-from tacit.api import ColumnNames, clients_of
+from tacit.api import clients_of
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 
@@ -46,20 +46,20 @@ def same(one: Clients, other: Clients) -> bool:
     ids=["clients", "pandas", "polars", "arrow", "lists", "arrays", "columns"],
 )
 def test_every_form_of_one_client_is_the_same(records: Any) -> None:
-    assert same(clients_of(records, ColumnNames()), WHOLE)
+    assert same(clients_of(records), WHOLE)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(COLUMNS), COLUMNS], ids=["pandas", "columns"])
 def test_a_column_names_the_clients(frame: Any) -> None:
-    assert same(clients_of(frame, ColumnNames(client="site")), BY_SITE)
+    assert same(clients_of(frame, client="site"), BY_SITE)
 
 
 def test_other_forms_of_several_clients() -> None:
     halves = [pd.DataFrame(COLUMNS)[:2], pd.DataFrame(COLUMNS)[2:]]
-    assert same(clients_of((SCORES, LABELS, SITES), ColumnNames()), BY_SITE)
+    assert same(clients_of((SCORES, LABELS, SITES)), BY_SITE)
     by_name = dict(zip(("north", "south"), halves, strict=True))
-    assert same(clients_of(by_name, ColumnNames()), BY_SITE)
-    assert clients_of(halves, ColumnNames()).names == ("0", "1")
+    assert same(clients_of(by_name), BY_SITE)
+    assert clients_of(halves).names == ("0", "1")
 
 
 def test_files_are_clients(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_files_are_clients(tmp_path: Path) -> None:
         table = pa.table({"score": SCORES[part], "label": LABELS[part]})
         pa_csv.write_csv(table, tmp_path / f"{name}.csv")
     files = sorted(tmp_path.iterdir())
-    assert clients_of(files, ColumnNames()).sizes.tolist() == [2, 2]
-    assert clients_of(str(files[0]), ColumnNames()).records == 2
+    assert clients_of(files).sizes.tolist() == [2, 2]
+    assert clients_of(str(files[0])).records == 2
 
 
 @pytest.mark.parametrize(
@@ -77,18 +77,18 @@ def test_files_are_clients(tmp_path: Path) -> None:
 )
 def test_what_is_no_record_is_refused_with_what_is(records: Any) -> None:
     with pytest.raises(TypeError, match="records must be Clients, a data frame, a pair"):
-        clients_of(records, ColumnNames())
+        clients_of(records)
 
 
 def test_labels_before_scores_are_noticed() -> None:
     with pytest.raises(DataError, match=r"the order is \(scores, labels\)"):
-        clients_of((LABELS, SCORES), ColumnNames())
+        clients_of((LABELS, SCORES))
 
 
 def test_scores_of_0_and_1_are_scores() -> None:
-    assert clients_of(([0, 1, 1], [0, 1, 0]), ColumnNames()).records == 3
+    assert clients_of(([0, 1, 1], [0, 1, 0])).records == 3
 
 
 def test_frames_that_are_clients_have_no_column_of_clients() -> None:
     with pytest.raises(DataError, match="each table is a client"):
-        clients_of({"a": pd.DataFrame(COLUMNS)}, ColumnNames(client="site"))
+        clients_of({"a": pd.DataFrame(COLUMNS)}, client="site")

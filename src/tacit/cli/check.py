@@ -12,6 +12,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.shell import complain
 from tacit.data.check import check_files
 from tacit.data.columns import RULES
+from tacit.data.reading import FileColumns
 
 PROBLEMS = 1
 """The exit status where a file cannot be read as it is."""
@@ -51,7 +52,7 @@ Exit status:
 def check(
     context: click.Context,
     files: tuple[str, ...],
-    columns: record_options.Columns,
+    columns: FileColumns,
     output: JsonOutput,
 ) -> None:
     """Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.

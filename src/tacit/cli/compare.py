@@ -16,6 +16,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
 from tacit.data.clients import Clients
+from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
@@ -79,7 +80,7 @@ def compare(
     context: click.Context,
     /,
     files: tuple[str, ...],
-    columns: record_options.Columns,
+    columns: FileColumns,
     versus: ByFile,
     per_person: int | None,
     protocol: str,
@@ -147,7 +148,7 @@ def _one_name(column: ByFile) -> str:
     return next(iter(column.values())) if isinstance(column, Mapping) else column
 
 
-def _read(files: Sequence[str], columns: record_options.Columns, versus: ByFile) -> Clients:
+def _read(files: Sequence[str], columns: FileColumns, versus: ByFile) -> Clients:
     """Both models' scores; where files differ in units or columns, two passes read them."""
     one_unit = columns.unit is None or isinstance(columns.unit, str)
     second = versus if isinstance(versus, str) and one_unit else None

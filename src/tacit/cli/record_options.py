@@ -8,9 +8,9 @@ The options of how files are written: words for labels, separator, decimal mark.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ import numpy as np
 from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
-from tacit.data.columns import Rule, dealt_out
+from tacit.data.columns import dealt_out
 from tacit.data.engines.places import is_address, matched
 from tacit.data.errors import DataError, DataWarning
-from tacit.data.form import DECIMALS, PLAIN, FileForm
-from tacit.data.scales import ByFile, Units
+from tacit.data.form import DECIMALS, FileForm
+from tacit.data.reading import FileColumns
+from tacit.data.scales import Units
 from tacit.data.tables import RECORD_FILES
 from tacit.data.units import PROBABILITY, REAL, UNITS
 from tacit.privacy import composition
@@ -181,25 +182,6 @@ def _column_option(name: str, held: str, usual: str | None) -> Decorator:
     )
 
 
-@dataclass(frozen=True)
-class Columns:
-    """What a command's options say of records: what ``tacit.read`` takes beside the files."""
-
-    score: ByFile = "score"
-    label: ByFile | None = "label"
-    client: str | None = None
-    second: str | None = None
-    unit: Units = None
-    person: str | None = None
-    missing: Rule = "refuse"
-    form: FileForm | Mapping[str, FileForm] = PLAIN
-
-    @property
-    def of_both(self) -> dict[str, Any]:
-        """What classes and private groups are read with beside scores and labels."""
-        return {name: getattr(self, name) for name in ("client", "unit", "person", "form")}
-
-
 def gathered_columns(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command as ``columns`` what its options say of records."""
 
@@ -208,8 +190,8 @@ def gathered_columns(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any, positive: Sequence[str], separator: str | None, decimal: str, **given: Any
     ) -> Any:
         form = _form_of(positive, separator, decimal, given["files"])
-        of_records = [field.name for field in fields(Columns) if field.name in given]
-        columns = Columns(form=form, **{name: given.pop(name) for name in of_records})
+        of_records = [field.name for field in fields(FileColumns) if field.name in given]
+        columns = FileColumns(form=form, **{name: given.pop(name) for name in of_records})
         return command(*args, columns=columns, **given)
 
     return with_columns

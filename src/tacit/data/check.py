@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.columns import Columns, Records, Rule, check_rule
+from tacit.data.columns import Columns, Records
 from tacit.data.errors import DataError
-from tacit.data.form import PLAIN, FileForm
-from tacit.data.reading import FilePath, columns_of_files, read_file, together
-from tacit.data.scales import ByFile, Units
+from tacit.data.reading import FileColumns, FilePath, read_file, together
 from tacit.data.tables import Problem
 from tacit.data.units import UNITS
 
@@ -86,25 +85,15 @@ class FilesCheck:
         return [*lines, *(f"together: note: {sentence}" for sentence in self.notes)]
 
 
-def check_files(
-    paths: FilePath | Sequence[FilePath],
-    score: ByFile = "score",
-    label: ByFile | None = "label",
-    client: str | None = None,
-    second: str | None = None,
-    unit: Units = None,
-    person: str | None = None,
-    missing: Rule = "refuse",
-    *,
-    form: FileForm | Mapping[str, FileForm] = PLAIN,
-) -> FilesCheck:
+def check_files(paths: FilePath | Sequence[FilePath], **columns: Any) -> FilesCheck:
     """What is wrong in every file, and what is wrong between files that can be read.
 
     The problems describe single records: they are for their owner.
 
     Parameters
     ----------
-    paths, score, label, client, second, unit, person, missing, form : as ``read`` takes them.
+    paths : as ``read`` takes them.
+    columns : score, label, client, second, unit, person, missing and form, as ``read`` takes them.
 
     Raises
     ------
@@ -123,10 +112,9 @@ def check_files(
     line 2: labels must be 0 or 1: 'no' (3 rows)
     line 4: column 'score' has no value (1 row)
     """
-    named = Columns((), None, client, second, person=person, drop=check_rule(missing))
-    columns = columns_of_files(paths, named, score, label, unit, form)
+    of_files = FileColumns(**columns).of_files(paths)
     checks, records = [], dict[str, Records]()
-    for source, each in columns.items():
+    for source, each in of_files.items():
         problems = list[Problem]()
         try:
             records[source] = read_file(source, each, problems)
@@ -138,7 +126,7 @@ def check_files(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            together(records, columns)
+            together(records, of_files)
     except DataError as error:
         return FilesCheck(tuple(checks), (str(error),))
     return FilesCheck(tuple(checks), notes=tuple(str(each.message) for each in caught))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,72 @@ from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit,
 from tacit.data.tables import Problem, Table, extension_of, file_names, opened_table
 
 FilePath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class FileColumns:
+    """Which columns of files are read, and how: what ``read`` takes beside the files.
+
+    Parameters
+    ----------
+    score, label, client, second, unit, person, missing, form : as ``read`` takes them.
+    """
+
+    score: ByFile = "score"
+    label: ByFile | None = "label"
+    client: str | None = None
+    second: str | None = None
+    unit: Units = None
+    person: str | None = None
+    missing: Rule = "refuse"
+    form: FileForm | Mapping[str, FileForm] = PLAIN
+
+    def of_files(
+        self,
+        paths: FilePath | Sequence[FilePath],
+        group: str | None = None,
+        classes: Sequence[str] = (),
+        scores: tuple[str, ...] = (),
+    ) -> dict[str, Columns]:
+        """What is read of each file, by its path as given.
+
+        Parameters
+        ----------
+        paths : the files.
+        group : the column of groups or classes; None for none.
+        classes : their agreed names; empty for public groups.
+        scores : the columns of scores of every class; empty where a record has one score.
+
+        Raises
+        ------
+        DataError : for a file that is given twice, a path that is not among the files, and a rule
+            for missing values that there is not.
+        """
+        drop = check_rule(self.missing)
+        listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        if not listed:
+            raise DataError("at least one file is needed, got none")
+        sources = [os.fspath(path) for path in listed]
+        each = zip(
+            sources,
+            by_file(sources, self.score, "score", "a column of scores"),
+            by_file(sources, self.label, "label", "a column of labels"),
+            by_file(sources, self.form, PLAIN, "a form"),
+            units_of(sources, self.unit),
+            strict=True,
+        )
+        made = {}
+        shared = (self.client, self.second, group, self.person)
+        for source, score, label, form, unit in each:
+            own = scores or (score,)
+            made[source] = Columns(own, label, *shared, drop, form, unit, tuple(classes))
+        seen: set[Path] = set()
+        for source in sources:
+            path = Path(source).resolve()
+            if path in seen:
+                raise DataError(f"duplicate file {source}")
+            seen.add(path)
+        return made
 
 
 def read(
@@ -99,31 +165,25 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    named = Columns((), None, client, second, person=person, drop=check_rule(missing))
-    return read_columns(columns_of_files(paths, named, score, label, unit, form))[0]
+    columns = FileColumns(score, label, client, second, unit, person, missing, form)
+    return read_columns(columns.of_files(paths))[0]
 
 
 def read_with_groups(
     paths: FilePath | Sequence[FilePath],
     group: str,
-    score: ByFile = "score",
-    label: ByFile | None = "label",
-    client: str | None = None,
-    second: str | None = None,
-    unit: Units = None,
-    group_names: Sequence[str] | None = None,
-    person: str | None = None,
-    missing: Rule = "refuse",
     *,
-    form: FileForm | Mapping[str, FileForm] = PLAIN,
+    group_names: Sequence[str] | None = None,
+    **columns: Any,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
     Parameters
     ----------
-    paths, score, label, client, second, unit, person, missing, form : as ``read`` takes them.
+    paths : as ``read`` takes them.
     group : the column of groups, integers or strings; CSV groups are strings, as written.
     group_names : the agreed groups; None reads them off the records.
+    columns : score, label, client, second, unit, person, missing and form, as ``read`` takes them.
 
     Raises
     ------
@@ -139,8 +199,7 @@ def read_with_groups(
     >>> clients.records, groups.names, groups.of_record.tolist()
     (2, ('east', 'west'), [0, 1])
     """
-    named = Columns((), None, client, second, group, person, check_rule(missing))
-    clients, groups = read_columns(columns_of_files(paths, named, score, label, unit, form))
+    clients, groups = read_columns(FileColumns(**columns).of_files(paths, group))
     return clients, Groups.from_arrays(groups, names=group_names)
 
 
@@ -148,23 +207,19 @@ def read_categories(
     paths: FilePath | Sequence[FilePath],
     group: str,
     names: Sequence[str],
-    score: ByFile | tuple[str, ...] = "score",
-    label: ByFile | None = "label",
-    client: str | None = None,
-    unit: Units = None,
-    person: str | None = None,
-    *,
-    form: FileForm | Mapping[str, FileForm] = PLAIN,
+    columns: FileColumns,
+    scores: tuple[str, ...] = (),
 ) -> Clients:
     """Read clients with the private group of each record, or its class and a score of every class.
 
     Parameters
     ----------
-    paths, label, client, unit, person, form : as ``read`` takes them.
+    paths : as ``read`` takes them.
     group : the column of groups or classes, integers or texts; classes also by their indices from
         0.
     names : the agreed groups or classes; only this list is public.
-    score : as ``read`` takes it; or the columns of scores in the order of the classes.
+    columns : the others.
+    scores : the columns of scores in the order of the classes; empty where a record has one score.
 
     Raises
     ------
@@ -177,17 +232,17 @@ def read_categories(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "clinic.csv")
     ...     _ = path.write_text("flu,cold,label\\n0.2,0.8,cold\\n0.9,0.1,flu\\n")
-    ...     clients = read_categories(path, "label", ["flu", "cold"], ("flu", "cold"), None)
+    ...     names, columns = ("flu", "cold"), FileColumns(label=None)
+    ...     clients = read_categories(path, "label", names, columns, names)
     >>> clients.categories.names, clients.categories.of_record.tolist()
     (('flu', 'cold'), [1, 0])
     """
-    if isinstance(score, tuple) and not 2 <= len(score) == len(names):
+    if scores and not 2 <= len(scores) == len(names):
         raise DataError(
-            f"every class needs a column of scores, got {len(score)} columns for "
+            f"every class needs a column of scores, got {len(scores)} columns for "
             f"{len(names)} classes"
         )
-    named = Columns((), None, client, None, group, person, classes=tuple(names))
-    return read_columns(columns_of_files(paths, named, score, label, unit, form))[0]
+    return read_columns(columns.of_files(paths, group, names, scores))[0]
 
 
 def clients_of_table(table: Table, columns: Columns) -> Clients:
@@ -205,52 +260,6 @@ def clients_of_table(table: Table, columns: Columns) -> Clients:
     """
     records = records_of(table, columns)
     return clients_of_records(records, columns, table.source)[0].in_named_unit(columns.unit)
-
-
-def columns_of_files(
-    paths: FilePath | Sequence[FilePath],
-    columns: Columns,
-    score: ByFile | tuple[str, ...],
-    label: ByFile | None,
-    unit: Units,
-    form: FileForm | Mapping[str, FileForm],
-) -> dict[str, Columns]:
-    """What is read of each file, by its path as given.
-
-    Parameters
-    ----------
-    paths : the files.
-    columns : the columns that have the same name in all files.
-    score, label, unit, form : as ``read`` takes them; score also as several columns.
-
-    Raises
-    ------
-    DataError : for a file that is given twice, and a path that is not among the files.
-    """
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not listed:
-        raise DataError("at least one file is needed, got none")
-    sources = [os.fspath(path) for path in listed]
-    each = zip(
-        by_file(sources, score, "score", "a column of scores"),
-        by_file(sources, label, "label", "a column of labels"),
-        by_file(sources, form, PLAIN, "a form"),
-        units_of(sources, unit),
-        strict=True,
-    )
-    made = {}
-    for source, (its_score, its_label, its_form, its_unit) in zip(sources, each, strict=True):
-        scores = (its_score,) if isinstance(its_score, str) else tuple(its_score)
-        made[source] = replace(
-            columns, scores=scores, label=its_label, form=its_form, unit=its_unit
-        )
-    seen: set[Path] = set()
-    for source in sources:
-        path = Path(source).resolve()
-        if path in seen:
-            raise DataError(f"duplicate file {source}")
-        seen.add(path)
-    return made
 
 
 def read_columns(columns: Mapping[str, Columns]) -> tuple[Clients, Any]:

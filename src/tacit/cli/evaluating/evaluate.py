@@ -17,6 +17,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.record_options import refuse
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import NO_SIGNAL, terminable
+from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
 from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
@@ -149,7 +150,7 @@ def evaluate(
     files: tuple[str, ...],
     protocol: str | None,
     trust: str | None,
-    columns: record_options.Columns,
+    columns: FileColumns,
     rescale: tuple[float, float] | None,
     scores: tuple[str, ...] | None,
     private_group: str | None,
@@ -293,7 +294,7 @@ def _save(
         map_file.write(calibrator.to_json().encode())
 
 
-def _label_column(protocol: Protocol | None, columns: record_options.Columns) -> ByFile | None:
+def _label_column(protocol: Protocol | None, columns: FileColumns) -> ByFile | None:
     """The column of labels where the protocol needs them; a second one must be named likewise.
 
     One that is still to be chosen needs labels and no second values.

@@ -15,12 +15,12 @@ import click
 
 import tacit
 from tacit.cli.evaluating.sources import Group, files_in_memory, say_left_out
-from tacit.cli.record_options import Columns, printed_doubts, refuse, together
+from tacit.cli.record_options import printed_doubts, refuse, together
 from tacit.cli.setting_options import Spelled, Texts
 from tacit.cli.shell import NO_SIGNAL
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
-from tacit.data.reading import read_categories
+from tacit.data.reading import FileColumns, read_categories
 from tacit.output import PictureFile
 from tacit.planning.choosing import choose
 from tacit.protocol.conversation import Protocol
@@ -71,7 +71,7 @@ def chosen_or_default(
 
 def evaluate_by_group(
     context: click.Context,
-    columns: Columns,
+    columns: FileColumns,
     protocol: Protocol,
     given: frozenset[str],
     picture: PictureFile | None,
@@ -164,7 +164,7 @@ class CategoryColumns:
         """The column of private groups and their names; None for classes."""
         return None if self.group is None else (self.group, self.names)
 
-    def read_classes(self, files: Sequence[str], columns: Columns) -> Clients:
+    def read_classes(self, files: Sequence[str], columns: FileColumns) -> Clients:
         """The clients of these files, whose records have a score of each class.
 
         Raises
@@ -175,7 +175,8 @@ class CategoryColumns:
         if not isinstance(label, str):
             raise click.UsageError("with --scores all files have one column of labels")
         names = self.names or self.scores or ()
-        return read_categories(files, label, names, self.scores or (), None, **columns.of_both)
+        others = replace(columns, label=None)
+        return read_categories(files, label, names, others, self.scores or ())
 
 
 def class_columns(

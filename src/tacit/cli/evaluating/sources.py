@@ -10,14 +10,13 @@ from functools import partial
 
 import click
 
-import tacit
-from tacit.cli.record_options import Columns, refuse, together
+from tacit.cli.record_options import refuse, together
 from tacit.cli.shell import complain, progress_of
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES
 from tacit.data.engines.places import is_address, is_large, is_pattern, matched
 from tacit.data.form import PLAIN
-from tacit.data.reading import read_categories
+from tacit.data.reading import FileColumns, read_columns
 from tacit.data.scales import Units
 from tacit.protocol.conversation import OneCount, Protocol
 from tacit.results.text import escaped
@@ -76,7 +75,7 @@ def files_in_memory(files: Sequence[str], option: str) -> list[str]:
 def read_source(
     files: Sequence[str],
     protocol: Protocol | None,
-    columns: Columns,
+    columns: FileColumns,
     *,
     table: str | None = None,
     query: str | None = None,
@@ -108,9 +107,9 @@ def read_source(
     stored = {name: getattr(columns, name) for name in ("score", "label", "client", "unit")}
     alike = not any(isinstance(value, Mapping) for value in stored.values())
     patterns = any(map(is_pattern, files))
-    called, names = group or ("", ())
-    if alike and columns == Columns(**stored):
-        stored |= {"group": called or None, "group_names": names, "progress": READING}
+    called, names = group or (None, ())
+    if alike and columns == FileColumns(**stored):
+        stored |= {"group": called, "group_names": names, "progress": READING}
         if is_address(files[0]):
             return protocol, from_database(files[0], table, query, **stored)
         counted = protocol is None or protocol.one_count is not None
@@ -121,10 +120,7 @@ def read_source(
             "--second, --person, --positive, --separator and --decimal need files, not a database"
         )
     paths = matched(files) if patterns else list(files)
-    if group is None:
-        return protocol, tacit.read(paths, **vars(columns))
-    score, label = columns.score, columns.label
-    return protocol, read_categories(paths, called, names, score, label, **columns.of_both)
+    return protocol, read_columns(columns.of_files(paths, called, names))[0]
 
 
 def _stays(files: Sequence[str], client: str | None) -> bool:
