@@ -48,7 +48,7 @@ def test_counted_records_keep_their_categories() -> None:
         ("aa", ["a"], None, "must differ, got 'a', 'a'"),
         ("ab", ["a", "z"], None, "'z' in row 2 is none of a, b"),
         ("ab", [0, 2], None, "'2' in row 2 is none of a, b"),
-        ("ab", [0.5], None, "integers or texts, got type float64"),
+        ("ab", [0.5], None, "integers or strings, got type float64"),
         ("ab", ["a"], [[0.1]], r"scores must have the shape \(1, 2\), got \(1, 1\)"),
         ("ab", ["a"], [[0.1, np.nan]], "scores must be finite, got nan in row 1"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from tacit.cli.record_options import unit_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import show
 from tacit.data.engines.sql.dialects import DIALECTS
-from tacit.data.engines.sql.statements import counting_statement, relation_of
+from tacit.data.engines.sql.statements import Relation, counting_statement, source_of
 from tacit.data.scales import Units
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.units import suited_to_scores
@@ -74,8 +73,10 @@ def sql(
     if (private_group is None) != (not once.groups):
         needed = "needs" if once.groups else "takes no"
         raise click.UsageError(f"--protocol {protocol} {needed} --private-group")
-    relation = relation_of(dialect, table, query, score, label, client)
-    relation = replace(relation, group=private_group, groups=once.groups)
+    source = source_of(dialect, table, query)
+    relation = Relation(
+        dialect, source, score, label, client, group=private_group, groups=once.groups
+    )
     statement = counting_statement(relation, once.edges, *once.ends, once.mark)
     show(f"{_head(chosen.name)}\n{statement};")
 

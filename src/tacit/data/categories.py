@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.data.checking import as_keys
 from tacit.data.errors import DataError
 
 MAX_CATEGORIES = 200
@@ -77,12 +78,7 @@ class Categories:
         DataError : for a value that is neither, with its row; and as the class does.
         """
         listed = tuple(str(name) for name in names)
-        array = np.asarray(values)
-        if array.ndim != 1 or array.dtype.kind not in "iuUTO":
-            raise DataError(
-                "labels must be one axis of integers or texts, "
-                f"got type {array.dtype} of shape {array.shape}"
-            )
+        array = as_keys(values, "labels")
         distinct, inverse = np.unique(array.astype(str), return_inverse=True)
         index = {name: number for number, name in enumerate(listed)}
         is_index = all(name.isdecimal() for name in distinct.tolist())

@@ -64,12 +64,20 @@ def as_labels(values: ArrayLike) -> NDArray[np.int8]:
     return np.ascontiguousarray(raw, dtype=np.int8)
 
 
-def as_ids(values: ArrayLike) -> NDArray[Any]:
-    """Client ids as an array; raises DataError when they are neither integers nor strings."""
-    ids = np.asarray(values)
-    if ids.dtype.kind not in "iuUTO":
-        raise DataError(f"client ids must be integers or strings, got values of type {ids.dtype}")
-    return ids
+def as_keys(values: ArrayLike, called: str) -> NDArray[Any]:
+    """Ids or names as an array of shape (M,).
+
+    Raises
+    ------
+    DataError : for another shape, and for values that are neither integers nor strings.
+    """
+    keys = np.asarray(values)
+    if keys.ndim != 1 or keys.dtype.kind not in "iuUTO":
+        raise DataError(
+            f"{called} must be one axis of integers or strings, "
+            f"got type {keys.dtype} of shape {keys.shape}"
+        )
+    return keys
 
 
 WEIGHTED = (

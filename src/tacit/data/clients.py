@@ -22,7 +22,7 @@ from tacit.data.categories import Categories
 from tacit.data.checking import (
     COLUMNS,
     SECOND,
-    as_ids,
+    as_keys,
     as_labels,
     as_scores,
     check_sizes,
@@ -125,7 +125,7 @@ class Clients:
         if client_ids is None:
             offsets = np.array([0, columns["scores"].size], dtype=np.int64)
             return cls(offsets=offsets, unit=unit, **columns)
-        ids = as_ids(client_ids)
+        ids = as_keys(client_ids, "client ids")
         if {*shapes, ids.shape} != {ids.shape}:
             raise DataError(
                 "scores, labels and client ids must have one length, "
@@ -203,7 +203,7 @@ class Clients:
         if categories.of_record.size != self.records:
             raise DataError(f"{self.records} records but {categories.of_record.size} categories")
         if client_ids is not None:
-            categories = categories[by_client(as_ids(client_ids))[0]]
+            categories = categories[by_client(as_keys(client_ids, "client ids"))[0]]
         return replace(self, categories=categories)
 
     @classmethod

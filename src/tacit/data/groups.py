@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.batches.ragged import by_client
-from tacit.data.checking import as_ids
+from tacit.data.checking import as_keys
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 
@@ -75,14 +75,9 @@ class Groups:
         DataError : for values of other types, lengths that do not agree, too many groups, agreed
             names that repeat, and a value that is not among them.
         """
-        group_of_record = np.asarray(values)
-        if group_of_record.ndim != 1 or group_of_record.dtype.kind not in "iuUTO":
-            raise DataError(
-                "groups must be one axis of integers or strings, "
-                f"got type {group_of_record.dtype} of shape {group_of_record.shape}"
-            )
+        group_of_record = as_keys(values, "groups")
         if client_ids is not None:
-            ids = as_ids(client_ids)
+            ids = as_keys(client_ids, "client ids")
             if ids.shape != group_of_record.shape:
                 raise DataError(f"{group_of_record.size} groups but {ids.size} client ids")
             group_of_record = group_of_record[by_client(ids)[0]]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.data.checking import as_keys
 from tacit.data.errors import DataError, DataWarning
 
 SEED_BYTES = 32
@@ -53,12 +54,8 @@ def as_persons(ids: ArrayLike) -> NDArray[np.bytes_]:
     values = np.asarray(ids)
     if values.dtype == DIGESTS and values.ndim == 1:
         return values
-    if values.dtype.kind not in "iuUTO" or values.ndim != 1:
-        raise DataError(
-            "persons must be one axis of integers or strings, "
-            f"got type {values.dtype} of shape {values.shape}"
-        )
-    texts = [_text(value, row) for row, value in enumerate(values.tolist(), 1)]
+    keys = as_keys(values, "persons")
+    texts = [_text(key, row) for row, key in enumerate(keys.tolist(), 1)]
     digests = {text: _digest(text) for text in set(texts)}
     return np.array([digests[text] for text in texts], dtype=DIGESTS)
 

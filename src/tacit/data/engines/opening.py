@@ -27,7 +27,7 @@ from tacit.data.engines.records import (
     unshown,
 )
 from tacit.data.engines.sql.dialects import DUCKDB, POSTGRES
-from tacit.data.engines.sql.statements import Relation, relation_of
+from tacit.data.engines.sql.statements import Relation, source_of
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.reading import clients_of_table
@@ -113,10 +113,8 @@ class DatabaseTable:
         groups = () if known is None else (known.of_record,)
         return made.taken(np.lexsort((*groups, made.labels, *scores)), made.offsets)
 
-    def opened(
-        self, score: str, label: str | None, client: str | None = None
-    ) -> tuple[Engine, Relation]:
-        """The engine of the database, and the table with its columns.
+    def opened(self, score: str, label: str | None) -> tuple[Engine, Relation]:
+        """The engine of the database, and the table with its columns of scores and labels.
 
         Raises
         ------
@@ -125,17 +123,19 @@ class DatabaseTable:
         if (self.table is None) == (self.query is None):
             raise DataError("a database needs a table or a query, one of them")
         called = "the query" if self.table is None else f"table {self.table}"
-        named = self.table, self.query, score, label, client
         if self.address.startswith(DUCKDB_PREFIX):
             from tacit.data.engines.duckdb_engine import DuckDBEngine  # noqa: PLC0415 -- slow
 
-            file = self.address.removeprefix(DUCKDB_PREFIX)
-            relation = relation_of(DUCKDB, *named)
-            return DuckDBEngine(f"{file}, {called}", database=file), relation
-        from tacit.data.engines.postgres_engine import PostgresEngine  # noqa: PLC0415 -- an extra
+            file, dialect = self.address.removeprefix(DUCKDB_PREFIX), DUCKDB
+            engine: Engine = DuckDBEngine(f"{file}, {called}", database=file)
+        else:
+            from tacit.data.engines.postgres_engine import (  # noqa: PLC0415 -- an extra
+                PostgresEngine,
+            )
 
-        relation = relation_of(POSTGRES, *named)
-        return PostgresEngine(self.address, called, self.passfile), relation
+            engine, dialect = PostgresEngine(self.address, called, self.passfile), POSTGRES
+        source = source_of(dialect, self.table, self.query)
+        return engine, Relation(dialect, source, score, label)
 
 
 def from_database(
@@ -146,8 +146,6 @@ def from_database(
     label: str | None = "label",
     client: str | None = None,
     unit: str | None = None,
-    name: str = "",
-    passfile: Path | None = None,
     progress: Progress = unshown,
     group: str | None = None,
     group_names: Sequence[str] = (),
@@ -161,8 +159,6 @@ def from_database(
     table : the table, with its schema before a dot; or
     query : a query that gives the records.
     score, label, client, unit : as ``tacit.read`` takes them.
-    name : the only client's name, where no column names clients.
-    passfile : the file of the password; None for libpq's own places.
     progress : begins a pass over so many records, and receives how many more were read.
     group, group_names : the column of private groups, and their agreed names.
 
@@ -171,9 +167,9 @@ def from_database(
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    engine, relation = DatabaseTable(address, table, query, passfile).opened(score, label, client)
-    relation = replace(relation, group=group, groups=tuple(group_names))
-    return StoredClients(EngineRecords(engine, relation, name or table or "query", progress), unit)
+    engine, relation = DatabaseTable(address, table, query).opened(score, label)
+    relation = replace(relation, client=client, group=group, groups=tuple(group_names))
+    return StoredClients(EngineRecords(engine, relation, table or "query", progress), unit)
 
 
 def from_files(
@@ -209,8 +205,10 @@ def from_files(
     called = files[0] if len(files) == 1 else f"{sources[0]} ({len(files)} files)"
     given = {str(Path(file).absolute()): file for file in files}
     engine = DuckDBEngine(called, files=list(given))
-    relation = Relation(DUCKDB, parquet_table(list(given)), score, label, client or FILE_COLUMN)
-    relation = replace(relation, group=group, groups=tuple(group_names))
+    named = score, label, client or FILE_COLUMN
+    relation = Relation(
+        DUCKDB, parquet_table(list(given)), *named, group=group, groups=tuple(group_names)
+    )
     records = EngineRecords(engine, relation, progress=progress)
     if client is None:
         records.names = file_names([given[path] for path in records.names])

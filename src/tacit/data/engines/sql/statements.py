@@ -129,20 +129,12 @@ def text_literal(text: str) -> str:
     return f"'{text}'"
 
 
-def relation_of(
-    dialect: Dialect,
-    table: str | None,
-    query: str | None,
-    score: str,
-    label: str | None,
-    client: str | None,
-) -> Relation:
-    """A table or a query with the columns that are read of it."""
-    if query is not None:
-        # on a line of its own the bracket is no part of a comment at the query's end
-        source = f"({query.strip().rstrip(';')}\n) AS records"
-        return Relation(dialect, source, score, label, client)
-    return Relation(dialect, dialect.table(table or ""), score, label, client)
+def source_of(dialect: Dialect, table: str | None, query: str | None) -> str:
+    """A table or a query as what records are selected from."""
+    if query is None:
+        return dialect.table(table or "")
+    # on a line of its own the bracket is no part of a comment at the query's end
+    return f"({query.strip().rstrip(';')}\n) AS records"
 
 
 def counting_statement(
