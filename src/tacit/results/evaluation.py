@@ -222,31 +222,30 @@ class Evaluation:
 
     def _optional_entries(self) -> dict[str, Any]:
         """The entries that only some results have."""
-        made: dict[str, Any] = {}
-        lines = {"choice": self.choice, "division": self.division}
-        made |= {name: line for name, line in lines.items() if line is not None}
-        if self.time is not None:
-            made["time"] = f"{self.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        if self.clients <= LISTED and self.traffic.summary is None:
-            made["participants"] = self.traffic.by_client(self._listed_names)
-        if self.exact is not None:
-            made["exact"] = self.exact
-        if self.left_out is not None:
-            made["missing"] = self.left_out.to_dict(self._listed_names)
-        if self.roc is not None:
-            made["roc"] = roc_entry(drawn(self.roc))
+        names, curve = self._listed_names, None if self.roc is None else drawn(self.roc)
+        are_listed = self.clients <= LISTED and self.traffic.summary is None
+        made = _known(
+            choice=self.choice,
+            division=self.division,
+            time=self.time and f"{self.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            participants=self.traffic.by_client(names) if are_listed else None,
+            exact=self.exact,
+            missing=self.left_out and self.left_out.to_dict(names),
+            roc=curve and roc_entry(curve),
+        )
         if self.histogram is not None:
             made |= self.histogram.to_dict() | self.measures.to_dict()
             if self.histogram.counts.shape[-1] <= MAX_CELLS:
                 made["histogram"] = self.histogram.stored()
-        elif self.roc is not None:
-            curve = drawn(self.roc)
+        elif curve is not None:
             rates = rates_of_curve(curve, self.positives, self.negatives)
             made["rates"] = rates_entry(curve.thresholds, rates)
-        of_parts = self._part_entries()
-        if "measures" in of_parts:
-            of_parts["measures"] = made.get("measures", {}) | of_parts["measures"]
-        made |= of_parts
+        if self.breakdown is not None:
+            of_parts = self.breakdown.to_dict()
+            measures = made.get("measures", {}) | of_parts.get("measures", {})
+            made |= of_parts | ({"measures": measures} if measures else {})
+        if self.sites is not None:
+            made |= self.sites.to_dict(names)
         return made | self._privacy_entries()
 
     def _figure_entry(self) -> dict[str, Any]:
@@ -259,24 +258,15 @@ class Evaluation:
 
     def _privacy_entries(self) -> dict[str, Any]:
         """The entries beside what was spent."""
-        made: dict[str, Any] = {}
-        if self.protection is not None:
-            made["protection"] = self.protection.to_dict()
+        person = None
         if self.per_person:
             of_a_record = finite(self.spent.epsilon / self.per_person)
-            made["person"] = {"records": self.per_person, "epsilon_of_a_record": of_a_record}
-        if self.shuffled is not None:
-            made["shuffled"] = self.shuffled.to_dict()
-        return made
-
-    def _part_entries(self) -> dict[str, Any]:
-        """The entries about parts of the records: classes, groups or sites."""
-        made: dict[str, Any] = {}
-        if self.breakdown is not None:
-            made |= self.breakdown.to_dict()
-        if self.sites is not None:
-            made |= self.sites.to_dict(self._listed_names)
-        return made
+            person = {"records": self.per_person, "epsilon_of_a_record": of_a_record}
+        return _known(
+            protection=self.protection and self.protection.to_dict(),
+            person=person,
+            shuffled=self.shuffled and self.shuffled.to_dict(),
+        )
 
     @property
     def _listed_names(self) -> tuple[str, ...]:
@@ -353,36 +343,32 @@ class Evaluation:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The result as labelled lines for a person."""
-        rows = [("protocol", protocol_line(self.protocol))]
-        if self.choice is not None:
-            rows.append(("chosen", self.choice))
-        if self.division is not None:
-            rows.append(("epsilon divided", self.division))
         if self.has_signal:
-            digits = decimals(self.estimate.interval())
-            rows.append((self.figure, f"{self.estimate.value:.{digits}f}"))
+            figure = f"{self.estimate.value:.{decimals(self.estimate.interval())}f}"
+        elif self.protocol.get("reveal") == "parties":
+            figure = "told to the parties alone"
         else:
-            to_parties = self.protocol.get("reveal") == "parties"
-            silent = "told to the parties alone" if to_parties else "not enough signal"
-            rows.append((self.figure, silent))
-        rows += self.estimate.to_rows()
-        if self.exact is not None:
-            rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
+            figure = "not enough signal"
+        exact = None if self.exact is None else f"{self.exact:.6f} (computed here, not private)"
+        names = self._listed_names
+        rows: list[tuple[str, str | None]] = [
+            ("protocol", protocol_line(self.protocol)),
+            ("chosen", self.choice),
+            ("epsilon divided", self.division),
+            (self.figure, figure),
+            *self.estimate.to_rows(),
+            (f"exact {self.figure}", exact),
+        ]
         if self.histogram is not None:
             rows += self.histogram.to_rows() + self.measures.to_rows()
-        if self.breakdown is not None:
-            rows += self.breakdown.to_rows()
-        if self.sites is not None:
-            rows += self.sites.to_rows(self._listed_names)
+        rows += self.breakdown.to_rows() if self.breakdown else []
+        rows += self.sites.to_rows(names) if self.sites else []
         rows += self._privacy_rows()
-        rows.append(("sent by a client", self.traffic.line))
-        rows.append(("clients", f"{self.clients:,}"))
-        if self.left_out is not None:
-            rows += self.left_out.to_rows(self._listed_names)
-        if self.unit != units.PROBABILITY:
-            rows.append(("unit of scores", self.unit))
-        rows.append(("noise", self.noise))
-        return rows
+        rows += [("sent by a client", self.traffic.line), ("clients", f"{self.clients:,}")]
+        rows += self.left_out.to_rows(names) if self.left_out else []
+        unit = None if self.unit == units.PROBABILITY else self.unit
+        rows += [("unit of scores", unit), ("noise", self.noise)]
+        return [(name, value) for name, value in rows if value is not None]
 
     def _privacy_rows(self) -> list[tuple[str, str]]:
         """What was spent, and what is said beside it."""
@@ -442,3 +428,8 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return html_table(self.to_rows(), self.warnings)
+
+
+def _known(**entries: Any) -> dict[str, Any]:
+    """The entries that are not None."""
+    return {name: entry for name, entry in entries.items() if entry is not None}
