@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from tacit.cli.ledger import _cell, ledger
-from tacit.ledger.entries import Entry, LimitError
+from tacit.cli.ledger import _csv, ledger
+from tacit.ledger.entries import COLUMNS, Entry, LimitError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tests import terminal
@@ -229,8 +229,10 @@ class TestExport:
 
     @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
     def test_text_is_quoted_and_numbers_are_not(self, start: str) -> None:
-        assert _cell(f"{start}1") == f"'{start}1"
-        assert (_cell(-1.5), _cell(-2), _cell(None), _cell("a=1")) == (-1.5, -2, None, "a=1")
+        cases = ((f"{start}1", f"'{start}1"), (-1.5, "-1.5,"), (None, ",,"), ("a=1", "a=1,"))
+        for value, begins in cases:
+            line = _csv([dict.fromkeys(COLUMNS, value)]).partition("\n")[2]
+            assert line.lstrip('"').startswith(begins)
 
     def test_csv_says_the_same(self, path: Path, tmp_path: Path) -> None:
         run("limit", path, "--dataset", "registry", "--epsilon", "inf")

@@ -145,7 +145,10 @@ def test_unfit_arrays_are_refused(scores: Any, labels: Any, message: str) -> Non
     ("ids", "message"),
     [
         ([1], "scores, labels and client ids must have one length, got (2,), (2,) and (1,)"),
-        ([1.5, 2.0], "client ids must be one axis of integers or strings, got type float64 of shape (2,)"),
+        (
+            [1.5, 2.0],
+            "client ids must be one axis of integers or strings, got type float64 of shape (2,)",
+        ),
         (np.array(["a", None]), "client ids must be all integers or all strings"),
         (np.array(["a", 1], dtype=object), "client ids must be all integers or all strings"),
     ],

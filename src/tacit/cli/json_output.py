@@ -49,16 +49,12 @@ class JsonOption(click.Option):
 
 def json_option(command: Any) -> Any:
     """The option ``--json`` of a command, which gets a ``JsonOutput`` as ``output``."""
-
-    def made(context: click.Context, option: click.Parameter, value: str | None) -> JsonOutput:
-        return JsonOutput(value)
-
     return click.option(
         OPTION,
         "output",
         cls=JsonOption,
         metavar="[FILE]",
-        callback=made,
+        callback=lambda context, option, value: JsonOutput(value),
         help="Print JSON instead of the text, or with FILE (.json) also write it there.",
     )(command)
 

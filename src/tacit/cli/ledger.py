@@ -20,7 +20,7 @@ from tacit.ledger.ledger import Ledger
 from tacit.output import OutputFile
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.results.text import aligned
+from tacit.results.text import aligned, unformulated
 
 BROKEN = 1
 LEDGER_EXAMPLES = """\b
@@ -47,8 +47,6 @@ Exit status:
   1  one does not, or the file is no ledger; one sentence says which
   2  an error; one sentence says which
 """
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Spreadsheets run text that starts with one of these as a formula, or it hides one."""
 
 EXPORT_EXAMPLES = """\b
 Examples:
@@ -305,26 +303,21 @@ def _number(value: float) -> str:
 
 def _exported(line: entries.Line) -> dict[str, Any]:
     """A line's fields for others to read: times in UTC, digests in hexadecimal."""
-    fields: dict[str, Any] = {}
-    for name in entries.COLUMNS:
-        value = getattr(line, name)
-        fields[name] = value.hex() if isinstance(value, bytes) else value
-    fields["epsilon"] = line.epsilon if math.isfinite(line.epsilon) else "unlimited"
-    fields["time"], fields["clock"] = _time(line.time), _time(line.clock)
-    return fields
+    values = {name: getattr(line, name) for name in entries.COLUMNS}
+    values |= {name: each.hex() for name, each in values.items() if isinstance(each, bytes)}
+    values["epsilon"] = line.epsilon if math.isfinite(line.epsilon) else "unlimited"
+    return values | {"time": _time(line.time), "clock": _time(line.clock)}
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, entries.COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    for row in rows:
+        # numbers stay numbers
+        texts = {name: unformulated(value) for name, value in row.items() if isinstance(value, str)}
+        writer.writerow(row | texts)
     return text.getvalue().rstrip("\n")
-
-
-def _cell(value: Any) -> Any:
-    """A cell that no spreadsheet reads as a formula; numbers stay numbers."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _time(microseconds: int) -> str:

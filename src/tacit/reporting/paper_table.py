@@ -18,6 +18,7 @@ from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estima
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
 from tacit.results.saved.reading import Bounds, Result, bounds_of, number
+from tacit.results.text import unformulated
 
 AS_IT_IS = "as it is"
 NO_SIGNAL = "the noise left no signal"
@@ -127,9 +128,6 @@ COLUMNS = (
 )
 """Headings of the values: 95 % intervals about these records, and about the population."""
 
-FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-"""What a cell begins with that a spreadsheet takes for a formula, wide forms included."""
-
 
 def as_csv(results: Sequence[reading.Document]) -> str:
     """Every figure of every file in a line, with all digits; what does not exist is empty.
@@ -142,7 +140,7 @@ def as_csv(results: Sequence[reading.Document]) -> str:
     for result in results:
         for row in figure_rows(result):
             digits = [repr(value) if math.isfinite(value) else "" for value in row.values]
-            texts = [_plain(text) for text in (result.label, row.name, row.reason)]
+            texts = [unformulated(text) for text in (result.label, row.name, row.reason)]
             writer.writerow([*texts[:2], *digits, texts[2]])
     return made.getvalue()
 
@@ -165,10 +163,6 @@ def as_markdown(results: Sequence[reading.Document]) -> str:
 
 def _interval(bounds: Bounds, digits: int) -> str:
     return between(bounds, digits) if all(map(math.isfinite, bounds)) else ""
-
-
-def _plain(text: str) -> str:
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
 
 
 def _cell(text: str) -> str:

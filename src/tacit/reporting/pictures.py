@@ -74,7 +74,7 @@ class Picture:
         return [row for row in rows if _exists(row)] if self.graph.readable else rows
 
 
-def pictures_of(result: Result, prefix: str) -> list[Picture]:
+def pictures_of(result: Result, prefix: str) -> Iterator[Picture]:
     """The pictures that a result allows, in their order on the page.
 
     Parameters
@@ -82,10 +82,6 @@ def pictures_of(result: Result, prefix: str) -> list[Picture]:
     result : the result.
     prefix : starts the pictures' ids.
     """
-    return list(_pictures(result, prefix))
-
-
-def _pictures(result: Result, prefix: str) -> Iterator[Picture]:
     content = result.content
     if "roc" in content:
         yield _roc(result, prefix)

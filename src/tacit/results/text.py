@@ -26,6 +26,15 @@ def escaped(text: str) -> str:
     )
 
 
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""What a cell begins with that a spreadsheet takes for a formula, wide forms included."""
+
+
+def unformulated(text: str) -> str:
+    """The text as a cell that no spreadsheet runs as a formula."""
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+
+
 def protocol_line(protocol: Mapping[str, Any]) -> str:
     """A protocol's name with its settings."""
     settings = ", ".join(f"{k} {v}" for k, v in protocol.items() if k != "name")

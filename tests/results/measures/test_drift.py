@@ -28,7 +28,7 @@ def test_without_noise_the_index_is_its_definition() -> None:
     none = np.zeros((10, 10))
     found = population_stability(Parts(EVEN, none, 1e12), Parts(MOVED, none, 1e12))
     assert found.value == pytest.approx(exact_index(MOVED), rel=1e-12)
-    assert (found.bias, found.error) == (0.0, 0.0)
+    assert (found.bias, found.privacy_error) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("second", [EVEN, MOVED])
@@ -42,7 +42,7 @@ def test_the_indexs_noise_is_removed(second: Floats) -> None:
     centres = np.array([each.value - each.bias for each in found])
     known = centres.std() / np.sqrt(RUNS)
     assert centres.mean() == pytest.approx(exact_index(second), abs=4 * known)
-    assert np.mean([each.error for each in found]) == pytest.approx(centres.std(), rel=0.25)
+    assert np.mean([each.privacy_error for each in found]) == pytest.approx(centres.std(), rel=0.25)
     louder = [
         population_stability(noisy(EVEN, source, 1.3 * SCALE), noisy(EVEN, source, 1.3 * SCALE))
         for _ in range(RUNS)
@@ -57,7 +57,7 @@ def test_an_index_of_emptied_groups_states_its_error() -> None:
     source = np.random.default_rng(2)
     found = [population_stability(noisy(EVEN, source), noisy(emptied, source)) for _ in range(RUNS)]
     centres = np.array([each.value - each.bias for each in found])
-    errors = np.sqrt(np.mean(np.square([each.error for each in found])))
+    errors = np.sqrt(np.mean(np.square([each.privacy_error for each in found])))
     assert errors == pytest.approx(centres.std(), rel=0.2)
     assert centres.mean() == pytest.approx(exact_index(emptied), abs=4 * centres.std() / 20)
 

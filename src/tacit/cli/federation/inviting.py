@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,11 +20,10 @@ from tacit.data import units
 from tacit.running.deployment.files import write_private
 from tacit.running.deployment.server import Coordinator
 from tacit.running.joining import coordinator as joining
-from tacit.running.joining.letters import Answer, LetterError, is_code, roster_code
+from tacit.running.joining.letters import NAME, Answer, LetterError, is_code, roster_code
 from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Parties = dict[str, str | None]
 """Names with their public identity keys, None where these are not known."""
 KEY = re.compile(r"[0-9a-fA-F]{64}")
@@ -49,10 +49,11 @@ def _parties(context: click.Context, option: click.Parameter, text: str) -> Part
     return parties
 
 
-def _name(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
-    if text is not None:
-        check_name(text)
-    return text
+def _named(context: click.Context, option: click.Parameter, given: Any) -> Any:
+    """A party's name or several, or None where none is given."""
+    for name in (given,) if isinstance(given, str) else given or ():
+        check_name(name)
+    return given
 
 
 def check_name(name: str) -> None:
@@ -71,7 +72,7 @@ def check_name(name: str) -> None:
 @click.command(epilog=INIT_EXAMPLES)
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--coordinator", is_flag=True, help="Write a plan.")
-@click.option("--party", callback=_name, metavar="NAME", help="Write this party's own file.")
+@click.option("--party", callback=_named, metavar="NAME", help="Write this party's own file.")
 @click.option(
     "--parties",
     callback=_parties,
@@ -127,17 +128,9 @@ Examples:
 """
 
 
-def _names(
-    context: click.Context, option: click.Parameter, sites: tuple[str, ...]
-) -> tuple[str, ...]:
-    for site in sites:
-        check_name(site)
-    return sites
-
-
 @click.command(epilog=INVITE_EXAMPLES)
 @click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("sites", nargs=-1, callback=_names)
+@click.argument("sites", nargs=-1, callback=_named)
 @click.option(
     "--server",
     metavar="HOST:PORT",

@@ -252,7 +252,8 @@ def join(
         folder = desk.party_file.state / "node"
         with start_node(*files, folder, teller(verbose)) as node:
             desk.set_limit()
-            wait_connected(node, PATIENCE, lambda left: _still_waiting(address, left))
+            waiting = f"{address} answers; waiting for it to let this node in"
+            wait_connected(node, PATIENCE, lambda left: show(f"{waiting}, {left:.0f} s left"))
             show(f"connected to {address}; Ctrl-C leaves")
             seen = 0
             while True:
@@ -299,7 +300,3 @@ def _check_files(*files: Path) -> None:
 
 def _has_roster(party: Path) -> bool:
     return all(each.key is not None for each in PartyFile.read(party).first_plan.parties)
-
-
-def _still_waiting(address: str, left: float) -> None:
-    show(f"{address} answers; waiting for it to let this node in, {left:.0f} s left")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +65,8 @@ def drift_between(first: Histogram, second: Histogram) -> ReleaseDrift:
     members = reached - np.vstack([reached[1:], np.zeros(size)])
     parts = _parts(one, members), _parts(two, members)
     reason = _lost_group(*parts)
-    index = Estimate.absent(reason) if reason else _measure(population_stability(*parts))
-    return ReleaseDrift(index, _measure(largest_shift(*parts)))
+    index = Estimate.absent(reason) if reason else population_stability(*parts)
+    return ReleaseDrift(index, largest_shift(*parts))
 
 
 def _lost_group(*releases: Parts) -> str:
@@ -87,20 +88,23 @@ def _parts(view: CellView, members: Floats) -> Parts:
     return Parts(figure.value, covariance, float(view.counts.sum()))
 
 
-def _measure(drift: Drift) -> Estimate:
-    """The drift less its bias; it is never below 0."""
-    centre = drift.value - drift.bias
+def _measure(value: float, biases: Sequence[float], errors: Sequence[float]) -> Estimate:
+    """A drift less its bias; it is never below 0.
+
+    Parameters
+    ----------
+    value : the figure as it comes.
+    biases : what noise, and noise and sampling, add to it on average.
+    errors : its standard deviations by noise, and by noise and sampling.
+    """
+    centre = value - biases[0]
     shown = max(centre, 0.0)
-    about = (
-        _around(centre, drift.error),
-        _around(drift.value - drift.population_bias, drift.population_error),
-    )
     return Estimate(
         shown,
-        drift.error,
-        float(np.sqrt(max(drift.population_error**2 - drift.error**2, 0.0))),
+        errors[0],
+        float(np.sqrt(max(errors[1] ** 2 - errors[0] ** 2, 0.0))),
         bias=shown - centre,
-        intervals=about,
+        intervals=(_around(centre, errors[0]), _around(value - biases[1], errors[1])),
     )
 
 
@@ -130,25 +134,7 @@ class Parts:
         return (np.diag(kept) - np.outer(kept, kept)) / max(self.records, 1.0)
 
 
-@dataclass(frozen=True)
-class Drift:
-    """A drift less its noise, with the standard deviations about these records and the population.
-
-    Parameters
-    ----------
-    value : the figure as it comes.
-    bias, population_bias : what noise, and noise and sampling, add to it on average.
-    error, population_error : standard deviations by noise, and by noise and sampling.
-    """
-
-    value: float
-    bias: float
-    population_bias: float
-    error: float
-    population_error: float
-
-
-def population_stability(first: Parts, second: Parts) -> Drift:
+def population_stability(first: Parts, second: Parts) -> Estimate:
     """``sum (q - p) log(q / p)`` of two releases' parts, with what noise adds in second order.
 
     The index has the gradients ``log(p / q) + 1 - q / p`` in p and ``log(q / p) + 1 - p / q`` in q,
@@ -173,10 +159,10 @@ def population_stability(first: Parts, second: Parts) -> Drift:
         weighted = (pair[0] + pair[1]) / middle[:, np.newaxis]
         biases.append(excess)
         errors.append(float(np.sqrt(length * linear + 2 * np.sum(weighted * weighted.T))))
-    return Drift(value, biases[0], biases[1], errors[0], errors[1])
+    return _measure(value, biases, errors)
 
 
-def largest_shift(first: Parts, second: Parts, draws: int = 400, seed: int = 0) -> Drift:
+def largest_shift(first: Parts, second: Parts, draws: int = 400, seed: int = 0) -> Estimate:
     """The largest difference of both cumulative parts, with what noise adds by simulation.
 
     Noise of the known covariance is drawn again around the difference shrunk by what it exceeds its
@@ -188,7 +174,8 @@ def largest_shift(first: Parts, second: Parts, draws: int = 400, seed: int = 0) 
     whole = noise + first.sampling + second.sampling
     source = np.random.default_rng(seed)
     largest = [_largest_again(gap, covariance, draws, source) for covariance in (noise, whole)]
-    return Drift(value, largest[0][0], largest[1][0], largest[0][1], largest[1][1])
+    biases, errors = zip(*largest, strict=True)
+    return _measure(value, biases, errors)
 
 
 def _largest_again(

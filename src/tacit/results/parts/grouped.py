@@ -190,6 +190,7 @@ class GroupedEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """The groups as the command's JSON; each result follows the schema of single results."""
+        here, beyond = self.spread(), self.spread(about="population")
         missing = {} if self.left_out is None else {"missing": self.left_out.to_dict()}
         return with_fingerprint(
             {
@@ -206,8 +207,8 @@ class GroupedEvaluation:
                     }
                     for group in self.groups
                 ],
-                "spread": _spread_entry(self.spread()),
-                "population_spread": _spread_entry(self.spread(about="population")),
+                "spread": here and here.to_dict(),
+                "population_spread": beyond and beyond.to_dict(),
                 "warnings": list(self.warnings),
                 **missing,
             }
@@ -256,10 +257,6 @@ def simultaneous_level(level: float, count: int) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
     return 1 - (1 - level) / count
-
-
-def _spread_entry(spread: Spread | None) -> dict[str, Any] | None:
-    return None if spread is None else spread.to_dict()
 
 
 def _size(group: Group) -> str:
