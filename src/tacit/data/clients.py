@@ -312,14 +312,11 @@ class Clients:
         """
         if not parts:
             raise DataError("no clients were given")
-        ends = np.cumsum([part.records for part in parts])
-        shifted = [
-            part.offsets[1:] + end - part.records for part, end in zip(parts, ends, strict=True)
-        ]
+        sizes = np.concatenate([part.sizes for part in parts])
         return cls(
             np.concatenate([part.scores for part in parts]),
             np.concatenate([part.labels for part in parts]),
-            np.concatenate([np.zeros(1, dtype=np.int64), *shifted]),
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             tuple(name for part in parts for name in part.names),
             any(part.simulated for part in parts),
             _all_or_none(SECOND, [part.second for part in parts]),
