@@ -357,7 +357,8 @@ def test_bad_settings_are_refused_before_reading(
 
 
 def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tacit, "read", lambda *arguments: pytest.fail("read a file"))
+    reader = "tacit.cli.evaluating.sources.read_columns"
+    monkeypatch.setattr(reader, lambda *arguments: pytest.fail("read a file"))
 
 
 # Records that cannot be evaluated
@@ -530,7 +531,7 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tacit, "read", interrupt)
+    monkeypatch.setattr("tacit.cli.evaluating.sources.read_columns", interrupt)
     result = run("evaluate", "absent.csv", *FEDAUC)
     assert result.exit_code == 130
     assert result.stderr.strip() == "tacit: interrupted"
