@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.data.clients import Clients
+from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.settings.declaring import known_settings
 
 EXPECTED = "protocol must be a protocol with its settings"
 
 
-def check_clients(clients: Any) -> None:
-    """Refuse anything but clients, with how they are made.
+def check_given(
+    clients: Any, protocol: Any, seed: int | None = None, noise: NoiseSource | None = None
+) -> None:
+    """Refuse anything but clients, with how they are made, and a protocol with its settings.
 
     Raises
     ------
     TypeError : naming the type that was given.
+    ValueError : for a seed together with a noise source.
     """
     if not isinstance(clients, Clients):
         raise TypeError(
@@ -24,6 +28,9 @@ def check_clients(clients: Any) -> None:
             "tacit.Clients.from_frame(frame, client=COLUMN), from_arrays(scores, labels, ids), or "
             "tacit.read(files)"
         )
+    check_protocol(protocol)
+    if seed is not None and noise is not None:
+        raise ValueError("give a seed or a noise source, not both")
 
 
 def check_protocol(protocol: Any) -> None:

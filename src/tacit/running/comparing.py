@@ -17,7 +17,7 @@ from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names
 from tacit.results.parts.comparison import Comparison
 from tacit.results.server_result import ComparisonResult
-from tacit.running.arguments import check_clients, check_protocol
+from tacit.running.arguments import check_given
 from tacit.running.evaluating import concluded_here, noise_source
 from tacit.running.persons import counted_clients, unit_of
 from tacit.running.simulation import simulate
@@ -78,10 +78,7 @@ def compare(
     >>> low < comparison.exact[0] - comparison.exact[1] < high
     True
     """
-    check_clients(first)
-    check_protocol(protocol)
-    if seed is not None and noise is not None:
-        raise ValueError("give a seed or a noise source, not both")
+    check_given(first, protocol, seed, noise)
     if len(set(names)) != 2:
         raise ValueError(f"two models need two names, got {names!r}")
     both, chosen = _together(first, second), _comparing(protocol)

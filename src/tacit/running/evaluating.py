@@ -22,7 +22,7 @@ from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
 from tacit.results.traffic import Traffic
 from tacit.running import missing
-from tacit.running.arguments import check_clients, check_protocol
+from tacit.running.arguments import check_given
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
 from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.persons import counted_clients, unit_of
@@ -109,11 +109,8 @@ def evaluate(
     >>> low < result.exact < high
     True
     """
-    check_clients(clients)
-    check_protocol(protocol)
-    if seed is not None and noise is not None:
-        raise ValueError("give a seed or a noise source, not both")
-    source = source_of(clients, seed, engine) if noise is None else noise
+    check_given(clients, protocol, seed, noise)
+    source = noise_source(clients, seed, engine) if noise is None else noise
     most = unit_of(clients, per_person)
     stored = ClientState() if most and state is None else state
     if most and stored is not None:
@@ -164,8 +161,18 @@ def evaluate_counted(
         _check_records(clients)
     protocol, clients = taken_by(protocol, clients)
     divided = per_record(protocol, per_person)
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
+    if ledgers and engine != "spu":
+        raise ValueError("clients' processes debit ledgers: ledgers need engine 'spu'")
+    if engine == "spu" and state is not None:
+        raise ValueError("clients in separate processes have a state each: state cannot be given")
     stored = ClientState() if state is None and engine == "ideal" else state
-    run = _run(clients, divided, source, stored, engine, ledgers, per_person)
+    run: Run
+    if engine == "spu":
+        run = run_mpc(clients, divided, source, ledgers=ledgers, per_person=per_person)
+    else:
+        run = simulate(clients, divided, source, stored)
     revealed = None if stored is None else revealed_to(stored)
     return concluded_here(
         clients,
@@ -245,8 +252,7 @@ def repeat_results(
     clients: Clients, protocol: Protocol, times: int, seed: int | None = None
 ) -> ServerResult:
     """As ``repeat``, with every repetition's own errors and class sizes."""
-    check_clients(clients)
-    check_protocol(protocol)
+    check_given(clients, protocol)
     _check_records(clients)
     protocol, clients = taken_by(protocol, clients)
     return replicate(clients, protocol, times, seed)
@@ -255,33 +261,6 @@ def repeat_results(
 def exact_auc(clients: Clients) -> float:
     """The exact AUC of all clients' records, which is not private."""
     return auc(clients.scores, clients.labels)
-
-
-def source_of(clients: Clients, seed: int | None, engine: str) -> NoiseSource:
-    """The noise of a run; clients in separate processes draw noise from the system."""
-    return SystemNoise() if engine == "spu" and seed is None else noise_source(clients, seed)
-
-
-def _run(
-    clients: Clients,
-    protocol: Protocol,
-    noise: NoiseSource,
-    state: ClientState | None,
-    engine: str,
-    ledgers: Ledgers,
-    per_person: int,
-) -> Run:
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
-    if ledgers and engine != "spu":
-        raise ValueError("clients' processes debit ledgers: ledgers need engine 'spu'")
-    if engine == "spu":
-        if state is not None:
-            raise ValueError(
-                "clients in separate processes have a state each: state cannot be given"
-            )
-        return run_mpc(clients, protocol, noise, ledgers=ledgers, per_person=per_person)
-    return simulate(clients, protocol, noise, state)
 
 
 def _mpc_warnings(run: Run) -> tuple[str, ...]:
@@ -295,9 +274,13 @@ def _check_records(clients: Clients) -> None:
         raise DataError(f"an evaluation needs at least two records, got {clients.records}")
 
 
-def noise_source(clients: Clients, seed: int | None) -> NoiseSource:
-    """Simulated noise where a seed or clients that do not exist ask for it, else the system's."""
-    return SimulatedNoise(seed) if seed is not None or clients.simulated else SystemNoise()
+def noise_source(clients: Clients, seed: int | None, engine: str = "ideal") -> NoiseSource:
+    """Simulated noise where a seed or clients that do not exist ask for it, else the system's.
+
+    Clients in separate processes draw noise from the system where no seed is given.
+    """
+    simulated = seed is not None or (clients.simulated and engine != "spu")
+    return SimulatedNoise(seed) if simulated else SystemNoise()
 
 
 def noise_name(source: NoiseSource) -> str:

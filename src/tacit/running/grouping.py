@@ -16,8 +16,8 @@ from tacit.privacy.cost import Adjacency, worst_case
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.results.parts.grouped import Group, GroupedEvaluation
-from tacit.running.arguments import check_clients, check_protocol
-from tacit.running.evaluating import evaluate_counted, noise_source, source_of
+from tacit.running.arguments import check_given
+from tacit.running.evaluating import evaluate_counted, noise_source
 from tacit.running.missing import left_out_in_result
 from tacit.running.persons import counted_clients, unit_of
 
@@ -89,8 +89,7 @@ def evaluate_groups(
     >>> low < grouped["0"].evaluation.exact < high
     True
     """
-    check_clients(clients)
-    check_protocol(protocol)
+    check_given(clients, protocol)
     if groups.of_record.size != clients.records:
         raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
     left_out = left_out_in_result(clients, exact)
@@ -114,7 +113,7 @@ def evaluate_groups(
             result = evaluate_counted(
                 members,
                 protocol,
-                source_of(members, seeds[index], engine),
+                noise_source(members, seeds[index], engine),
                 most,
                 exact=exact and not _lacks_a_class(members, protocol),
                 federation=called,

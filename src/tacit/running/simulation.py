@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,20 +144,13 @@ def _shown(replies: list[Reply], view: View) -> Reply:
 def _join_result(parts: list[tuple[int, ServerResult]]) -> ServerResult:
     """Join groups of replicates; a figure without noise is the same in every replicate."""
 
-    def joined(name: str) -> NDArray[np.float64]:
-        return np.concatenate([np.broadcast_to(getattr(f, name), (size,)) for size, f in parts])
-
-    return ServerResult(
-        value=joined("value"),
-        privacy_error=joined("privacy_error"),
-        sampling_error=joined("sampling_error"),
-        positives=joined("positives"),
-        negatives=joined("negatives"),
-        positives_error=joined("positives_error"),
-        approximation_error=joined("approximation_error"),
-        bias=joined("bias"),
-        half_range=joined("half_range"),
-        laplace_error=joined("laplace_error"),
-        law=errors.joined_laws([(size, result.law) for size, result in parts]),
-        limits=parts[0][1].limits,
-    )
+    first = parts[0][1]
+    numbers: dict[str, Any] = {
+        field.name: np.concatenate(
+            [np.broadcast_to(getattr(result, field.name), (size,)) for size, result in parts]
+        )
+        for field in fields(ServerResult)
+        if isinstance(getattr(first, field.name), float | np.ndarray)
+    }
+    law = errors.joined_laws([(size, result.law) for size, result in parts])
+    return ServerResult(**numbers, law=law, limits=first.limits)
