@@ -11,22 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 
+from tacit.collecting import log
 from tacit.collecting.batches import log_name, log_numbers, seal
 from tacit.collecting.campaign import CampaignError, ReportError
 from tacit.collecting.folder import Folder
-from tacit.collecting.log import (
-    DIGEST_PREFIX,
-    REPORT_HEADER,
-    STAGE_PLACE,
-    Disk,
-    Log,
-    Report,
-    Spent,
-    read_log,
-)
 from tacit.protocol.conversation import Query
 
 ACCEPTED = "accepted"
@@ -81,14 +73,14 @@ class Intake:
         folder: Folder,
         seal_every: int = SEAL_EVERY,
         clock: Callable[[], datetime] = system_clock,
-        disk: Disk | None = None,
+        disk: log.Disk | None = None,
     ) -> None:
         self._folder, self._seal_every, self._clock = folder, seal_every, clock
-        self._disk = disk or Disk()
+        self._disk = disk or log.Disk()
         self._terms = folder.campaign.terms
         self._stages = self._terms.reports.stages
-        self._prefix = folder.campaign.digest[:DIGEST_PREFIX]
-        self._spent, self._pending = Spent(), set[int]()
+        self._prefix = folder.campaign.digest[: log.DIGEST_PREFIX]
+        self._spent, self._pending = log.Spent(), set[int]()
         self.counters: Counter[str] = Counter()
         self.warnings: list[str] = []
         self._read_spent()
@@ -100,38 +92,38 @@ class Intake:
             for serial in serials.tolist():
                 self._spent.add(serial)
 
-    def _opened(self) -> Log:
+    def _opened(self) -> log.Log:
         """The log to write to: the last one; earlier ones are sealed first."""
         numbers = log_numbers(self._folder.reports)
         for number in numbers:
-            log = Log(self._folder.reports / log_name(number), self._disk)
+            opened = log.Log(self._folder.reports / log_name(number), self._disk)
             sealed = (self._folder.spent / f"batch-{number}.parquet").exists()
-            self.warnings += log.warnings
-            for body in log.bodies:
-                self._spent.add(self._serial_of(body, log))
-            if number == numbers[-1] and not sealed and log.records < self._seal_every:
-                return log
-            log.close()
-            if log.bodies and not sealed:
-                seal(self._folder.reports, self._folder.spent, number, log.bodies)
+            self.warnings += opened.warnings
+            for body in opened.bodies:
+                self._spent.add(self._serial_of(body, opened.path))
+            if number == numbers[-1] and not sealed and opened.records < self._seal_every:
+                return opened
+            opened.close()
+            if opened.bodies and not sealed:
+                seal(self._folder.reports, self._folder.spent, number, opened.bodies)
             else:
-                log.path.unlink()
+                opened.path.unlink()
         return self._new_log()
 
-    def _serial_of(self, body: bytes, log: Log) -> int:
+    def _serial_of(self, body: bytes, path: Path) -> int:
         """The serial number of a report's token, which must be one of this folder."""
         try:
-            return self._folder.tokens.serial_of(Report.from_bytes(body).token)
+            return self._folder.tokens.serial_of(log.Report.from_bytes(body).token)
         except ReportError:
             raise CampaignError(
-                f"{log.path} has reports of another folder's campaign: move it there"
+                f"{path} has reports of another folder's campaign: move it there"
             ) from None
 
-    def _new_log(self) -> Log:
+    def _new_log(self) -> log.Log:
         """A log of a number that no batch has."""
         batches = (path.stem.split("-")[1] for path in self._folder.spent.glob("batch-*.parquet"))
         used = [*log_numbers(self._folder.reports), *map(int, batches), 0]
-        return Log(self._folder.reports / log_name(max(used) + 1), self._disk)
+        return log.Log(self._folder.reports / log_name(max(used) + 1), self._disk)
 
     def follow_stage(self) -> None:
         """Take the reports of the stage that was signed last."""
@@ -144,7 +136,7 @@ class Intake:
     def _opened_stage(self, stage: int) -> OpenStage:
         query = self._folder.query(stage)
         return OpenStage(
-            stage, query, REPORT_HEADER.size + self._terms.reports.payload_bytes(query)
+            stage, query, log.REPORT_HEADER.size + self._terms.reports.payload_bytes(query)
         )
 
     @property
@@ -177,7 +169,7 @@ class Intake:
             sentence = f"a report of stage {stage} has {size} bytes, got {len(message)}"
             raise ReportError("size", sentence)
         try:
-            report = Report.from_bytes(message)
+            report = log.Report.from_bytes(message)
         except ValueError as error:
             raise ReportError("form", str(error)) from None
         if report.campaign != self._prefix:
@@ -206,11 +198,11 @@ class Intake:
         OSError : when the disk failed; no report of the group is stored then.
         """
         stage = self._open
-        outcomes = ["stage" if each[STAGE_PLACE] != stage.number else "" for each in messages]
+        outcomes = ["stage" if each[log.STAGE_PLACE] != stage.number else "" for each in messages]
         current = [index for index, outcome in enumerate(outcomes) if not outcome]
         joined = b"".join(messages[index] for index in current)
         payloads = np.frombuffer(joined, dtype=np.uint8).reshape(-1, stage.size)[
-            :, REPORT_HEADER.size :
+            :, log.REPORT_HEADER.size :
         ]
         refused = self._terms.reports.refused(stage.query, payloads)
         with self._folder.locked(alone=False):
@@ -253,7 +245,7 @@ class Intake:
             full, self._log = self._log, self._new_log()
             full.close()
             number = int(full.path.stem.split("-")[1])
-            seal(self._folder.reports, self._folder.spent, number, read_log(full.path))
+            seal(self._folder.reports, self._folder.spent, number, log.read_log(full.path))
         except (OSError, CampaignError):
             self.counters["not sealed"] += 1
 

@@ -27,11 +27,7 @@ from typing import Any
 from tacit.crypto.identities import is_signed
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
-from tacit.running.session.coordinator import (
-    Coordinator,
-    LostPartyError,
-    RunError,
-)
+from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.session.messages import (
     MARK_BYTES,
     MARK_POSITION,

@@ -103,7 +103,7 @@ class Federation:
             authority or self.coordinator.certificates.authority,
             key or part / "node.key",
             part / folder,
-            programs=self.coordinator.programs,
+            prepared=self.coordinator.guards,
         )
 
 

@@ -19,16 +19,8 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_ssh_private_key,
-    load_ssh_public_key,
-)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tacit.crypto.identities import Identity
@@ -69,7 +61,11 @@ def stored_node_key(path: Path) -> Path:
     public = public_path(path)
     if not path.exists():
         key = ec.generate_private_key(ec.SECP384R1())
-        secret = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+        secret = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.OpenSSH,
+            serialization.NoEncryption(),
+        )
         write_private(path, secret)
     else:
         _check_private(path)
@@ -86,7 +82,7 @@ def checked_node_key(path: Path) -> bytes:
     KeyFileError : for a file that holds no public elliptic-curve key in OpenSSH's form.
     """
     try:
-        key = load_ssh_public_key(path.read_bytes())
+        key = serialization.load_ssh_public_key(path.read_bytes())
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePublicKey):
@@ -96,7 +92,7 @@ def checked_node_key(path: Path) -> bytes:
 
 def _node_key(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
-        key = load_ssh_private_key(path.read_bytes(), None)
+        key = serialization.load_ssh_private_key(path.read_bytes(), None)
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -105,7 +101,9 @@ def _node_key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def _public_line(key: ec.EllipticCurvePublicKey) -> bytes:
-    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n"
+    return (
+        key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH) + b"\n"
+    )
 
 
 def _check_private(path: Path) -> None:
@@ -162,10 +160,10 @@ def make_certificates(files: Certificates, hosts: Sequence[str]) -> None:
     authority_key, server_key = (ec.generate_private_key(CURVE) for _ in range(2))
     authority = _authority(authority_key, now)
     certificate = _server(server_key, authority, authority_key, (*hosts, *LOOPBACK), now)
-    pem = certificate.public_bytes(Encoding.PEM)
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
     write_private(files.key, _private_pem(server_key))
     write_public(files.certificate, pem)
-    write_public(files.authority, authority.public_bytes(Encoding.PEM))
+    write_public(files.authority, authority.public_bytes(serialization.Encoding.PEM))
 
 
 def hosts_of(certificate: Path) -> tuple[str, ...]:
@@ -259,4 +257,6 @@ def _general(host: str) -> x509.GeneralName:
 
 
 def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

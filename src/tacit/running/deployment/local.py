@@ -21,12 +21,7 @@ from tacit.data.engines.opening import DatabaseTable
 from tacit.data.errors import DataError
 from tacit.data.scales import check_scales
 from tacit.running.deployment.files import private_folder, write_public
-from tacit.running.deployment.flower_programs.programs import (
-    Program,
-    Tell,
-    free_port,
-    require_flower,
-)
+from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
@@ -67,7 +62,9 @@ def local_parties(path: Path, count: int) -> dict[str, Path]:
     return files
 
 
-def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None) -> Conducted:
+def run_locally(
+    path: Path, count: int, tell: programs.Tell, verbose: programs.Tell | None = None
+) -> Conducted:
     """Run a plan with a server and all parties on this machine, over TLS on loopback.
 
     Parameters
@@ -87,23 +84,23 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
     DeploymentError : when there is no result.
     MissingFlowerError : when Flower is not installed.
     """
-    require_flower()
+    programs.require_flower()
     parties = local_parties(path, count)
     hidden = private_folder(path.resolve().parent / HIDDEN)
-    with alone(hidden), contextlib.ExitStack() as programs:
+    with alone(hidden), contextlib.ExitStack() as running:
         coordinator = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
         check_parties([PartyDesk.open(_party_file(hidden, name)) for name in parties])
         began = time.time()
         tell("starting the server")
-        port = free_port()
-        server = programs.enter_context(
+        port = programs.free_port()
+        server = running.enter_context(
             start_server(coordinator, HOST, port, verbose, lasting=False)
         )
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
         register_nodes(coordinator, verbose)
-        nodes = [programs.enter_context(_node(hidden, name, port, verbose)) for name in parties]
-        programs.callback(_query_to_end, nodes)
+        nodes = [running.enter_context(_node(hidden, name, port, verbose)) for name in parties]
+        running.callback(_query_to_end, nodes)
         for name, node in zip(parties, nodes, strict=True):
             wait_connected(node, CONNECT_TIME)
             tell(f"{name} is connected")
@@ -138,13 +135,13 @@ def check_parties(desks: Sequence[PartyDesk]) -> None:
         check_scales(files, [desk.records for desk in desks], [None] * len(files))
 
 
-def _query_to_end(nodes: Sequence[Program]) -> None:
+def _query_to_end(nodes: Sequence[programs.Program]) -> None:
     """Let all nodes end at once, before each is waited for."""
     for node in nodes:
         node.query_to_end()
 
 
-def _node(hidden: Path, name: str, port: int, verbose: Tell | None) -> Program:
+def _node(hidden: Path, name: str, port: int, verbose: programs.Tell | None) -> programs.Program:
     return start_node(
         _party_file(hidden, name),
         f"{HOST}:{port}",
@@ -152,7 +149,7 @@ def _node(hidden: Path, name: str, port: int, verbose: Tell | None) -> Program:
         _folder(hidden, name) / "node.key",
         _folder(hidden, name) / "node",
         verbose,
-        Coordinator(hidden).programs,
+        Coordinator(hidden).guards,
     )
 
 
@@ -210,7 +207,7 @@ def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: Coordinato
             named.settings() if isinstance(named, DatabaseTable) else {"file": str(named)}
         )
         if computes:
-            settings["mpc"] = {"listen": f"{HOST}:{free_port()}"}
+            settings["mpc"] = {"listen": f"{HOST}:{programs.free_port()}"}
         write_public(_party_file(coordinator.folder, name), toml_text(settings).encode())
     write_public(coordinator.folder / "plan.toml", toml_text(content).encode())
 

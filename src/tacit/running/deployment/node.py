@@ -7,18 +7,8 @@ from pathlib import Path
 
 from tacit.running.deployment.door import write_token
 from tacit.running.deployment.files import private_folder
+from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.guards import write_guards
-from tacit.running.deployment.flower_programs.programs import (
-    DeploymentError,
-    Flower,
-    Program,
-    Tell,
-    Waiting,
-    free_port,
-    plain,
-    require_flower,
-    settings_text,
-)
 from tacit.running.deployment.flower_programs.template import start_template
 
 CONNECTED = "SuperNode ID:"
@@ -37,7 +27,7 @@ FOREIGN_WORDS = (
 )
 
 
-class RefusedError(DeploymentError):
+class RefusedError(programs.DeploymentError):
     """Node and server do not accept each other."""
 
 
@@ -47,9 +37,9 @@ def start_node(
     authority: Path,
     key: Path,
     folder: Path,
-    tell: Tell | None = None,
-    programs: Path | None = None,
-) -> Program:
+    tell: programs.Tell | None = None,
+    prepared: Path | None = None,
+) -> programs.Program:
     """Start a SuperNode for a party's file.
 
     Parameters
@@ -60,36 +50,38 @@ def start_node(
     key : the party's private node key.
     folder : where Flower's configuration and the log go.
     tell : receives the command.
-    programs : a folder of guarded programs with a prepared process; None makes the node's own.
+    prepared : a folder of guarded programs with a prepared process; None makes the node's own.
 
     Raises
     ------
     MissingFlowerError : when Flower is not installed.
     FileNotFoundError : when the certificate or the key is not there.
     """
-    require_flower()
+    programs.require_flower()
     for path in (authority, key):
         path.stat()
     home = private_folder(folder)
-    guarded = programs or write_guards(home / "programs")
-    flower = Flower(home / "flower", guarded, tell)
+    guarded = prepared or write_guards(home / "programs")
+    flower = programs.Flower(home / "flower", guarded, tell)
     write_token(flower.home)
-    config = settings_text({"party": str(party)})
-    template = start_template(flower, guarded) if programs is None else None
+    config = programs.settings_text({"party": str(party)})
+    template = start_template(flower, guarded) if prepared is None else None
     return flower.start(
         home / "supernode.log",
         "flower-supernode",
         *("--root-certificates", str(authority)),
         *("--superlink", server),
         *("--auth-supernode-private-key", str(key)),
-        *("--host", "127.0.0.1", "--port", str(free_port())),
+        *("--host", "127.0.0.1", "--port", str(programs.free_port())),
         *("--isolation", "process"),  # the guarded node starts processes that answer by itself
         *("--node-config", config),
         helper=template,
     )
 
 
-def wait_connected(node: Program, seconds: float, waiting: Waiting | None = None) -> None:
+def wait_connected(
+    node: programs.Program, seconds: float, waiting: programs.Waiting | None = None
+) -> None:
     """Wait until the server has let a node in.
 
     Parameters
@@ -105,17 +97,17 @@ def wait_connected(node: Program, seconds: float, waiting: Waiting | None = None
     """
     try:
         node.wait_until(lambda: is_connected(node), seconds, waiting)
-    except DeploymentError:
+    except programs.DeploymentError:
         _tell_refusal(node)
         raise
 
 
-def is_connected(node: Program) -> bool:
+def is_connected(node: programs.Program) -> bool:
     """Whether the server has let a node in."""
     return CONNECTED in node.said()
 
 
-def follow(node: Program, seen: int, everything: bool) -> tuple[int, list[str]]:
+def follow(node: programs.Program, seen: int, everything: bool) -> tuple[int, list[str]]:
     """How many bytes a node's log has now, and its new lines for the user.
 
     Parameters
@@ -129,7 +121,7 @@ def follow(node: Program, seen: int, everything: bool) -> tuple[int, list[str]]:
         log.seek(seen)
         new = log.read()
     whole = new[: new.rfind(b"\n") + 1]
-    lines = [plain(line) for line in whole.decode(errors="replace").splitlines()]
+    lines = [programs.plain(line) for line in whole.decode(errors="replace").splitlines()]
     shown = lines if everything else map(_user_line, lines)
     return seen + len(whole), [line for line in shown if line]
 
@@ -148,7 +140,7 @@ def _user_line(line: str) -> str:
     return WORDS.get(match[1], "")
 
 
-def _tell_refusal(node: Program) -> None:
+def _tell_refusal(node: programs.Program) -> None:
     said = node.said()
     if UNKNOWN_KEY in said:
         raise RefusedError(

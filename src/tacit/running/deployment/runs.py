@@ -14,11 +14,7 @@ from typing import Any
 
 from tacit.running.deployment.files import private_folder
 from tacit.running.deployment.flower_programs.guards import write_application, write_ticket
-from tacit.running.deployment.flower_programs.programs import (
-    DeploymentError,
-    Tell,
-    settings_text,
-)
+from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, settings_text
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
 from tacit.running.session.result import ROWS_SUFFIX
 

@@ -15,15 +15,8 @@ from typing import Any
 
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.files import private_folder, write_private, write_public
+from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.guards import TICKETS, write_guards
-from tacit.running.deployment.flower_programs.programs import (
-    DeploymentError,
-    Flower,
-    Program,
-    Tell,
-    is_listening,
-    require_flower,
-)
 from tacit.running.deployment.flower_programs.template import start_template
 from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
 
@@ -78,15 +71,15 @@ class Coordinator:
         return self.private / "tickets"
 
     @property
-    def programs(self) -> Path:
+    def guards(self) -> Path:
         """The guarded programs."""
         return self.private / "programs"
 
-    def flower(self, tell: Tell | None = None) -> Flower:
+    def flower(self, tell: programs.Tell | None = None) -> programs.Flower:
         """Flower's programs with this folder's configuration."""
-        guards = write_guards(self.programs)
+        guards = write_guards(self.guards)
         settings = {TICKETS: str(private_folder(self.tickets))}
-        return Flower(self.private / "flower", guards, tell, settings)
+        return programs.Flower(self.private / "flower", guards, tell, settings)
 
     def address(self) -> tuple[str, int]:
         """Where the server was started last, as this machine reaches it.
@@ -98,7 +91,7 @@ class Coordinator:
         try:
             host, port = json.loads((self.private / "address.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise DeploymentError(
+            raise programs.DeploymentError(
                 f"no server was started from {self.folder}; start one with: tacit serve"
             ) from None
         return str(host), int(port)
@@ -111,12 +104,14 @@ class Coordinator:
         DeploymentError : when none listens.
         """
         host, port = self.address()
-        if not is_listening(host, port):
-            raise DeploymentError(f"no server listens on {host}:{port}; start it with: tacit serve")
+        if not programs.is_listening(host, port):
+            raise programs.DeploymentError(
+                f"no server listens on {host}:{port}; start it with: tacit serve"
+            )
 
     def wait_running(
         self,
-        tell: Tell,
+        tell: programs.Tell,
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -135,9 +130,11 @@ class Coordinator:
         while True:
             try:
                 return self.check_running()
-            except DeploymentError as error:
+            except programs.DeploymentError as error:
                 if now() >= ends:
-                    raise DeploymentError(f"{error}; gave up after {PATIENCE:.0f} s") from None
+                    raise programs.DeploymentError(
+                        f"{error}; gave up after {PATIENCE:.0f} s"
+                    ) from None
                 if not announced:
                     tell(f"{error}; waiting for it, {PATIENCE:.0f} s, Ctrl-C ends")
                 announced = True
@@ -168,13 +165,17 @@ def alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise DeploymentError(f"another process runs a server from {folder}") from None
+            raise programs.DeploymentError(f"another process runs a server from {folder}") from None
         yield
 
 
 def start_server(
-    coordinator: Coordinator, listen: str, port: int, tell: Tell | None = None, lasting: bool = True
-) -> Program:
+    coordinator: Coordinator,
+    listen: str,
+    port: int,
+    tell: programs.Tell | None = None,
+    lasting: bool = True,
+) -> programs.Program:
     """Start the SuperLink, with TLS and authentication of nodes.
 
     Its other interfaces than the nodes' are closed to programs that this folder did not start.
@@ -194,20 +195,20 @@ def start_server(
         answers requests without a token.
     MissingFlowerError : when Flower is not installed.
     """
-    require_flower()
+    programs.require_flower()
     files = coordinator.certificates
     if not files.exist:
-        raise DeploymentError(
+        raise programs.DeploymentError(
             f"{coordinator.folder} holds no certificates: tacit keys --coordinator"
         )
     if ends_of(files.certificate) < datetime.now(UTC):
-        raise DeploymentError(
+        raise programs.DeploymentError(
             f"the server's certificate has expired: remove {files.authority}, make another with "
             "tacit keys --coordinator --host, and send the new ca.crt to every party"
         )
     host = "127.0.0.1" if listen in EVERYWHERE else listen
-    if is_listening(host, port):
-        raise DeploymentError(f"port {port} on {host} is taken")
+    if programs.is_listening(host, port):
+        raise programs.DeploymentError(f"port {port} on {host} is taken")
     _write_connection(coordinator, host, port)
     flower = coordinator.flower(tell)
     write_token(flower.home)
@@ -221,10 +222,10 @@ def start_server(
         "--disable-runtime-dependency-installation",
         *("--host", listen, "--port", str(port)),
         *(("--database", str(coordinator.private / "state.db")) if lasting else ()),
-        helper=start_template(flower, coordinator.programs),
+        helper=start_template(flower, coordinator.guards),
     )
     try:
-        server.wait_until(lambda: is_listening(host, port), START_TIME)
+        server.wait_until(lambda: programs.is_listening(host, port), START_TIME)
         check_closed(host, port, files.authority)
     except BaseException:
         server.stop()
@@ -232,7 +233,7 @@ def start_server(
     return server
 
 
-def register_nodes(coordinator: Coordinator, tell: Tell | None = None) -> list[str]:
+def register_nodes(coordinator: Coordinator, tell: programs.Tell | None = None) -> list[str]:
     """Let every node key in the folder of keys connect; gives the names that are new.
 
     A key that is replaced, or whose file is gone, may no longer connect.
@@ -263,7 +264,7 @@ def register_nodes(coordinator: Coordinator, tell: Tell | None = None) -> list[s
     return new
 
 
-def nodes_online(coordinator: Coordinator, tell: Tell | None = None) -> dict[str, str]:
+def nodes_online(coordinator: Coordinator, tell: programs.Tell | None = None) -> dict[str, str]:
     """What the server says of every node by name: registered, online or offline."""
     listed = coordinator.flower(tell).call("flwr", "supernode", "list", CONNECTION)["nodes"]
     states = {str(node["node-id"]): str(node["status"]) for node in listed}
@@ -272,7 +273,7 @@ def nodes_online(coordinator: Coordinator, tell: Tell | None = None) -> dict[str
     }
 
 
-def runs_of(coordinator: Coordinator, tell: Tell | None = None) -> list[dict[str, Any]]:
+def runs_of(coordinator: Coordinator, tell: programs.Tell | None = None) -> list[dict[str, Any]]:
     """The runs that the server remembers, the latest first."""
     return list(coordinator.flower(tell).call("flwr", "list", CONNECTION)["runs"])
 
@@ -288,7 +289,7 @@ def _node_keys(folder: Path) -> dict[str, str]:
     return node_keys
 
 
-def _register(flower: Flower, key: Path, name: str) -> str:
+def _register(flower: programs.Flower, key: Path, name: str) -> str:
     command = ("flwr", "supernode", "register", str(key), CONNECTION, "--name", name)
     return str(flower.call(*command)["node-id"])
 

@@ -14,13 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.crypto.identities import Identity
+from tacit.running.deployment import keys
 from tacit.running.deployment.files import private_folder, write_private, write_public
-from tacit.running.deployment.keys import (
-    checked_node_key,
-    hosts_of,
-    make_certificates,
-    stored_identity,
-)
 from tacit.running.deployment.server import PORT, Coordinator
 from tacit.running.joining import letters
 from tacit.running.joining.invitations import INVITATIONS, ROSTER_FILE, Record
@@ -160,8 +155,8 @@ def prepare(plan: Path, server: str | None) -> tuple[Coordinator, str]:
     if not files.exist:
         if server is None:
             raise letters.LetterError("the server has no certificate yet: give --server HOST:PORT")
-        make_certificates(files, [host_of(server)])
-    known = hosts_of(files.certificate)
+        keys.make_certificates(files, [host_of(server)])
+    known = keys.hosts_of(files.certificate)
     address = server or f"{known[0]}:{PORT}"
     if host_of(address) not in known:
         raise letters.LetterError(
@@ -193,8 +188,8 @@ def invite(
     ------
     LetterError : for a site that has its keys already.
     """
-    keys = {party.name: party.key for party in Plan.read(plan).parties}
-    if keys.get(site) is not None and not again:
+    known = {party.name: party.key for party in Plan.read(plan).parties}
+    if known.get(site) is not None and not again:
         raise letters.LetterError(
             f"{site} has its key in the plan already; --again replaces its keys"
         )
@@ -202,7 +197,7 @@ def invite(
         site,
         server,
         coordinator.certificates.authority.read_text(encoding="ascii"),
-        stored_identity(coordinator.identity).public,
+        keys.stored_identity(coordinator.identity).public,
         plan.read_text(encoding="utf-8"),
         letters.Invitation.new_secret(),
     )
@@ -246,7 +241,7 @@ def admit(plan: Path, coordinator: Coordinator, answer: letters.Answer) -> None:
     draft = coordinator.private / f"{answer.site}.pub"
     write_private(draft, f"{answer.node_key}\n".encode())
     try:
-        line = checked_node_key(draft)
+        line = keys.checked_node_key(draft)
     finally:
         draft.unlink()
     Record(record.invitation, answer).write(_record_path(coordinator, answer.site))
@@ -269,7 +264,7 @@ def publish_roster(
     if read.coordinator is None or any(party.key is None for party in read.parties):
         path.unlink(missing_ok=True)
         return False
-    identity = stored_identity(coordinator.identity)
+    identity = keys.stored_identity(coordinator.identity)
     last = _published(path, identity)
     if last.plan != text:
         number = max(last.number + 1, int(clock() * 1e6))
@@ -286,7 +281,7 @@ def _published(path: Path, identity: Identity) -> letters.NumberedPlan:
 
 
 def _name_coordinator(plan: Path, coordinator: Coordinator) -> None:
-    public, named = stored_identity(coordinator.identity).public, Plan.read(plan).coordinator
+    public, named = keys.stored_identity(coordinator.identity).public, Plan.read(plan).coordinator
     if named is None:
         text = with_coordinator(plan.read_text(encoding="utf-8"), public)
         write_public(plan, text.encode())

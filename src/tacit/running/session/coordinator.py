@@ -15,18 +15,7 @@ from tacit.protocol.conversation import Conversation, Query, View
 from tacit.protocol.values import named_values
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.transport import Session
-from tacit.running.session import exchanges
-from tacit.running.session.messages import (
-    COORDINATOR,
-    Agreement,
-    ForeignMessageError,
-    Kind,
-    MalformedMessageError,
-    SignedMessage,
-    StaleMessageError,
-    cost_of,
-    verified,
-)
+from tacit.running.session import exchanges, messages
 from tacit.running.speaking import checked_reason, printable
 
 DECLINED = "declined: "
@@ -99,7 +88,7 @@ class Coordinator:
 
     def __init__(
         self,
-        agreement: Agreement,
+        agreement: messages.Agreement,
         identity: Identity,
         parties: Sequence[int] | None = None,
         restarts: bool = False,
@@ -217,20 +206,20 @@ class Coordinator:
             second one, or not an answer. Nothing was changed.
         """
         if sender not in self.spent:
-            raise ForeignMessageError(f"party {sender} was not asked")
-        received = verified(message, self._agreement, sender, COORDINATOR)
+            raise messages.ForeignMessageError(f"party {sender} was not asked")
+        received = messages.verified(message, self._agreement, sender, messages.COORDINATOR)
         if received.session != self.session:
-            raise ForeignMessageError("this message is of another run")
+            raise messages.ForeignMessageError("this message is of another run")
         if received.round != self._round:
-            raise StaleMessageError(
+            raise messages.StaleMessageError(
                 f"a reply to round {received.round} came in round {self._round}"
             )
         if sender not in self._waiting or self._exchange is None:
-            raise StaleMessageError(
+            raise messages.StaleMessageError(
                 f"party {sender} has answered round {received.round}, or has left"
             )
         try:
-            if received.kind is Kind.DECLINE:
+            if received.kind is messages.Kind.DECLINE:
                 self.declined[sender] = _reason(received.body)
             else:
                 said = named_values(received.body, content=bytes, spent=dict)
@@ -238,9 +227,9 @@ class Coordinator:
                 self._exchange.take(sender, said["content"])
                 self.spent[sender] = self.before[sender] + cost
         except ReplayError as error:
-            raise StaleMessageError(str(error)) from error
+            raise messages.StaleMessageError(str(error)) from error
         except (fields.MessageError, SumError) as error:
-            raise MalformedMessageError(printable(str(error))) from error
+            raise messages.MalformedMessageError(printable(str(error))) from error
         self._waiting.discard(sender)
 
     def close(self) -> dict[int, bytes]:
@@ -255,11 +244,11 @@ class Coordinator:
         if exchange is None:
             raise RunError("no round is open")
         try:
-            messages = exchange.close()
+            asked = exchange.close()
         except (SumError, fields.MessageError) as error:
             raise RunError(f"{self._declines()}{error}") from error
-        if messages:
-            return self._signed(messages)
+        if asked:
+            return self._signed(asked)
         return self._conclude(exchange)
 
     def _conclude(self, exchange: exchanges.Exchange) -> dict[int, bytes]:
@@ -310,14 +299,14 @@ class Coordinator:
             raise RunError(f"step {query.step.name} is computed between parties, and {reason}")
         return exchanges.MPCExchange(query, self.active, self._agreement, self.session)
 
-    def _signed(self, messages: exchanges.Messages) -> dict[int, bytes]:
+    def _signed(self, asked: exchanges.Messages) -> dict[int, bytes]:
         self._round += 1
-        self._waiting = set(messages)
+        self._waiting = set(asked)
         return {
-            party: SignedMessage(kind, self.session, self._round, COORDINATOR, party, body).signed(
-                self._agreement, self._identity
-            )
-            for party, (kind, body) in messages.items()
+            party: messages.SignedMessage(
+                kind, self.session, self._round, messages.COORDINATOR, party, body
+            ).signed(self._agreement, self._identity)
+            for party, (kind, body) in asked.items()
         }
 
     def _declines(self) -> str:
@@ -336,7 +325,7 @@ def _stated(values: dict[str, Any], guarantee: Cost) -> Cost:
     ------
     MessageError : for anything else.
     """
-    cost = cost_of(values)
+    cost = messages.cost_of(values)
     if cost == NOTHING:
         return cost
     if guarantee.adjacency is None:
