@@ -19,10 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-from tacit.crypto.identities import Identity
+from tacit.crypto.identities import Identity, is_signed
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.devices import DeviceReports
@@ -88,11 +85,10 @@ class Signed:
             made = cls(
                 entry["document"].encode(), b64decode(entry["signature"]), b64decode(entry["key"])
             )
-            Ed25519PublicKey.from_public_bytes(made.key).verify(made.signature, made.document)
-        except InvalidSignature:
-            raise CampaignError("the signature of the document is not by its key") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CampaignError("this is no signed document of a campaign") from None
+        if not is_signed(made.key, made.document, made.signature):
+            raise CampaignError("the signature of the document is not by its key")
         return made
 
     def to_json(self) -> str:

@@ -146,10 +146,7 @@ class Nodes:
         ends = time.monotonic() + timeout
         messages = [self._message(node, HELLO, self._hello(node, opening)) for node in nodes]
 
-        def speak() -> None:
-            speaker.wait(time.monotonic(), lambda: self._awaited(ends))
-
-        for reply in self._exchange(messages, timeout, speak):
+        for reply in self._exchange(messages, timeout, speaker, lambda: self._awaited(ends)):
             node = reply.metadata.src_node_id
             words = dict(reply.content[SAID]) if reply.has_content() else {}
             problem = self._problem(words)
@@ -195,10 +192,6 @@ class Nodes:
         started = time.monotonic()
         speaker = Speaker(self._tell, started)
         ends = started + self._plan.deadline
-
-        def speak() -> None:
-            speaker.wait(time.monotonic(), lambda: self._unanswered(coordinator, ends))
-
         for _ in range(1 + self._plan.retries):
             waiting = [index for index in coordinator.waiting if index in self.node_of]
             if not waiting:
@@ -208,7 +201,10 @@ class Nodes:
                 for index in waiting
             ]
             timeout = self._plan.deadline / (1 + self._plan.retries)
-            self._take(coordinator, self._exchange(going, timeout, speak))
+            replies = self._exchange(
+                going, timeout, speaker, lambda: self._unanswered(coordinator, ends)
+            )
+            self._take(coordinator, replies)
         silent = coordinator.waiting
         answered = len(messages) - len(silent)
         sent = sum(len(message) for message in messages.values())
@@ -225,7 +221,7 @@ class Nodes:
         return f"round {coordinator.round}: waiting for {names}, {left:.0f} s left"
 
     def _exchange(
-        self, messages: Iterable[Any], seconds: float, waiting_on: Callable[[], None]
+        self, messages: Iterable[Any], seconds: float, speaker: Speaker, words: Callable[[], str]
     ) -> Iterator[Any]:
         """Send messages and give replies as they come, until all have or the time is over.
 
@@ -244,7 +240,7 @@ class Nodes:
             now = time.monotonic()
             if not waiting or now >= ends:
                 break
-            waiting_on()
+            speaker.wait(now, words)
             time.sleep(max(min(started + _poll_seconds(now - since), ends) - now, 0.0))
 
     def _take(self, coordinator: Coordinator, replies: Iterable[Any]) -> None:

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
+
+from tacit.extras import extra
 
 STANDARD_128 = {1024: 27, 2048: 54, 4096: 109, 8192: 218, 16384: 438, 32768: 881}
 """The most bits of the coefficient modulus by degree, for 128 bits of security against classical
@@ -32,23 +33,14 @@ class HomomorphicError(ValueError):
     """Bytes or parameters that homomorphic encryption cannot use."""
 
 
-class NotInstalledError(ImportError):
-    """The library of homomorphic encryption is not installed."""
-
-
 def tenseal_api() -> Any:
     """SEAL's own interface, imported where it is used.
 
     Raises
     ------
-    NotInstalledError : without TenSEAL.
+    ImportError : with the install command, without TenSEAL.
     """
-    try:
-        return import_module("tenseal.sealapi")
-    except ImportError:
-        raise NotInstalledError(
-            "encrypted evaluation needs TenSEAL: pip install 'tacit[encrypted]'"
-        ) from None
+    return extra("tenseal.sealapi", "encrypted evaluation needs TenSEAL", "'tacit[encrypted]'")
 
 
 @dataclass(frozen=True)

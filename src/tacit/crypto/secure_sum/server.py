@@ -211,7 +211,7 @@ class SumServer:
                 receiver,
                 announced
                 + messages.pack_records(
-                    {owner: self._encrypted[owner][receiver] for owner in self._sharing(receiver)}
+                    {k: self._encrypted[k][receiver] for k in self._near(receiver, self._sharers)}
                 ),
             )
             for receiver in self._members
@@ -250,9 +250,8 @@ class SumServer:
     def _take_revealed(self, sender: int, body: bytes) -> None:
         records = messages.unpack_records(body, messages.SHARE_BYTES, self._terms.clients)
         stayed = set(self._stayed)
-        expected = {owner: int(owner not in stayed) for owner in self._sharing(sender)} | {
-            sender: 0
-        }
+        owners = (*self._near(sender, self._sharers), sender)
+        expected = {owner: int(owner not in stayed) for owner in owners}
         if {owner: record[0] for owner, record in records.items()} != expected:
             raise errors.MalformedError(
                 f"client {sender} must reveal exactly the shares it was asked for"
@@ -260,19 +259,14 @@ class SumServer:
         for owner, record in records.items():
             self._shares.setdefault(owner, []).append((sender + 1, record[1:]))
 
-    def _sharing(self, member: int) -> list[int]:
-        """A client's neighbours that sent their shares."""
-        sharers = set(self._sharers)
-        return [owner for owner in self._around[member] if owner in sharers]
+    def _near(self, member: int, among: list[int]) -> list[int]:
+        """A client's neighbours among some clients."""
+        chosen = set(among)
+        return [other for other in self._around[member] if other in chosen]
 
     def _left(self) -> list[int]:
         """Who sent shares, but no masked vector."""
         return sorted(set(self._sharers) - set(self._stayed))
-
-    def _partners(self, owner: int) -> list[int]:
-        """A client's neighbours whose vectors are in the sum."""
-        stayed = set(self._stayed)
-        return [partner for partner in self._around[owner] if partner in stayed]
 
     def _secrets(self, owners: list[int]) -> dict[int, bytes]:
         """Every owner's seed or key, whichever was revealed."""
@@ -294,11 +288,8 @@ class SumServer:
         """The sum of the masks that those who sent a vector added for themselves."""
         words = np.zeros_like(self._words)
         for owner, seed in seeds.items():
-            if self._terms.commitment(owner, seed) != self._adverts[owner].commitment:
-                raise errors.ForgedError(
-                    f"the shares of client {owner} do not give the seed it advertised: "
-                    "one of those who revealed them sent a wrong one"
-                )
+            commitment = self._terms.commitment(owner, seed)
+            _check_revealed(owner, "seed", commitment, self._adverts[owner].commitment)
             words += self_mask(seed, self._transcript, owner, self._shape)
         return words
 
@@ -307,12 +298,9 @@ class SumServer:
         words = np.zeros_like(self._words)
         for owner, key in keys.items():
             private = X25519PrivateKey.from_private_bytes(key)
-            if private.public_key().public_bytes_raw() != self._adverts[owner].masking:
-                raise errors.ForgedError(
-                    f"the shares of client {owner} do not give the key it advertised: "
-                    "one of those who revealed them sent a wrong one"
-                )
-            for partner in self._partners(owner):
+            public = private.public_key().public_bytes_raw()
+            _check_revealed(owner, "key", public, self._adverts[owner].masking)
+            for partner in self._near(owner, self._stayed):
                 public = self._adverts[partner].masking
                 pair = (partner, owner)
                 words += pair_mask(private, public, self._transcript, pair, self._shape)
@@ -325,3 +313,11 @@ class SumServer:
     def _to_all(self, kind: Kind, body: bytes) -> dict[int, bytes]:
         message = messages.write(kind, self._terms.session, messages.EVERYBODY, body)
         return dict.fromkeys(self._members, message)
+
+
+def _check_revealed(owner: int, what: str, revealed: bytes, advertised: bytes) -> None:
+    if revealed != advertised:
+        raise errors.ForgedError(
+            f"the shares of client {owner} do not give the {what} it advertised: "
+            "one of those who revealed them sent a wrong one"
+        )

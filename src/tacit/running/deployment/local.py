@@ -82,7 +82,7 @@ def run_locally(
     ------
     PlanError, DataError : for a plan, a party's file or records that cannot be used.
     DeploymentError : when there is no result.
-    MissingFlowerError : when Flower is not installed.
+    ImportError : when Flower is not installed.
     """
     programs.require_flower()
     parties = local_parties(path, count)

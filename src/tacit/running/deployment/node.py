@@ -54,7 +54,7 @@ def start_node(
 
     Raises
     ------
-    MissingFlowerError : when Flower is not installed.
+    ImportError : when Flower is not installed.
     FileNotFoundError : when the certificate or the key is not there.
     """
     programs.require_flower()

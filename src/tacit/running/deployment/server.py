@@ -193,7 +193,7 @@ def start_server(
     ------
     DeploymentError : when there are no certificates, the port is taken, it does not start, or it
         answers requests without a token.
-    MissingFlowerError : when Flower is not installed.
+    ImportError : when Flower is not installed.
     """
     programs.require_flower()
     files = coordinator.certificates

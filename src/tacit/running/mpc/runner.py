@@ -72,7 +72,7 @@ def run_mpc(
         the protocol's range, before anything is spent.
     ValueError : for a simulated noise source, a protocol without joint steps, or clients that exist
         and of which not each has a ledger of its own.
-    NotInstalledError : without SPU.
+    ImportError : without SPU.
     """
     _check_run(clients, protocol, noise)
     _check_ledgers(clients, ledgers)

@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.crypto.secure_sum import masking
+from tacit.extras import extra
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
 
 FRACTION_BITS = 18
@@ -31,24 +31,15 @@ STORAGE = {2: "cheetah.AShr<FM64>", 3: "aby3.AShr<FM64>"}
 """How a party's part of a secret 64-bit integer is stored: additive shares, one or two of three."""
 
 
-class NotInstalledError(ImportError):
-    """The library of computations between clients is not installed."""
-
-
 def library(name: str) -> Any:
     """A module of SPU or JAX, imported where it is used.
 
     Raises
     ------
-    NotInstalledError : without them.
+    ImportError : with the install command, without them.
     """
-    try:
-        return import_module(name)
-    except ImportError:
-        raise NotInstalledError(
-            "a computation between clients needs SPU, which runs on Python 3.11: "
-            "pip install 'tacit[two-party]'"
-        ) from None
+    need = "a computation between clients needs SPU, which runs on Python 3.11"
+    return extra(name, need, "'tacit[two-party]'")
 
 
 def runtime_config(parties: int, transfers: str) -> Any:

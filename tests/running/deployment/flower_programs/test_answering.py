@@ -21,7 +21,7 @@ from flwr.supercore.object_store import ObjectStoreFactory
 from flwr.supernode.nodestate import NodeStateFactory
 from flwr.supernode.start_client_internal import _insert_message
 
-from tacit.running.deployment.flower_programs import answering
+from tacit.running.deployment.flower_programs import answering, guards
 from tacit.running.deployment.flower_programs.answering import Answering, PipeClient, PipeError
 
 RUN = 7
@@ -114,7 +114,8 @@ def test_the_reply_is_sent_after_it_was_made(
     order: list[str] = []
     answers = Answering(tmp_path)
     monkeypatch.setattr(answers, "answer", lambda _: order.append("answer"))
-    answers.before(lambda **_: order.append("push"))(state=state, object_store=None)
+    first = guards.preceded_by(lambda *, state, **_: answers.answer(state))
+    first(lambda **_: order.append("push"))(state=state, object_store=None)
     assert order == ["answer", "push"]
 
 

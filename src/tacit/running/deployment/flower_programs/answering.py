@@ -22,7 +22,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,6 @@ SERVED = {
     "send-task-heartbeat": core_handlers.send_task_heartbeat,
 }
 """What a process that answers a message may ask its node for."""
-Push = Callable[..., None]
 
 
 class Answering:
@@ -110,15 +108,6 @@ class Answering:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._before: contextlib.ExitStack = contextlib.ExitStack()
-
-    def before(self, push: Push) -> Push:
-        """Wrap the function that sends replies: the message that was stored is answered before."""
-
-        def pushed(*, state: Any, **rest: Any) -> None:
-            self.answer(state)
-            push(state=state, **rest)
-
-        return pushed
 
     def answer(self, state: Any) -> None:
         """Answer the message that a node has stored, where there is one; its reply is stored."""

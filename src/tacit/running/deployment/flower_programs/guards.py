@@ -199,7 +199,10 @@ def _guard(name: str) -> None:
         _wrap(LOGS, "LOG_STREAM_INTERVAL", lambda seconds: min(seconds, LOG_WAIT))
     elif name == "flower-supernode":
         _wrap("flwr.supernode.main", "create_app", _behind(Door, token=token.read_text()))
-        _answer_by_forks(Path(os.environ[FOLDER]))
+        from tacit.running.deployment.flower_programs.answering import Answering  # noqa: PLC0415 -- imports Flower
+
+        answering = Answering(Path(os.environ[FOLDER]))
+        _wrap(*WAITING[name], preceded_by(lambda *, state, **_: answering.answer(state)))
     elif token.exists():
         client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
         client.__init__ = _with_token(token.read_text())(client.__init__)
@@ -208,7 +211,9 @@ def _guard(name: str) -> None:
         _wrap("flwr.superlink.runtime.run_serverapp", "run_", _ticket_first)
     elif name == "flwr-clientapp":
         _wrap("flwr.supernode.runtime.run_clientapp", "install_from_fab", _bundle_first)
-        _wrap("flwr.supernode.runtime.run_clientapp", "RuntimeHttpClient", _by_pipe)
+        from tacit.running.deployment.flower_programs.answering import PipeClient  # noqa: PLC0415 -- as above
+
+        _wrap("flwr.supernode.runtime.run_clientapp", "RuntimeHttpClient", lambda _: PipeClient)
     if name in WAITING:
         _wait_less(*WAITING[name])
     if name in PULLING:
@@ -275,22 +280,6 @@ def _holding(create: Callable[..., Any]) -> Callable[..., Any]:
     return created
 
 
-def _answer_by_forks(folder: Path) -> None:
-    """Let a node start the processes that answer its messages, and serve them by itself."""
-    from tacit.running.deployment.flower_programs.answering import (  # noqa: PLC0415 -- imports Flower
-        Answering,
-    )
-
-    _wrap(*WAITING["flower-supernode"], Answering(folder).before)
-
-
-def _by_pipe(_: Any) -> Any:
-    """The client with which an answering process asks its node."""
-    from tacit.running.deployment.flower_programs.answering import PipeClient  # noqa: PLC0415 -- as above
-
-    return PipeClient
-
-
 def _with_token(token: str) -> Wrapper:
     """A client that shows the token to its server."""
 
@@ -303,20 +292,23 @@ def _with_token(token: str) -> Wrapper:
     return wrapped
 
 
-def _bundle_first(install: Callable[..., Any]) -> Callable[..., Any]:
-    def checked(content: bytes, *args: Any, **options: Any) -> Any:
-        check_bundle(content)
-        return install(content, *args, **options)
+def preceded_by(work: Callable[..., None]) -> Wrapper:
+    """A function before which other work is done with its arguments, which may refuse them."""
 
-    return checked
+    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+        def after(*args: Any, **options: Any) -> Any:
+            work(*args, **options)
+            return function(*args, **options)
+
+        return after
+
+    return wrapped
 
 
-def _ticket_first(run: Callable[..., Any]) -> Callable[..., Any]:
-    def checked(*args: Any, **options: Any) -> Any:
-        use_ticket(Path(os.environ[TICKETS]), options["context"].run_config)
-        return run(*args, **options)
-
-    return checked
+_bundle_first = preceded_by(lambda content, *_, **__: check_bundle(content))
+_ticket_first = preceded_by(
+    lambda *_, context, **__: use_ticket(Path(os.environ[TICKETS]), context.run_config)
+)
 
 
 def _refuse(reason: str) -> NoReturn:

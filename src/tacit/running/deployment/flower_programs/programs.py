@@ -51,24 +51,17 @@ class DeploymentError(RuntimeError):
     """A program, a port or a server outside this process does not work."""
 
 
-class MissingFlowerError(ImportError):
-    """Flower is not installed."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "federations run on Flower, which is not installed: pip install 'tacit[federation]'"
-        )
-
-
 def require_flower() -> None:
     """Refuse to go on without Flower.
 
     Raises
     ------
-    MissingFlowerError : with the install command, when it is not installed.
+    ImportError : with the install command, when it is not installed.
     """
     if importlib.util.find_spec("flwr") is None:
-        raise MissingFlowerError
+        raise ImportError(
+            "federations run on Flower, which is not installed: pip install 'tacit[federation]'"
+        )
 
 
 def free_port() -> int:

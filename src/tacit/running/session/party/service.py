@@ -53,7 +53,7 @@ from tacit.running.session.toml_source import PlanError
 from tacit.running.speaking import printable, tell_owner
 from tacit.running.units import FOREIGN_UNIT, unit_misfit
 
-CLIENT_STATE_FILE = "notebook"
+CLIENT_STATE_FILE, NO_NOTES = "notebook", values.encode_values({"notes": {}})
 RUN, RECORDS_MARK = "run", "records"
 """The endings of a run's files: where it stands, and the keyed digest of the records, in their
 order, with which it began."""
@@ -190,12 +190,16 @@ class PartyDesk:
         BudgetError, OSError : where ledger or state cannot be written; nothing was sent.
         """
         session = message[messages.SESSION_POSITION].hex()
-        with self._alone(session), Ledger(self.party_file.ledger) as ledger:
-            before = self._client_state()
+        with self._alone(), Ledger(self.party_file.ledger) as ledger:
+            notebook = self.party_file.state / CLIENT_STATE_FILE
+            before = NO_NOTES if not notebook.exists() else notebook.read_bytes()
             party = self._party(ledger, noise, before, session)
             state = self.party_file.state / f"{session}.{RUN}"
             if state.exists():
-                self._resume(party, state)
+                try:
+                    party.resume(state.read_bytes())
+                except (fields.MessageError, KeyError, TypeError, ValueError) as error:
+                    raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
             party.when_taking(lambda: _replace(state, party.state))
             spent = party.spent
             try:
@@ -209,7 +213,7 @@ class PartyDesk:
                 self._write_revealed(session, revealed)
             content = values.encode_values({"notes": self._lasting(party, before)}, self._kinds)
             if content != before:
-                _replace(self.party_file.state / CLIENT_STATE_FILE, content)
+                _replace(notebook, content)
             _replace(state, party.state)
             if party.failure:
                 tell_owner(printable(party.failure))
@@ -350,18 +354,8 @@ class PartyDesk:
             reachable=party_file.peers,
         )
 
-    def _client_state(self) -> bytes:
-        path = self.party_file.state / CLIENT_STATE_FILE
-        return path.read_bytes() if path.exists() else values.encode_values({"notes": {}})
-
-    def _resume(self, party: Party, state: Path) -> None:
-        try:
-            party.resume(state.read_bytes())
-        except (fields.MessageError, KeyError, TypeError, ValueError) as error:
-            raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
-
     @contextmanager
-    def _alone(self, session: str) -> Iterator[None]:
+    def _alone(self) -> Iterator[None]:
         """Keep every other process from answering for this party until the block ends."""
         if not self.party_file.state.exists():
             self.party_file.state.mkdir(mode=0o700, parents=True, exist_ok=True)
