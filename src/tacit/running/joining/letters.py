@@ -110,6 +110,15 @@ def _grouped(digits: str) -> str:
 INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/2"
 SECRET_BYTES = 32
 DIGEST_BYTES = 32
+LENGTHS = {
+    "coordinator": KEY_BYTES,
+    "identity": KEY_BYTES,
+    "signature": SIGNATURE_BYTES,
+    "secret": SECRET_BYTES,
+    "invitation": DIGEST_BYTES,
+    "proof": DIGEST_BYTES,
+}
+"""Bytes of the fields that are bytes."""
 MAX_LETTER = 2**20
 """Bytes above which a file is not read."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -156,11 +165,9 @@ class Invitation:
         LetterError : for a file that holds none.
         """
         fields = _fields(content, INVITATION, *cls.__dataclass_fields__)
-        if not NAME.fullmatch(fields["site"]):
-            raise LetterError(f"an invitation names a site, got {fields['site']!r:.80}")
         if not ADDRESS.fullmatch(fields["server"]):
             raise LetterError(f"an invitation names a HOST:PORT, got {fields['server']!r:.80}")
-        return cls(**_decoded(fields, coordinator=KEY_BYTES, secret=SECRET_BYTES))
+        return cls(**fields)
 
     def to_bytes(self) -> bytes:
         """The file."""
@@ -213,18 +220,7 @@ class Answer:
         ------
         LetterError : for a file that holds none.
         """
-        fields = _fields(content, ANSWER, *cls.__dataclass_fields__)
-        if not NAME.fullmatch(fields["site"]):
-            raise LetterError(f"an answer names a site, got {fields['site']!r:.80}")
-        return cls(
-            **_decoded(
-                fields,
-                identity=KEY_BYTES,
-                invitation=DIGEST_BYTES,
-                signature=SIGNATURE_BYTES,
-                proof=DIGEST_BYTES,
-            )
-        )
+        return cls(**_fields(content, ANSWER, *cls.__dataclass_fields__))
 
     def to_bytes(self) -> bytes:
         """The file."""
@@ -233,7 +229,10 @@ class Answer:
     @property
     def code(self) -> str:
         """What both ends compare by phone."""
-        return site_code(_said(self.site, self.identity, self.node_key, self.invitation))
+        return site_code(self._words())
+
+    def _words(self) -> bytes:
+        return _said(self.site, self.identity, self.node_key, self.invitation)
 
     def check(self, invitation: Invitation) -> None:
         """Refuse an answer to another invitation, or one that its own keys did not sign.
@@ -247,7 +246,7 @@ class Answer:
                 f"this answer of {self.site!r} is not to the invitation that is open for "
                 f"{invitation.site!r}: it may be an older one"
             )
-        said = _said(self.site, self.identity, self.node_key, self.invitation)
+        said = self._words()
         if not hmac.compare_digest(self.proof, _proof(invitation.secret, said)):
             raise LetterError(f"this answer of {self.site!r} was changed, or made without its file")
         if not is_signed(self.identity, said, self.signature):
@@ -285,8 +284,7 @@ def read_roster(content: bytes, coordinator: bytes) -> NumberedPlan:
     if not NUMBER.fullmatch(fields["number"]):
         raise LetterError(f"a roster's number has 1 to 18 digits, got {fields['number']!r:.80}")
     numbered = NumberedPlan(int(fields["number"]), fields["plan"])
-    signature = _decoded(fields, signature=SIGNATURE_BYTES)["signature"]
-    if not is_signed(coordinator, _roster_words(numbered), signature):
+    if not is_signed(coordinator, _roster_words(numbered), fields["signature"]):
         raise LetterError("the roster is not signed by the coordinator that sent the invitation")
     return numbered
 
@@ -312,7 +310,8 @@ def _file(kind: str, fields: Mapping[str, Any]) -> bytes:
     return f"{json.dumps({'kind': kind, **texts}, indent=1)}\n".encode()
 
 
-def _fields(content: bytes, kind: str, *names: str) -> dict[str, str]:
+def _fields(content: bytes, kind: str, *names: str) -> dict[str, Any]:
+    """A letter's fields: a site's name is checked, and those of ``LENGTHS`` are bytes."""
     what = kind.removeprefix("tacit-").partition("/")[0]
     try:
         fields: Any = json.loads(content) if len(content) <= MAX_LETTER else None
@@ -326,19 +325,16 @@ def _fields(content: bytes, kind: str, *names: str) -> dict[str, str]:
         raise LetterError(f"this file holds {fields['kind']!r:.40}, and {kind} is needed")
     if set(fields) != {"kind", *names} or not all(type(each) is str for each in fields.values()):
         raise LetterError(f"this {what} does not hold {', '.join(names)}, each as a text")
-    return {name: fields[name] for name in names}
-
-
-def _decoded(fields: Mapping[str, str], **lengths: int) -> dict[str, Any]:
-    """The fields, those that are bytes from their digits; each must have as many bytes as said."""
-    decoded: dict[str, Any] = dict(fields)
-    for name, length in lengths.items():
-        if not re.fullmatch(rf"[0-9a-f]{{{2 * length}}}", fields[name]):
+    if "site" in names and not NAME.fullmatch(fields["site"]):
+        raise LetterError(f"an {what} names a site, got {fields['site']!r:.80}")
+    for name in LENGTHS.keys() & names:
+        digits = 2 * LENGTHS[name]
+        if not re.fullmatch(rf"[0-9a-f]{{{digits}}}", fields[name]):
             raise LetterError(
-                f"{name} must be {2 * length} hexadecimal digits, got {fields[name]!r:.80}"
+                f"{name} must be {digits} hexadecimal digits, got {fields[name]!r:.80}"
             )
-        decoded[name] = bytes.fromhex(fields[name])
-    return decoded
+        fields[name] = bytes.fromhex(fields[name])
+    return {name: fields[name] for name in names}
 
 
 def _said(site: str, identity: bytes, node_key: str, invitation: bytes) -> bytes:
