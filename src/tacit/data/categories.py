@@ -30,6 +30,11 @@ def check_names(setting: str, names: Sequence[str], least: int = 2) -> None:
         )
 
 
+def is_permuted(columns: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    """Whether columns that are called as the classes are in another order than these."""
+    return columns != names and set(columns) == set(names)
+
+
 @dataclass(frozen=True, eq=False)
 class Categories:
     """Which of several agreed names each record has; only the list of names is public.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from tacit.data.categories import Categories
+from tacit.data.categories import Categories, is_permuted
 from tacit.data.clients import Clients
 from tacit.data.columns import (
     Columns,
@@ -241,6 +241,11 @@ def read_categories(
         raise DataError(
             f"every class needs a column of scores, got {len(scores)} columns for "
             f"{len(names)} classes"
+        )
+    if is_permuted(scores, tuple(names)):
+        raise DataError(
+            f"columns of scores must be in the order of the classes, {', '.join(names)}, "
+            f"got {', '.join(scores)}"
         )
     return read_columns(columns.of_files(paths, group, names, scores))[0]
 

@@ -323,9 +323,12 @@ class ScoreHistogram(HistogramDeclarations):
         return parts
 
     def replicate_size(self, clients: Clients) -> int:
-        """Numbers a replicate holds."""
+        """Numbers a replicate holds: of looks and, where few clients add their noise, of trees."""
         seen = clients.count if isinstance(self.trust, Each) else 2
-        return 8 * self.strata * seen << (self.tree_height(clients.count) + 1)
+        numbers = seen << (self.tree_height(clients.count) + 1)
+        if self.looks:
+            numbers = max(numbers, min(2 * seen, 8) << (max(self.look_heights) + 1))
+        return 8 * self.strata * numbers
 
     @property
     def title(self) -> str:

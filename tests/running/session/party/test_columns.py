@@ -97,7 +97,8 @@ def test_parties_find_what_one_process_finds(home: Path, protocol: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "value"), [(CLASSES, "'fungal' in row 1 is none of"), (GROUPS, "none of day, night")]
+    ("protocol", "value"),
+    [(CLASSES, "'fungal' in row 1 is none of"), (GROUPS, "none of day, night")],
 )
 def test_a_value_that_the_plan_does_not_name_costs_nothing(
     home: Path, protocol: str, value: str

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacit.data import units
+from tacit.data.categories import is_permuted
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES, Columns, Rule
 from tacit.data.engines.opening import DatabaseTable
@@ -245,7 +246,7 @@ def columns_misfit(party_file: PartyFile, protocol: Protocol) -> str:
     names, columns = agreed_names(protocol), party_file.scores
     if protocol.scores_by_class:
         fits = len(columns) == len(names) or (not columns and len(names) == 2)
-        return "" if fits and not _is_permuted(columns, names) else NO_CLASS_COLUMNS
+        return "" if fits and not is_permuted(columns, names) else NO_CLASS_COLUMNS
     return NO_GROUP_COLUMN if len(names) > 1 and party_file.group is None else ""
 
 
@@ -258,7 +259,7 @@ def columns_remedy(party_file: PartyFile, protocol: Protocol) -> str:
             f"the plan has the groups {listed}, and the file of {party_file.name!r} names no "
             "column of them; under [data], name it as group"
         )
-    if _is_permuted(columns, names):
+    if is_permuted(columns, names):
         return (
             f"the file of {party_file.name!r} names the columns of scores {known}, and the plan "
             f"the classes in the order {listed}; name the columns in the plan's order"
@@ -268,11 +269,6 @@ def columns_remedy(party_file: PartyFile, protocol: Protocol) -> str:
         f"{len(columns)} columns of scores; under [data], name one for each class, in the plan's "
         "order, as scores"
     )
-
-
-def _is_permuted(columns: tuple[str, ...], names: tuple[str, ...]) -> bool:
-    """Whether columns that are called as the classes are in another order than these."""
-    return columns != names and set(columns) == set(names)
 
 
 def read_records(party_file: PartyFile, protocol: Protocol | None = None) -> Clients:
