@@ -327,13 +327,11 @@ def _fields(content: bytes, kind: str, *names: str) -> dict[str, Any]:
         raise LetterError(f"this {what} does not hold {', '.join(names)}, each as a text")
     if "site" in names and not NAME.fullmatch(fields["site"]):
         raise LetterError(f"an {what} names a site, got {fields['site']!r:.80}")
-    for name in LENGTHS.keys() & names:
-        digits = 2 * LENGTHS[name]
-        if not re.fullmatch(rf"[0-9a-f]{{{digits}}}", fields[name]):
-            raise LetterError(
-                f"{name} must be {digits} hexadecimal digits, got {fields[name]!r:.80}"
-            )
-        fields[name] = bytes.fromhex(fields[name])
+    for name in filter(LENGTHS.__contains__, names):
+        digits, text = 2 * LENGTHS[name], fields[name]
+        if not re.fullmatch(rf"[0-9a-f]{{{digits}}}", text):
+            raise LetterError(f"{name} must be {digits} hexadecimal digits, got {text!r:.80}")
+        fields[name] = bytes.fromhex(text)
     return {name: fields[name] for name in names}
 
 
