@@ -83,14 +83,11 @@ class Intake:
         self._spent, self._pending = log.Spent(), set[int]()
         self.counters: Counter[str] = Counter()
         self.warnings: list[str] = []
-        self._read_spent()
-        self._log = self._opened()
-        self._open = self._opened_stage(folder.current_stage)
-
-    def _read_spent(self) -> None:
-        for serials in self._folder.spent_serials():
+        for serials in folder.spent_serials():
             for serial in serials.tolist():
                 self._spent.add(serial)
+        self._log = self._opened()
+        self._open = self._opened_stage(folder.current_stage)
 
     def _opened(self) -> log.Log:
         """The log to write to: the last one; earlier ones are sealed first."""

@@ -277,20 +277,16 @@ def _whole_reason(error: BaseException) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
-def _identity_parts(identity: Any) -> dict[str, Any]:
-    return {"private": identity.to_bytes()}
-
-
-def _key_parts(key: Any) -> dict[str, Any]:
-    return {"data": key.private_bytes_raw()}
-
-
 SESSION_TYPES = (Account, CountedSeed, Payment, Roster)
 
 SESSION_KINDS = (
     Kind(Cost, messages.cost_values, lambda **values: messages.cost_of(values)),
-    Kind(Identity, _identity_parts, Identity.from_bytes),
-    Kind(X25519PrivateKey, _key_parts, X25519PrivateKey.from_private_bytes),
+    Kind(Identity, lambda identity: {"private": identity.to_bytes()}, Identity.from_bytes),
+    Kind(
+        X25519PrivateKey,
+        lambda key: {"data": key.private_bytes_raw()},
+        X25519PrivateKey.from_private_bytes,
+    ),
     *map(Kind.of, SESSION_TYPES),
 )
 """The classes whose values every client's state may hold."""
