@@ -21,7 +21,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.collecting.log import REPORT_HEADER, SERIAL_BYTES, STAGE_PLACE, Report, sync_folder
+from tacit.collecting.log import (
+    REPORT_HEADER,
+    SERIAL_BYTES,
+    STAGE_PLACE,
+    Report,
+    sync_folder,
+    write_whole,
+)
 from tacit.privacy.sampling.exact import words
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, slices
@@ -169,9 +176,6 @@ def _fixed(payloads: Payloads) -> Any:
 
 def _write(path: Path, name: str, column: Any) -> None:
     """Write one column, whole or not at all."""
-    draft = path.with_suffix(".part")
-    with draft.open("wb") as file:
-        pq.write_table(pa.table({name: column}), file, write_page_checksum=True)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table({name: column}), content, write_page_checksum=True)
+    write_whole(path, content.getvalue())

@@ -23,7 +23,7 @@ import numpy as np
 from tacit.collecting import batches
 from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_content
 from tacit.collecting.estimating import stage_query
-from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log
+from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log, write_whole
 from tacit.crypto.identities import Identity
 from tacit.protocol.conversation import Query
 
@@ -84,7 +84,7 @@ class Folder:
         _check_size(reports.payload_bytes(query))
         content = terms.to_content() | {"report": dict(reports.instructions(query))}
         identity = Identity.from_bytes(stored_secret(self.coordinator_key))
-        written_whole(self.path / "campaign.json", Signed.by(identity, content).to_json())
+        write_whole(self.path / "campaign.json", Signed.by(identity, content).to_json().encode())
         return self.campaign
 
     @cached_property
@@ -108,7 +108,7 @@ class Folder:
         path = self.path / "tokens-made"
         with self.locked(alone=True):
             start = int(path.read_text(encoding="ascii")) if path.exists() else 0
-            written_whole(path, str(start + count))
+            write_whole(path, str(start + count).encode())
         return start
 
     @property
@@ -175,7 +175,8 @@ class Folder:
         query = stage_query(terms, self.stages()[:stage])
         _check_size(terms.reports.payload_bytes(query))
         content = stage_content(self.campaign.digest, stage, terms.reports.instructions(query))
-        written_whole(self.path / f"stage-{stage}.json", Signed.by(identity, content).to_json())
+        signed = Signed.by(identity, content).to_json()
+        write_whole(self.path / f"stage-{stage}.json", signed.encode())
         return self.stage(stage)
 
     def _signer(self) -> Identity:
@@ -265,13 +266,3 @@ def stored_secret(path: Path) -> bytes:
         return bytes.fromhex(path.read_text(encoding="ascii").strip())
     except ValueError:
         raise CampaignError(f"{path} must hold {2 * KEY_BYTES} hexadecimal digits") from None
-
-
-def written_whole(path: Path, text: str) -> None:
-    """Write a file whole, or leave it as it was."""
-    draft = path.with_suffix(".part")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

@@ -78,7 +78,7 @@ class Intake:
         self._folder, self._seal_every, self._clock = folder, seal_every, clock
         self._disk = disk or log.Disk()
         self._terms = folder.campaign.terms
-        self._stages = self._terms.reports.stages
+        self.stages = self._terms.reports.stages
         self._prefix = folder.campaign.digest[: log.DIGEST_PREFIX]
         self._spent, self._pending = log.Spent(), set[int]()
         self.counters: Counter[str] = Counter()
@@ -124,7 +124,7 @@ class Intake:
 
     def follow_stage(self) -> None:
         """Take the reports of the stage that was signed last."""
-        if self._open.number + 1 == self._stages:
+        if self._open.number + 1 == self.stages:
             return
         stage = self._folder.current_stage
         if stage != self._open.number:
@@ -135,11 +135,6 @@ class Intake:
         return OpenStage(
             stage, query, log.REPORT_HEADER.size + self._terms.reports.payload_bytes(query)
         )
-
-    @property
-    def stages(self) -> int:
-        """How many stages the campaign has."""
-        return self._stages
 
     @property
     def report_bytes(self) -> int:

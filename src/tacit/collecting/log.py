@@ -141,6 +141,16 @@ def sync_folder(folder: Path, disk: Disk | None = None) -> None:
         os.close(descriptor)
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole, or leave it as it was."""
+    draft = path.with_suffix(".part")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
 def read_log(path: Path) -> list[bytes]:
     """The bodies of a log that may be written at this moment; an unfinished end is left out.
 

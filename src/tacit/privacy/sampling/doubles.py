@@ -16,6 +16,7 @@ from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, S
 
 NoiseMaker = Callable[[int, int | None], NoiseSource]
 """A noise source from a seed and a number of replicates."""
+COIN_SEED = 0
 
 
 class PublicCoins(SimulatedNoise):
@@ -27,17 +28,12 @@ class PublicCoins(SimulatedNoise):
     Parameters
     ----------
     seed, replicates : as for ``SimulatedNoise``.
-    coins : the seed of the choices.
     """
-
-    def __init__(self, seed: int, replicates: int | None, coins: int = 0) -> None:
-        super().__init__(seed, replicates)
-        self._coin_seed = coins
 
     def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:
         """Draws from the generator; draws for all replicates come from the fixed coins."""
         if distribution.shared:
-            return SimulatedNoise(self._coin_seed).draw(distribution, shape)
+            return SimulatedNoise(COIN_SEED).draw(distribution, shape)
         return super().draw(distribution, shape)
 
 
@@ -45,9 +41,9 @@ class BareCoins(NoNoise):
     """No noise, but the choices of ``PublicCoins``: the effect of a record, without noise."""
 
     def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:
-        """Zeros; draws for all replicates come from the default coins of ``PublicCoins``."""
+        """Zeros; draws for all replicates come from the coins of ``PublicCoins``."""
         if distribution.shared:
-            return PublicCoins(0, None).draw(distribution, shape)
+            return SimulatedNoise(COIN_SEED).draw(distribution, shape)
         return super().draw(distribution, shape)
 
 

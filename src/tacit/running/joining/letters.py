@@ -39,14 +39,13 @@ MiB. With 48 bits it would take 2 x 2^24 evaluations, 155 days. Commitments to n
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from hashlib import sha256
+from hashlib import scrypt, sha256
 from typing import Any, NamedTuple
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity, is_signed
@@ -68,7 +67,7 @@ def site_code(content: bytes) -> str:
     >>> site_code(b"keys")
     '09c5-1154-13b9'
     """
-    return _grouped(_slow_hash(content, b"tacit site code 1", SITE_BYTES))
+    return _code(content, b"tacit site code 1", SITE_BYTES)
 
 
 def federation_code(content: bytes) -> str:
@@ -79,7 +78,7 @@ def federation_code(content: bytes) -> str:
     >>> federation_code(b"roster")
     '5533-f6f3-40df-9c6c-3aa8'
     """
-    return _grouped(_slow_hash(content, b"tacit federation code 1", FEDERATION_BYTES))
+    return _code(content, b"tacit federation code 1", FEDERATION_BYTES)
 
 
 def is_code(typed: str, code: str) -> bool:
@@ -97,13 +96,11 @@ def _digits(text: str) -> str:
     return "".join(text.replace("-", "").split()).lower()
 
 
-def _slow_hash(content: bytes, purpose: bytes, length: int) -> str:
-    digest = hashlib.sha256(content).digest()
-    key = hashlib.scrypt(digest, salt=purpose, n=COST, r=BLOCK, p=1, maxmem=MEMORY, dklen=length)
-    return key.hex()
-
-
-def _grouped(digits: str) -> str:
+def _code(content: bytes, purpose: bytes, length: int) -> str:
+    """So many bytes of a slow hash of a content, in groups of hexadecimal digits."""
+    digest = sha256(content).digest()
+    key = scrypt(digest, salt=purpose, n=COST, r=BLOCK, p=1, maxmem=MEMORY, dklen=length)
+    digits = key.hex()
     return "-".join(digits[start : start + GROUP] for start in range(0, len(digits), GROUP))
 
 

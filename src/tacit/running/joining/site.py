@@ -17,7 +17,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from tacit.running.deployment.files import write_private, write_public
@@ -56,19 +55,15 @@ def accept(invitation: letters.Invitation, folder: Path) -> letters.Answer:
         raise letters.LetterError(
             "the invitation's plan names another coordinator than the invitation"
         )
-    letter = folder / INVITATION_FILE
-    if letter.exists() and letter.read_bytes() != invitation.to_bytes():
-        raise letters.LetterError(
-            f"{folder} holds another invitation: accept this one into a new folder"
-        )
-    if not letter.exists() and (folder / PLAN_FILE).exists():
-        raise letters.LetterError(
-            f"{folder} holds a plan already: accept the invitation into a new folder"
-        )
-    if not letter.exists() and any((folder / name).exists() for name in KEY_FILES):
-        raise letters.LetterError(
-            f"{folder} holds keys already: accept the invitation into a new folder"
-        )
+    letter, held = folder / INVITATION_FILE, ""
+    if letter.exists():
+        held = "" if letter.read_bytes() == invitation.to_bytes() else "another invitation"
+    elif (folder / PLAN_FILE).exists():
+        held = "a plan already"
+    elif any((folder / name).exists() for name in KEY_FILES):
+        held = "keys already"
+    if held:
+        raise letters.LetterError(f"{folder} holds {held}: accept this one into a new folder")
     write_private(letter, invitation.to_bytes())
     for name, text in ((PLAN_FILE, invitation.plan), (AUTHORITY_FILE, invitation.authority)):
         if not (folder / name).exists():
@@ -289,16 +284,11 @@ def _translated(error: Exception, server: str) -> DeploymentError:
 
 
 def _reason(causes: list[BaseException], through_proxy: bool) -> str:
-    kinds: dict[str, tuple[Any, ...]] = {
-        f"this machine does not know the name of the {'proxy' if through_proxy else 'server'}": (
-            socket.gaierror,
-        ),
-        "the connection is refused: nothing listens there": (ConnectionRefusedError,),
-        f"no answer in {CONNECT_SECONDS:.0f} s": (TimeoutError,),
-    }
-    for words, types in kinds.items():
-        if any(isinstance(cause, types) for cause in causes):
-            return words
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        named = "proxy" if through_proxy else "server"
+        return f"this machine does not know the name of the {named}"
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return "the connection is refused: nothing listens there"
     if any("timeout" in type(cause).__name__.lower() for cause in causes):
         return f"no answer in {CONNECT_SECONDS:.0f} s"
     first = causes[0]
