@@ -22,6 +22,7 @@ from scipy.special import betainc, rel_entr
 from tacit.arrays import Floats, Integers
 from tacit.auditing.distinguishing import interval
 from tacit.metrics import curves
+from tacit.privacy.composition import restated
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.declarations import audits
 
@@ -249,7 +250,5 @@ def label_ceiling(cost: Cost) -> float | None:
     """
     if cost.adjacency not in (Adjacency.LABEL, Adjacency.REPLACE, Adjacency.RECORD):
         return None
-    twice = cost.adjacency is Adjacency.RECORD
-    if not twice:
-        return advantage_bound(cost.epsilon, cost.delta)
-    return advantage_bound(2 * cost.epsilon, cost.delta * (1 + math.exp(cost.epsilon)))
+    of_label = restated(cost, Adjacency.LABEL)
+    return advantage_bound(of_label.epsilon, of_label.delta)

@@ -57,8 +57,6 @@ other counted records of its person, so the person's counted records are removed
 added: two changes. Which records count does not depend on labels and scores.
 """
 
-MAX_EXPONENT = 700.0
-
 
 def restated(cost: Cost, adjacency: Adjacency) -> Cost:
     """The same release's guarantee at another adjacency, unlimited where nothing follows.
@@ -93,7 +91,7 @@ def restated(cost: Cost, adjacency: Adjacency) -> Cost:
         return UNPROTECTED
     if changes == 1:
         return replace(cost, adjacency=adjacency)
-    return _of_two_changes(cost, adjacency)
+    return _of_changes(cost, changes, adjacency)
 
 
 def stated_cost(cost: Cost, guarantee: Cost) -> Cost:
@@ -200,15 +198,6 @@ def _converted(rho: float, delta: float) -> float:
     return compose([Cost(rho, delta, Adjacency.RECORD, rho)], delta, "zcdp").epsilon
 
 
-def _of_two_changes(cost: Cost, adjacency: Adjacency) -> Cost:
-    if cost.delta and cost.epsilon > MAX_EXPONENT:
-        return UNPROTECTED
-    delta = (1 + math.exp(cost.epsilon)) * cost.delta if cost.delta else 0.0
-    if delta >= 1:
-        return UNPROTECTED
-    return Cost(2 * cost.epsilon, delta, adjacency, None if cost.rho is None else 4 * cost.rho)
-
-
 MAX_RECORDS = 10_000
 """Largest number of a person's records that may be agreed to count."""
 
@@ -259,12 +248,16 @@ def of_person(cost: Cost, per_person: int) -> Cost:
     check_per_person(per_person)
     if math.isinf(cost.epsilon) or cost.adjacency is None:
         return UNPROTECTED
-    weights = delta_weights(cost.epsilon, per_person)
-    delta = cost.delta * weights if cost.delta else 0.0
+    return _of_changes(cost, per_person, OF_PERSON[cost.adjacency])
+
+
+def _of_changes(cost: Cost, changes: int, adjacency: Adjacency) -> Cost:
+    """What a cost at one change comes to at an adjacency that is so many of its changes."""
+    delta = cost.delta * delta_weights(cost.epsilon, changes) if cost.delta else 0.0
     if delta >= 1:
         return UNPROTECTED
-    rho = None if cost.rho is None else per_person**2 * cost.rho
-    return Cost(per_person * cost.epsilon, delta, OF_PERSON[cost.adjacency], rho)
+    rho = None if cost.rho is None else changes**2 * cost.rho
+    return Cost(changes * cost.epsilon, delta, adjacency, rho)
 
 
 def person_line(per_person: int, epsilon: float) -> str:

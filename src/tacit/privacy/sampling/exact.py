@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -331,12 +331,7 @@ class Stairs:
 
     def only(self, selected: Bits) -> Stairs:
         """Some of the staircases."""
-        return Stairs(
-            self.indices[selected],
-            self.width[selected],
-            self.inner[selected],
-            self.epsilon[selected],
-        )
+        return Stairs(*(getattr(self, field.name)[selected] for field in fields(self)))
 
 
 def outer_threshold(stairs: Stairs) -> NDArray[np.uint64]:

@@ -100,7 +100,8 @@ def run_locally(
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
         register_nodes(coordinator, verbose)
         nodes = [running.enter_context(_node(hidden, name, port, verbose)) for name in parties]
-        running.callback(_query_to_end, nodes)
+        for node in nodes:  # all nodes end at once, before each is waited for
+            running.callback(node.query_to_end)
         for name, node in zip(parties, nodes, strict=True):
             wait_connected(node, CONNECT_TIME)
             tell(f"{name} is connected")
@@ -133,12 +134,6 @@ def check_parties(desks: Sequence[PartyDesk]) -> None:
     if all(desk.party_file.unit is None for desk in desks):
         files = [str(desk.party_file.records) for desk in desks]
         check_scales(files, [desk.records for desk in desks], [None] * len(files))
-
-
-def _query_to_end(nodes: Sequence[programs.Program]) -> None:
-    """Let all nodes end at once, before each is waited for."""
-    for node in nodes:
-        node.query_to_end()
 
 
 def _node(hidden: Path, name: str, port: int, verbose: programs.Tell | None) -> programs.Program:

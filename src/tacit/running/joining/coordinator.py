@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import time
 import tomllib
 from collections.abc import Callable
@@ -199,7 +200,7 @@ def invite(
         coordinator.certificates.authority.read_text(encoding="ascii"),
         keys.stored_identity(coordinator.identity).public,
         plan.read_text(encoding="utf-8"),
-        letters.Invitation.new_secret(),
+        secrets.token_bytes(letters.SECRET_BYTES),
     )
     Record(invitation).write(_record_path(coordinator, site))
     return invitation

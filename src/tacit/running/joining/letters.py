@@ -42,7 +42,6 @@ from __future__ import annotations
 import hmac
 import json
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import scrypt, sha256
@@ -147,11 +146,6 @@ class Invitation:
     coordinator: bytes
     plan: str
     secret: bytes
-
-    @staticmethod
-    def new_secret() -> bytes:
-        """A secret from the operating system's entropy."""
-        return secrets.token_bytes(SECRET_BYTES)
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Invitation:

@@ -316,8 +316,7 @@ def _form(reply: Mapping[str, Any]) -> tuple[Any, ...]:
     form = []
     for name in sorted(reply):
         value = reply[name]
-        ragged = isinstance(value, Ragged)
         array = value.values if isinstance(value, Ragged) else value
-        number = array.dtype in (np.int64, np.float64)
-        form.append((name, ragged, "number" if number else array.dtype.str, array.shape[:-1]))
+        kind = "number" if array.dtype in (np.int64, np.float64) else array.dtype.str
+        form.append((name, type(value) is Ragged, kind, array.shape[:-1]))
     return tuple(form)

@@ -129,7 +129,8 @@ class Plan:
         coordinator = head.key("coordinator")
         if len({*keys, coordinator}) <= len(keys) and coordinator is not None:
             head.refuse("coordinator", "a key appears twice in the plan")
-        protocol, unit = _in_unit(head, _protocol(source), _given(source))
+        given = frozenset(source.table("protocol", free=True).values)
+        protocol, unit = _in_unit(head, _protocol(source), given)
         min_clients, colluders = _quorum(head, protocol, len(parties))
         return cls(
             head.text("name"),
@@ -173,7 +174,7 @@ class Plan:
 
 
 def _protocol(source: Source) -> Protocol:
-    settings = dict(source.table("protocol", needed=True, free=True).values)
+    settings = dict(source.table("protocol", free=True).values)
     name = settings.pop("name", None)
     try:
         return protocol_of(str(name), settings)
@@ -195,11 +196,6 @@ def _quorum(head: Table, protocol: Protocol, parties: int) -> tuple[int, int | N
     except ValueError as error:
         head.refuse("min_clients", str(error))
     return min_clients, colluders if "colluders" in head.values else None
-
-
-def _given(source: Source) -> frozenset[str]:
-    """The settings that the plan names."""
-    return frozenset(source.table("protocol", needed=True, free=True).values)
 
 
 def _in_unit(head: Table, protocol: Protocol, given: frozenset[str]) -> tuple[Protocol, str]:

@@ -168,7 +168,8 @@ class Holding:
                 arrived.clear()
                 answer: list[Scope] = []
                 await self._app({**scope}, receive, _into(answer))
-                if not _is_empty(look, state.get(ANSWER)) or not await self._wait(arrived, ends):
+                said = state.get(ANSWER)  # None for a refusal, which is no answer
+                if said is None or not look.is_empty(said) or not await self._wait(arrived, ends):
                     break
         for part in answer:
             await send(part)
@@ -181,11 +182,6 @@ class Holding:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(arrived.wait(), left)
         return arrived.is_set() and not self._arrivals.is_closed
-
-
-def _is_empty(look: Look, answer: Any) -> bool:
-    """Whether a request was answered, with nothing; a refusal is no answer."""
-    return answer is not None and look.is_empty(answer)
 
 
 def _into(parts: list[Scope]) -> Send:
