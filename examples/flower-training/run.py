@@ -24,7 +24,6 @@ from tacit.running.deployment.files import write_public
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,
-    MissingFlowerError,
     Program,
     free_port,
     is_listening,
@@ -151,7 +150,7 @@ def main(words: list[str] | None = None) -> None:
         try:
             require_flower()
             rounds = train(folder, requested.rounds, requested.limit, requested.seed)
-        except (DeploymentError, MissingFlowerError, ValueError, OSError) as error:
+        except (DeploymentError, ImportError, ValueError, OSError) as error:
             sys.exit(f"run.py: {error}")
         print(table(rounds, folder))
 

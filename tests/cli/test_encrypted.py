@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 import tacit
-from tacit.crypto.homomorphic import engine as homomorphic
+from tacit import extras
 from tacit.metrics.ranking import auc
 from tests import terminal
 
@@ -42,7 +42,7 @@ def without_tenseal(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> Any:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(homomorphic, "import_module", absent)
+    monkeypatch.setattr(extras, "import_module", absent)
 
 
 @pytest.mark.parametrize("scheme", ["bfv", "ckks"])
@@ -52,7 +52,7 @@ def test_without_tenseal_the_error_says_how_to_install_it(
     without_tenseal(monkeypatch)
     options = (*PUBLISHED, "--most-records", 1000, "--scheme", scheme)
     sentence = refused(file, "--split", 3, *options)
-    assert sentence.endswith("needs TenSEAL: pip install 'tacit[encrypted]'")
+    assert sentence.endswith("needs TenSEAL; install it with: pip install 'tacit[encrypted]'")
 
 
 def test_other_protocols_do_without_tenseal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
