@@ -43,6 +43,10 @@ class OutputFile:
             # interrupted or refused, it leaves no draft
             self._draft.unlink(missing_ok=True)
 
+    def replaces(self, path: str) -> bool:
+        """Whether writing would replace the file of this path."""
+        return self._target == Path(os.path.realpath(path)) and not self._is_device
+
     @property
     def _is_device(self) -> bool:
         return self._target.exists() and not self._target.is_file()

@@ -148,6 +148,8 @@ def test_scores_of_any_class_outside_0_to_1_need_their_unit(files: Path, scores:
 def test_files_that_do_not_fit_are_refused(files: Path) -> None:
     with pytest.raises(DataError, match="2 columns for 3 classes"):
         classes_of(files / "c0.csv", ("a", "b", "c"))
+    with pytest.raises(DataError, match=r"in the order of the classes, b, a, got a, b"):
+        classes_of(files / "c0.csv", ("b", "a"))
     with pytest.raises(DataError, match="is none of a, b"):
         classes_of(files / "c0.csv")
     with pytest.raises(DataError, match=r"from 0 to 100, got 130 in .*two\.csv, row 2 \(line 3\)"):

@@ -48,6 +48,12 @@ def refused(*arguments: object) -> str:
     return refusal_of(run("report", *arguments))
 
 
+def test_a_page_does_not_replace_its_result(folder: Path) -> None:
+    made = evaluated(folder, "first.json")
+    assert refused("first.json", "-o", "./first.json").startswith("./first.json is one of the")
+    assert json.loads(Path("first.json").read_text()) == made
+
+
 def test_a_result_becomes_a_page(folder: Path) -> None:
     made = evaluated(folder, "first.json", "--federation", "two clinics")
     assert made["federation"]["name"] == "two clinics"

@@ -93,6 +93,8 @@ def test_protocols_that_need_records_have_no_statement() -> None:
     assert made.exit_code == 2
     assert "needs records: counts in cells are not enough" in made.stderr
     assert "give --table or --query" in run("sql", "--protocol", "dpauc").stderr
+    made = run("sql", "--table", "t", "--protocol", "dpauc", "--unit", "percent")
+    assert "give a --query that divides by 100" in made.stderr
 
 
 def test_groups_and_classes_take_patterns_and_folders(tmp_path: Path) -> None:

@@ -135,3 +135,12 @@ class TestOfPerson:
     def test_numbers_that_cannot_be_are_refused(self, records: Any) -> None:
         with pytest.raises(ValueError, match="per_person must be from 1 to"):
             check_per_person(records)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.5, 200.0, 690.0])
+def test_two_changes_have_the_delta_of_group_privacy(epsilon: float) -> None:
+    """``(1 + exp(epsilon)) delta``, also where ``exp(2 epsilon)`` is no double."""
+    delta = math.exp(-epsilon) / 1e6
+    twice = restated(Cost(epsilon, delta, Adjacency.RECORD), Adjacency.REPLACE)
+    assert twice.epsilon == 2 * epsilon
+    assert twice.delta == pytest.approx((1 + math.exp(epsilon)) * delta, rel=1e-12)

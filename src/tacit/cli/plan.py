@@ -48,7 +48,7 @@ Exit status:
 )
 @click.option(
     "--classes",
-    type=int,
+    type=click.IntRange(min=2),
     metavar="C",
     help="Plan the mean AUC of C classes, each with a score; --positives are then the records of "
     "one class, by default equally many of each.",

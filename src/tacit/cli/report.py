@@ -67,6 +67,8 @@ def report(
     _refuse_idle(form, title, model, task)
     target = PAGE if output is None and form == "html" else output
     file = None if target is None else OutputFile(target)
+    if file is not None and any(file.replaces(each) for each in results):
+        raise click.UsageError(f"{target} is one of the results, which the output would replace")
     if form == "html":
         made = report_page(reading.read_documents(results), title)
     else:

@@ -13,6 +13,7 @@ from tacit.cli.shell import show
 from tacit.data.engines.sql.dialects import DIALECTS
 from tacit.data.engines.sql.statements import Relation, counting_statement, source_of
 from tacit.data.scales import Units
+from tacit.data.units import PERCENT
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.units import suited_to_scores
 
@@ -66,6 +67,8 @@ def sql(
     given = frozenset(name for name, value in settings.items() if value is not None)
     # epsilon changes no cell, and who counts need not know it
     chosen = chosen_protocol(protocol, _with_budget(protocol, settings))
+    if unit == PERCENT:
+        raise click.UsageError("cells are of probabilities: give a --query that divides by 100")
     if isinstance(unit, str):
         chosen = suited_to_scores(chosen, unit, given)
     once = counted_once(chosen)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pyarrow.compute as pc
@@ -30,6 +30,19 @@ from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit,
 from tacit.data.tables import Problem, Table, extension_of, file_names, opened_table
 
 FilePath = str | os.PathLike[str]
+
+
+class ReadOptions(TypedDict, total=False):
+    """What ``read`` takes beside the files, by keyword."""
+
+    score: ByFile
+    label: ByFile | None
+    client: str | None
+    second: str | None
+    unit: Units
+    person: str | None
+    missing: Rule
+    form: FileForm | Mapping[str, FileForm]
 
 
 @dataclass(frozen=True)
@@ -87,8 +100,9 @@ class FileColumns:
         made = {}
         shared = (self.client, self.second, group, self.person)
         for source, score, label, form, unit in each:
-            own = scores or (score,)
-            made[source] = Columns(own, label, *shared, drop, form, unit, tuple(classes))
+            made[source] = Columns(
+                scores or (score,), label, *shared, drop, form, unit, tuple(classes)
+            )
         seen: set[Path] = set()
         for source in sources:
             path = Path(source).resolve()
@@ -174,7 +188,7 @@ def read_with_groups(
     group: str,
     *,
     group_names: Sequence[str] | None = None,
-    **columns: Any,
+    **columns: Unpack[ReadOptions],
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 

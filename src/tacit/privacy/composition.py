@@ -286,7 +286,9 @@ def delta_weights(epsilon: float, per_person: int) -> float:
     """
     if epsilon == 0:
         return float(per_person)
+    # (exp(k epsilon) - 1) / (exp(epsilon) - 1), whose powers overflow before it does
+    share = math.expm1(-per_person * epsilon) / math.expm1(-epsilon)
     try:
-        return math.expm1(per_person * epsilon) / math.expm1(epsilon)
+        return math.exp((per_person - 1) * epsilon) * share
     except OverflowError:
         return math.inf

@@ -174,6 +174,13 @@ def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: P
 def test_a_pattern_without_files_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file is found for"):
         from_files([str(tmp_path / "*.parquet")])
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    pq.write_table(table(), folder / "a.parquet")
+    assert from_files([str(folder)]).records == 4000
+    (folder / "b.csv").write_text("score,label\n0.5,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"Parquet files alone, and .*mixed has .*b\.csv"):
+        from_files([str(folder)])
     (tmp_path / "x.txt").write_text("no", encoding="utf-8")
     with pytest.raises(DataError, match="must be Parquet files, got"):
         from_files([str(tmp_path / "*.txt")])

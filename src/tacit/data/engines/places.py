@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from tacit.data.errors import DataError
+from tacit.data.tables import RECORD_FILES
 
 SECRETS = (
     *("password", "sslpassword", "oauth_client_secret"),
@@ -53,7 +54,7 @@ def matched(sources: Sequence[str]) -> list[str]:
     files: list[str] = []
     for source in sources:
         if Path(source).is_dir():
-            matches = sorted(str(path) for end in PARQUET for path in Path(source).rglob(f"*{end}"))
+            matches = _in_folder(Path(source))
         elif is_pattern(source):
             matches = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 -- also absolute
         else:
@@ -72,6 +73,18 @@ def matched(sources: Sequence[str]) -> list[str]:
             raise DataError(f"duplicate file {file}")
         seen.add(path)
     return files
+
+
+def _in_folder(folder: Path) -> list[str]:
+    """The Parquet files of a folder, which holds no other files of records."""
+    found = sorted(str(path) for path in folder.rglob("*") if path.name.endswith(RECORD_FILES))
+    for file in found:
+        if not file.endswith(PARQUET):
+            raise DataError(
+                f"a folder of records holds Parquet files alone, and {folder} has {file}: name "
+                "files, or a pattern such as 'folder/*.csv'"
+            )
+    return found
 
 
 def _is_text(name: str) -> bool:

@@ -17,6 +17,7 @@ from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, S
 NoiseMaker = Callable[[int, int | None], NoiseSource]
 """A noise source from a seed and a number of replicates."""
 COIN_SEED = 0
+"""The seed of the choices that all replicates share."""
 
 
 class PublicCoins(SimulatedNoise):

@@ -55,15 +55,15 @@ def accept(invitation: letters.Invitation, folder: Path) -> letters.Answer:
         raise letters.LetterError(
             "the invitation's plan names another coordinator than the invitation"
         )
-    letter, held = folder / INVITATION_FILE, ""
+    letter, present = folder / INVITATION_FILE, ""
     if letter.exists():
-        held = "" if letter.read_bytes() == invitation.to_bytes() else "another invitation"
+        present = "" if letter.read_bytes() == invitation.to_bytes() else "another invitation"
     elif (folder / PLAN_FILE).exists():
-        held = "a plan already"
+        present = "a plan already"
     elif any((folder / name).exists() for name in KEY_FILES):
-        held = "keys already"
-    if held:
-        raise letters.LetterError(f"{folder} holds {held}: accept this one into a new folder")
+        present = "keys already"
+    if present:
+        raise letters.LetterError(f"{folder} holds {present}: accept this one into a new folder")
     write_private(letter, invitation.to_bytes())
     for name, text in ((PLAN_FILE, invitation.plan), (AUTHORITY_FILE, invitation.authority)):
         if not (folder / name).exists():
