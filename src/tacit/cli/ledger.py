@@ -14,7 +14,7 @@ import click
 
 from tacit.cli.shell import as_json, show
 from tacit.ledger import entries
-from tacit.ledger.accounts import StepCost
+from tacit.ledger.accounts import Spending
 from tacit.ledger.files import Pages
 from tacit.ledger.ledger import Ledger
 from tacit.output import OutputFile
@@ -282,7 +282,7 @@ def _limit_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
     return rows
 
 
-def _limit_cells(spending: StepCost) -> tuple[str, ...]:
+def _limit_cells(spending: Spending) -> tuple[str, ...]:
     limit = spending.limit
     spent = math.inf if spending.unlimited else spending.epsilon
     return (

@@ -74,7 +74,7 @@ def amount(cost: Cost, adjacency: Adjacency) -> Amount:
 
 
 @dataclass(frozen=True)
-class StepCost:
+class Spending:
     """What was spent under a limit, in its window.
 
     Parameters
@@ -149,14 +149,14 @@ class Accounts:
             else:
                 self.refused.add((line.entry.session, line.entry.step))
 
-    def spending(self, dataset: str, clock: int) -> list[StepCost]:
+    def spending(self, dataset: str, clock: int) -> list[Spending]:
         """Every limit of a data set, with what was spent under it."""
         return [
             _spending(window.limit, window.at(self.chain.moment(clock)))
             for window in self.windows.get(dataset, {}).values()
         ]
 
-    def passed(self, dataset: str, cost: Cost, clock: int) -> StepCost | None:
+    def passed(self, dataset: str, cost: Cost, clock: int) -> Spending | None:
         """The first limit that a cost would pass, with what is spent under it; None if it fits."""
         for window in self.windows.get(dataset, {}).values():
             spent = window.at(self.chain.moment(clock))
@@ -190,8 +190,8 @@ class Accounts:
         windows[(limit.adjacency, limit.period)] = window
 
 
-def _spending(limit: Limit, total: Amount) -> StepCost:
-    return StepCost(limit, total.epsilon / UNIT, total.delta / UNIT, total.rho / UNIT, total.lost)
+def _spending(limit: Limit, total: Amount) -> Spending:
+    return Spending(limit, total.epsilon / UNIT, total.delta / UNIT, total.rho / UNIT, total.lost)
 
 
 def _units(number: float) -> int:

@@ -41,7 +41,7 @@ class Entry:
     dataset : the name under which the owner keeps these records; limits are set for names.
     fingerprint : ``Ledger.fingerprint`` of the records, 32 bytes.
     protocol : the protocol's name.
-    step : the step's name, with the round's number where a step is asked for several times.
+    step : the round's number and the step's name, or what kind of message was answered.
     session : the run's name, the same for all its steps and never used again; a run that asks about
         two data sets of one ledger has a session for each.
     request : ``request_digest`` of the query as it arrived, 32 bytes.

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from tacit.ledger import entries
-from tacit.ledger.accounts import Accounts, StepCost
+from tacit.ledger.accounts import Accounts, Spending
 from tacit.privacy.cost import Cost
 
 APPLICATION = 0x74414354
@@ -304,7 +304,7 @@ class Pages:
         with self._read():
             return self._accounts.history(dataset)
 
-    def spending(self, dataset: str, clock: Clock = time.time) -> list[StepCost]:
+    def spending(self, dataset: str, clock: Clock = time.time) -> list[Spending]:
         """What was spent under every limit of a data set, in its window up to now."""
         with self._read():
             return self._accounts.spending(dataset, microseconds(clock))

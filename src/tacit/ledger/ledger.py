@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.ledger import entries
-from tacit.ledger.accounts import StepCost
+from tacit.ledger.accounts import Spending
 from tacit.ledger.files import Clock, Pages, microseconds, open_to_read, open_to_write
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 
@@ -315,7 +315,7 @@ class Ledger(Pages):
         return None if passed is None else entries.LimitError(_excess_message(entry, passed))
 
 
-def _excess_message(entry: entries.Entry, passed: StepCost) -> str:
+def _excess_message(entry: entries.Entry, passed: Spending) -> str:
     """For the owner: what was asked, what is spent and what the limit is."""
     limit, cost = passed.limit, entry.cost
     budget = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"

@@ -69,8 +69,8 @@ FAR = 64.0
 """Largest noise that is taken for noise, in its scales: Laplace noise is larger by a chance of
 ``exp(-64)``, about ``2**-92``."""
 
-ANSWERED = "clients"
-"""The field of a sum that says over how many clients it is."""
+CLIENTS = "clients"
+"""The field of a query that says how many clients are asked, and of a sum over how many it is."""
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,10 @@ def noisy_sums(
     for name, each in fields.items():
         _check_shape(name, exact[name], each.shape, noise)
         sums[name] = clipped(exact[name], query, each.per_record)
-        drawn = each.share(share)
-        if drawn is not None:
-            sums[name] = sums[name] + noise.draw(drawn, each.shape)
-    return sums | {ANSWERED: np.asarray(batch, dtype=np.int64)}
+        mechanism = each.share(share)
+        if mechanism is not None:
+            sums[name] = sums[name] + noise.draw(mechanism, each.shape)
+    return sums | {CLIENTS: np.asarray(batch, dtype=np.int64)}
 
 
 def by_view(query: Query, by_client: Integers) -> Integers:
@@ -337,7 +337,7 @@ def ask(
     """
     trust = trust_of(protocol)
     view = View.EACH if isinstance(trust, Each) else View.SUM
-    query = Query(step, protocol, {**(broadcast or {}), ANSWERED: clients}, view=view)
+    query = Query(step, protocol, {**(broadcast or {}), CLIENTS: clients}, view=view)
     fields: Fields = step.fields(query)
     if isinstance(trust, SecureSum):
         check_shares(protocol, fields)
@@ -440,7 +440,7 @@ def answered_clients(reply: Reply, planned: int) -> int:
     ------
     DataError : for a number that is not from 1 to ``planned``.
     """
-    answered = int(np.asarray(reply[ANSWERED]))
+    answered = int(np.asarray(reply[CLIENTS]))
     if not 1 <= answered <= planned:
         raise DataError(f"a sum must be over 1 to {planned} clients, got {answered}")
     return answered
@@ -483,7 +483,7 @@ def _whole(name: str, field: Released, exact: Any, noise: NoiseSource) -> Intege
 
 def layout_of(fields: Fields) -> Layout:
     """The layout of a sum of these fields."""
-    return {name: each.shape for name, each in fields.items()} | {ANSWERED: ()}
+    return {name: each.shape for name, each in fields.items()} | {CLIENTS: ()}
 
 
 def bounds_of(fields: Fields, query: Query) -> dict[str, int]:
@@ -493,7 +493,7 @@ def bounds_of(fields: Fields, query: Query) -> dict[str, int]:
         name: clipped_sum_bound(query, each.share(share), each.per_record)
         for name, each in fields.items()
     }
-    return bounds | {ANSWERED: planned_clients(query)}
+    return bounds | {CLIENTS: planned_clients(query)}
 
 
 def planned_clients(query: Query) -> int:

@@ -117,7 +117,7 @@ def _bounds(fields: releases.Fields, query: Query) -> dict[str, int]:
         name: releases.sum_bound(query, records * each.sensitivity, each.share(share))
         for name, each in fields.items()
     }
-    return {**bounds, releases.ANSWERED: planned}
+    return {**bounds, releases.CLIENTS: planned}
 
 
 def _summed(fields: releases.Declared) -> Callable[[Any], Step]:

@@ -18,7 +18,7 @@ from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
-from tacit.protocol.releases import ANSWERED, planned_noises
+from tacit.protocol.releases import CLIENTS, planned_noises
 from tacit.protocols.histogram.estimate import result_from_tree, tree_products
 from tacit.protocols.histogram.figure_forecast import (
     MEASURED_CELLS,
@@ -295,7 +295,7 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[traff
 
 def _expected_sum(query: Query, counts: Floats, clients: int) -> Reply:
     """What a sum would be without noise, where both classes have these counts in a first look."""
-    counted = {ANSWERED: np.asarray(clients)}
+    counted = {CLIENTS: np.asarray(clients)}
     if query.step is summed_influences:
         return {SUM: np.asarray(0)} | counted
     base, cells = query.protocol.score_scale, counts

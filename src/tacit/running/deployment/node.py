@@ -40,7 +40,7 @@ def start_node(
     tell: programs.Tell | None = None,
     prepared: Path | None = None,
 ) -> programs.Program:
-    """Start a SuperNode for a party's file.
+    """Start a SuperNode for a party's file; ``running.flower.client`` answers its messages.
 
     Parameters
     ----------

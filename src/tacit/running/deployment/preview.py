@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
-from tacit.ledger.accounts import StepCost
+from tacit.ledger.accounts import Spending
 from tacit.ledger.ledger import Ledger
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost, amount_line
@@ -141,12 +141,12 @@ def cost_line(cost: Cost) -> str:
 def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
     """What every limit leaves, and for how many runs that is enough."""
     party_file = desk.party_file
-    spendings: list[StepCost] = []
+    spendings: list[Spending] = []
     if party_file.ledger.exists():
         with Ledger.open_readonly(party_file.ledger) as pages:
             spendings = pages.spending(party_file.dataset)
     if not spendings and party_file.limit is not None:
-        spendings = [StepCost(party_file.limit, 0.0, 0.0, 0.0, 0)]
+        spendings = [Spending(party_file.limit, 0.0, 0.0, 0.0, 0)]
     if not spendings:
         return ["sets no limit for this data set: nothing will be answered (tacit ledger limit)"]
     return [limit_line(spending, cost) for spending in spendings]

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from tacit.data.clients import Clients
-from tacit.ledger.accounts import StepCost
+from tacit.ledger.accounts import Spending
 from tacit.ledger.entries import DEBIT, BudgetError, Entry, instant
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import of_person, restated, stated_cost
@@ -173,7 +173,7 @@ def fingerprint(ledger: Ledger, records: Clients) -> bytes:
     return ledger.fingerprint(*columns)
 
 
-def paid_line(protocol: Protocol, spent: Cost, guarantee: Cost, spendings: list[StepCost]) -> str:
+def paid_line(protocol: Protocol, spent: Cost, guarantee: Cost, spendings: list[Spending]) -> str:
     """What was answered, what the run has cost so far, and what the limits leave.
 
     Parameters
@@ -197,7 +197,7 @@ def declined_line(why: str, ledger: Ledger, dataset: str) -> str:
     return "; ".join([f"declined this run: {why}", *ends])
 
 
-def _freed(ledger: Ledger, dataset: str, spending: StepCost) -> str:
+def _freed(ledger: Ledger, dataset: str, spending: Spending) -> str:
     """When the first spending leaves a rolling window; empty where none does."""
     period: timedelta | None = spending.limit.period
     times = [
@@ -214,7 +214,7 @@ def _freed(ledger: Ledger, dataset: str, spending: StepCost) -> str:
     )
 
 
-def limit_line(spending: StepCost, cost: Cost) -> str:
+def limit_line(spending: Spending, cost: Cost) -> str:
     """What a limit allows, what is spent of it, and for how many runs of a cost that is enough."""
     limit = spending.limit
     span = "" if limit.period is None else f" in any {limit.period.days} days"
@@ -224,7 +224,7 @@ def limit_line(spending: StepCost, cost: Cost) -> str:
     return f"allows {allowed}; {spending.epsilon:g} spent; enough for {left}"
 
 
-def _runs_left(spending: StepCost, cost: Cost) -> int | None:
+def _runs_left(spending: Spending, cost: Cost) -> int | None:
     """How many more runs basic composition allows; None for any number."""
     limit = spending.limit
     if math.isinf(limit.epsilon):
