@@ -1,15 +1,16 @@
 """What the site changes of the pages, which are written to be read in the repository.
 
 Links that leave ``docs`` go to the repository where ``repo_url`` is set, else only the path is
-named. Three documents of the repository's root become pages. Fences that quote a source get its
-path as a title. Lists are written as on GitHub. Notebooks lose the scripts
-that would load others from the network.
+named. Three documents of the repository's root become pages. Claims get the table of their tests.
+Fences that quote a source get its path as a title. Lists are written as on GitHub. Notebooks lose
+the scripts that would load others from the network.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
@@ -25,6 +26,10 @@ BORROWED = {
 }
 """Documents of the root, and the pages that they become."""
 
+CLAIMS = ROOT / "docs" / "threat-models" / "claims.toml"
+"""For each page, by its name: each claim, and the tests and commands that check it."""
+
+CLAIMS_LINK = re.compile(r"^\[claims\.toml\]\(\S+\).*$", re.MULTILINE)
 FENCED = re.compile(r"^(?P<mark>```|~~~).*?^(?P=mark)[ \t]*$", re.DOTALL | re.MULTILINE)
 EXCERPT = re.compile(r"^```(\w+) excerpt (\S+)$", re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]+)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]+)?\)")
@@ -59,13 +64,33 @@ def on_page_markdown(markdown: str, page: Page, config: Any, **_: Any) -> str:
     origins = {borrowed: name for name, borrowed in BORROWED.items()}
     place = posixpath.dirname(origins.get(source, f"docs/{source}"))
     depth = posixpath.dirname(source)
-    text = with_lists_apart(EXCERPT.sub(r'```\1 title="\2"', markdown))
+    claims = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
+    text = with_claims(markdown, claims.get(Path(source).stem, {}))
+    text = with_lists_apart(EXCERPT.sub(r'```\1 title="\2"', text))
     return with_site_links(text, place, depth, config["repo_url"])
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:
     """Take out of a notebook what would load scripts from elsewhere."""
     return LOADING.sub("", html) if page.file.src_uri.endswith(".ipynb") else html
+
+
+def with_claims(markdown: str, claims: dict[str, list[str]]) -> str:
+    """A page with the table of its claims in place of the link to the file that has them.
+
+    Examples
+    --------
+    >>> print(with_claims("[claims.toml](claims.toml)", {"It holds": ["tests/test_a.py"]}))
+    | Claim | Test or check |
+    | --- | --- |
+    | It holds | `tests/test_a.py` |
+    """
+    rows = [
+        f"| {claim} | {', '.join(f'`{check}`' for check in checks)} |"
+        for claim, checks in claims.items()
+    ]
+    table = "\n".join(["| Claim | Test or check |", "| --- | --- |", *rows])
+    return CLAIMS_LINK.sub(lambda _: table, markdown)
 
 
 def with_lists_apart(markdown: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -15,38 +16,22 @@ ROOT = Path(__file__).parents[2]
 THREATS = sorted((ROOT / "docs" / "threat-models").glob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
-HEAD = ["Claim", "Test or check"]
-SECTION = re.compile(r"^## Where it is tested\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
-NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
-COMMAND = re.compile(r"`(?:python -m benchmarks|tacit (?:audit|reproduce) )[^`]*`")
+CLAIMS = ROOT / "docs" / "threat-models" / "claims.toml"
+NAMED = re.compile(r"(?<![\w/])(tests/[\w/]+\.py)::(?:\w+::)?(\w+)(?!\w|::)")
+COMMAND = re.compile(r"python -m benchmarks|tacit (?:audit|reproduce) ")
 
 
-def claims(text: str) -> list[tuple[str, str]]:
-    """The rows of a page's table of claims: claim, and tests or checks.
-
-    Raises
-    ------
-    ValueError : for a page without that section, or with another head of its table.
-    """
-    section = SECTION.search(text)
-    if section is None:
-        raise ValueError("the page does not say where it is tested")
-    lines = [line for line in section[1].splitlines() if line.startswith("|")]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    if len(rows) < 3 or rows[0] != HEAD:
-        raise ValueError(f"the table begins with {HEAD}, got {rows[:1]}")
-    wrong = [row for row in rows if len(row) != len(HEAD)]
-    if wrong:
-        raise ValueError(f"a row has a claim and its checks, got {wrong[0]}")
-    return [(claim, checks) for claim, checks in rows[2:]]
+def claims() -> dict[str, dict[str, list[str]]]:
+    """For each page, by its name: each claim, and the tests and commands that check it."""
+    return tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
 
 
-def unchecked(text: str) -> list[str]:
-    """The claims of a page that name no test and no command."""
+def unchecked(stated: dict[str, list[str]]) -> list[str]:
+    """The claims that name no test and no command."""
     return [
         claim
-        for claim, checks in claims(text)
-        if not claim or not (NAMED.search(checks) or COMMAND.search(checks))
+        for claim, checks in stated.items()
+        if not any(NAMED.fullmatch(check) or COMMAND.match(check) for check in checks)
     ]
 
 
@@ -81,38 +66,30 @@ def _name(page: Path) -> str:
 
 @pytest.mark.parametrize("page", THREATS, ids=_name)
 def test_every_claim_names_a_test_or_a_check(page: Path) -> None:
-    assert unchecked(page.read_text(encoding="utf-8")) == []
+    stated = claims()[page.stem]
+    assert stated
+    assert unchecked(stated) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+@pytest.mark.parametrize("page", [CLAIMS, *PAGES], ids=_name)
 def test_named_tests_exist(page: Path) -> None:
     assert missing_tests(page.read_text(encoding="utf-8")) == []
 
 
-TABLE = "## Where it is tested\n\n| Claim | Test or check |\n| --- | --- |\n"
+def test_the_claims_of_every_entry_are_linked_from_a_page_of_its_name() -> None:
+    linking = {page.stem for page in PAGES if "[claims.toml](" in page.read_text(encoding="utf-8")}
+    assert set(claims()) == linking
 
 
-@pytest.mark.parametrize(
-    ("rows", "without"),
-    [
-        ("| it holds | `tests/test_a.py::test_b` |\n", []),
-        ("| it holds | `python -m benchmarks.secure_sum_strategies` |\n", []),
-        ("| it holds | `tacit audit --self-test` |\n\n## Sources\n\n| no | claim |\n", []),
-        ("| it holds | `tests/test_a.py` |\n| so | |\n", ["it holds", "so"]),
-        ("| | `tests/test_a.py::test_b` |\n", [""]),
-    ],
-)
-def test_a_claim_without_a_check_is_found(rows: str, without: list[str]) -> None:
-    assert unchecked(TABLE + rows) == without
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["# No such section\n", "## Where it is tested\n\nEverywhere.\n", TABLE, f"{TABLE}| one |\n"],
-)
-def test_a_page_without_its_table_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"page|table|row"):
-        claims(text)
+def test_a_claim_without_a_check_is_found() -> None:
+    stated = {
+        "it holds": ["tests/test_a.py::test_b"],
+        "by a search": ["python -m benchmarks.secure_sum_strategies"],
+        "by attacks": ["tacit audit --self-test"],
+        "by a file": ["tests/test_a.py"],
+        "by nothing": [],
+    }
+    assert unchecked(stated) == ["by a file", "by nothing"]
 
 
 def test_a_test_that_does_not_exist_is_found() -> None:

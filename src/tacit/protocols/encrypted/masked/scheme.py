@@ -87,7 +87,7 @@ class MaskedScheme:
 
     With checks e_j is a sum of the parties' parts, which nobody else chooses: each multiple of c'
     then fits nearly alike where ``2^SPREAD_BITS c'`` is many times the width of a part, or several
-    parts are unknown (docs/decisions/0010).
+    parts are unknown (docs/decisions/0008).
 
     Examples
     --------
