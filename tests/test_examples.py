@@ -23,7 +23,7 @@ MODULES = [
         *(m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
     ]
 ]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -41,7 +41,7 @@ PREFIX = "tacit: "
 def start_superlink(coordinator: Coordinator, port: int) -> Program:
     """The server: TLS, and only nodes whose keys it knows.
 
-    ``tacit serve`` would refuse this project, as it holds code: see docs/deployment.md.
+    ``tacit serve`` would refuse this project, as it holds code: see docs/guides/federation.md.
     """
     files = coordinator.certificates
     home = coordinator.private / "flower"

@@ -127,7 +127,7 @@ def test_labels_flipped_once_cost_epsilon_over_all_epochs(borrow: Borrow) -> Non
 
 
 def test_every_epoch_is_computed_from_the_labels_that_were_flipped_first(borrow: Borrow) -> None:
-    """Estimate and error by the formulas of docs/protocols.md, from the notebook's labels."""
+    """Estimate and error by the formulas of docs/protocols/index.md, from the notebook's labels."""
     scores, labels = parties(0, 0.7)
     meter = borrow(FOLDER, "measuring").Meter(labels, 1.0, seed=0)
     random = np.random.default_rng(5)

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tacit.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "files.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "data.md"
 NORTH = "score;label\n0,31;no\n0,78;yes\nNA;no\n0,11;no\n0,52;no\n"
 SOUTH = "score,label\n0.2,0\n0.9,1\n0.4,0\n"
 

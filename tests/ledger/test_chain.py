@@ -185,7 +185,7 @@ def test_another_books_entries_are_found(path: Path) -> None:
 
 
 def test_the_chain_is_what_its_document_says(path: Path) -> None:
-    """Computed again from the file alone, by the rule in docs/ledger.md."""
+    """Computed again from the file alone, by the rule in docs/guides/ledger.md."""
     connection = sqlite3.connect(path)
     _, name, key_check = connection.execute("SELECT * FROM identity").fetchone()
     connection.close()

@@ -2,7 +2,7 @@
 
 The ledger is one SQLite file in write-ahead mode whose every commit waits for the disk. Its entries
 say what was asked, when, under which name, and what the answer spent: no counts, scores or labels.
-``docs/ledger.md`` says what it protects against and what not.
+``docs/guides/ledger.md`` says what it protects against and what not.
 
 Records as bytes, from which a ledger makes a fingerprint under its key.
 """

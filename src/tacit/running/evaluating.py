@@ -75,7 +75,7 @@ def evaluate(
         records when they are compared.
     engine : who computes what clients compute together: ``"ideal"``, a trusted party in this
         process, or ``"spu"``, the clients by cryptography, each in a process of its own (the extra
-        ``two-party``; docs/two-party.md).
+        ``two-party``; docs/protocols/mpc.md).
     ledgers : with ``engine="spu"`` the file of every client's ledger, by the client's name. Clients
         that exist do not compute together without: each debits its ledger before it answers.
     per_person : where the clients say whose records they are (``Clients.persons``), the most

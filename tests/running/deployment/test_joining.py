@@ -18,7 +18,7 @@ from tests.running.deployment.test_processes import Terminals, check_book, check
 pytest.importorskip("flwr")
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "joining.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "guides" / "federation.md"
 MOST_COMMANDS = 11
 SITE_CODE = re.compile(r"^code +(\S+)", re.MULTILINE)
 ROSTER_CODE = re.compile(r"code of the roster: (\S+)")

@@ -59,7 +59,7 @@ from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.results.curves.curve import UNIT
 from tacit.results.server_result import ServerResult
 
-PAGE = "threat-models/paired-ustatistic.md"
+PAGE = "threat-models/mpc.md"
 
 PAIRED = (
     "The two clients of a pair are trusted not to work together with the server beyond what is "

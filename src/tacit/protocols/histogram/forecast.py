@@ -67,7 +67,7 @@ def tree_forecast(
 ) -> forecast.Forecast:
     """What the server would conclude from the expected tree, with the noise that it assumes.
 
-    Source: docs/protocols-histograms.md. For the AUC of one tree the bias is what the expected
+    Source: docs/protocols/score-histogram.md. For the AUC of one tree the bias is what the expected
     cells miss of the shape's AUC; the one number after looks has none. For precision the error
     holds the cell that the threshold cuts; the expected calibration error is about the
     population's, so its error holds sampling as well. A measure is linearised at the expected
