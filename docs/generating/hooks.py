@@ -8,6 +8,7 @@ the scripts that would load others from the network.
 
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
 import tomllib
@@ -29,6 +30,10 @@ BORROWED = {
 CLAIMS = ROOT / "docs" / "threat-models" / "claims.toml"
 """For each page, by its name: each claim, and the tests and commands that check it."""
 
+PACKAGES = "<!-- packages -->"
+"""Where the page of the architecture gets the table of packages."""
+
+SOURCES = ROOT / "src" / "tacit"
 CLAIMS_LINK = re.compile(r"^\[claims\.toml\]\(\S+\).*$", re.MULTILINE)
 FENCED = re.compile(r"^(?P<mark>```|~~~).*?^(?P=mark)[ \t]*$", re.DOTALL | re.MULTILINE)
 EXCERPT = re.compile(r"^```(\w+) excerpt (\S+)$", re.MULTILINE)
@@ -66,6 +71,7 @@ def on_page_markdown(markdown: str, page: Page, config: Any, **_: Any) -> str:
     depth = posixpath.dirname(source)
     claims = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
     text = with_claims(markdown, claims.get(Path(source).stem, {}))
+    text = text.replace(PACKAGES, packages_table())
     text = with_lists_apart(EXCERPT.sub(r'```\1 title="\2"', text))
     return with_site_links(text, place, depth, config["repo_url"])
 
@@ -91,6 +97,36 @@ def with_claims(markdown: str, claims: dict[str, list[str]]) -> str:
     ]
     table = "\n".join(["| Claim | Test or check |", "| --- | --- |", *rows])
     return CLAIMS_LINK.sub(lambda _: table, markdown)
+
+
+def layers() -> list[list[str]]:
+    """The packages and modules of each layer, from the highest down, as imports are checked by."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    return [
+        [name.strip().removeprefix("tacit.") for name in layer.split("|")]
+        for layer in contract["layers"]
+        if layer != "tacit_studies"
+    ]
+
+
+def packages_table() -> str:
+    """The packages and modules of ``tacit`` by layer, each with the first line of its docstring."""
+    rows = ["| Layer | Package | Content |", "| --- | --- | --- |"]
+    for number, names in zip(range(len(layers()), 0, -1), layers(), strict=True):
+        for name in names:
+            module = SOURCES / f"{name}.py"
+            below = sorted(SOURCES.joinpath(name).rglob("__init__.py"))
+            for path in [module] if module.exists() else below:
+                place = path.parent if path.name == "__init__.py" else path.with_suffix("")
+                shown = place.relative_to(SOURCES).as_posix()
+                rows.append(f"| {number} | `{shown}` | {_first_line(path)} |")
+    return "\n".join(rows)
+
+
+def _first_line(path: Path) -> str:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n\n")[0].replace("\n", " ").replace("``", "`")
 
 
 def with_lists_apart(markdown: str) -> str:

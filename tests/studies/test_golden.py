@@ -81,7 +81,9 @@ def test_the_pages_table_has_the_figures_of_today() -> None:
 
 def _row(label: str) -> tuple[float, float, int]:
     """Both numbers of a row of the page's table, and the digits of the first one."""
-    text = (Path(__file__).parents[2] / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "measures.md").read_text(
+        encoding="utf-8"
+    )
     (line,) = [line for line in text.splitlines() if line.startswith(f"| {label} |")]
     by_r, by_tacit = [cell.strip() for cell in line.split("|")[2:4]]
     return float(by_r), float(by_tacit), len(by_r.partition(".")[2])

@@ -30,8 +30,8 @@ that the e_j may have moved by more than 2^-20 of the denominator, which a small
 seed that it sends, with ``A_0 + A_1 D + A_2 D^2`` a number that only all parties' sum of is known.
 Added to the coefficients, their sums leave the parties with what they can compute themselves. The
 aggregator may refuse to answer, or choose a c with which the parties refuse for some totals: one
-bit, since all parties open one answer (``confirming``). docs/protocols/encrypted.md has the steps one by one,
-and what they leave open.
+bit, since all parties open one answer (``confirming``). docs/protocols/encrypted.md has the steps
+one by one, and what they leave open.
 
 This has no reviewed proof yet, and is marked experimental for that reason.
 """
