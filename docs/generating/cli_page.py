@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +35,11 @@ to the shell's start file:
 | zsh | `~/.zshrc` | `eval "$(_TACIT_COMPLETE=zsh_source tacit)"` |
 | fish | `~/.config/fish/completions/tacit.fish` | `_TACIT_COMPLETE=fish_source tacit \\| source` |
 """
+SETTINGS = """\
+## Settings of the protocols
+
+Settings that several commands take, each with the protocols that have it.
+"""
 VERBATIM = "\b"
 """Before a paragraph whose lines are kept as they are: click's own mark."""
 TITLED = re.compile(r"(?P<title>[^\n]+):\n(?P<lines>.+)", re.DOTALL)
@@ -41,9 +47,11 @@ TITLED = re.compile(r"(?P<title>[^\n]+):\n(?P<lines>.+)", re.DOTALL)
 
 def page() -> str:
     """The whole page, as Markdown."""
-    return "\n".join(
-        [INTRODUCTION, *map(_section, commands(click.Context(main, info_name="tacit")))]
-    )
+    contexts = list(commands(click.Context(main, info_name="tacit")))
+    counts = Counter(item for each in contexts for item in _settings(each))
+    settings = [item for item, count in counts.items() if count > 1]
+    once = [SETTINGS, "\n".join(settings) + "\n"]
+    return "\n".join([INTRODUCTION, *once, *(_section(each, settings) for each in contexts)])
 
 
 def commands(context: click.Context) -> Iterator[click.Context]:
@@ -64,11 +72,18 @@ def commands_below(context: click.Context) -> Iterator[click.Context]:
             yield click.Context(below, info_name=name, parent=context, **below.context_settings)
 
 
-def _section(context: click.Context) -> str:
-    """What one command does, how it is called, its options, examples and exit status."""
+def _settings(context: click.Context) -> list[str]:
+    """The options that a command takes from the protocols."""
+    own = context.command.params
+    return list(_items(context, [each for each in _parameters(context) if each not in own]))
+
+
+def _section(context: click.Context, settings: list[str]) -> str:
+    """What one command does, how it is called, its own options, examples and exit status."""
     usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
     parts = [f"## {context.command_path}", *_paragraphs(context.command.help)]
-    parts += [f"```text\n{usage}\n```", *_listed(context), *_paragraphs(context.command.epilog)]
+    parts += [f"```text\n{usage}\n```", *_listed(context, settings)]
+    parts += _paragraphs(context.command.epilog)
     return "\n\n".join(parts) + "\n"
 
 
@@ -86,18 +101,28 @@ def _paragraphs(text: str | None) -> Iterator[str]:
         yield f"```text\n{inspect.cleandoc(kept)}\n```"
 
 
-def _listed(context: click.Context) -> Iterator[str]:
-    """The options, and a group's commands."""
-    named = [
-        option for option in context.command.get_params(context) if "--help" not in option.opts
-    ]
-    records = (option.get_help_record(context) for option in named)
-    options = [_item(*record) for record in records if record is not None and record[0][0] == "-"]
+def _listed(context: click.Context, settings: list[str]) -> Iterator[str]:
+    """The options but for the protocols' settings, and a group's commands."""
+    options = [item for item in _items(context, _parameters(context)) if item not in settings]
+    if not set(settings).isdisjoint(_settings(context)):
+        options.append("- the [settings of the protocol](#settings-of-the-protocols)")
     if options:
         yield "\n".join(options)
     below = [f"- {_link(one)}" for one in commands_below(context)]
     if below:
         yield "\n".join(below)
+
+
+def _parameters(context: click.Context) -> list[click.Parameter]:
+    return context.command.get_params(context)
+
+
+def _items(context: click.Context, parameters: list[click.Parameter]) -> Iterator[str]:
+    """A line for each option with help, but for ``--help``."""
+    for option in parameters:
+        record = None if "--help" in option.opts else option.get_help_record(context)
+        if record is not None and record[0][0] == "-":
+            yield _item(*record)
 
 
 def _link(context: click.Context) -> str:
