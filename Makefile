@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO := $(VENV)/.demonstrable
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # One more worker than cores, since some tests wait for programs that poll; threads of linear algebra
@@ -19,17 +20,25 @@ TESTS :=
 
 setup: $(STAMP)
 
-# The versions in requirements.txt, whose files must have the hashes that stand there; then both
-# distributions of this folder, built by the locked build backend.
-$(STAMP): requirements.txt pyproject.toml studies/pyproject.toml
+$(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "tacit needs Python 3.11 to 3.13; run make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
+
+# The versions in requirements.txt, whose files must have the hashes that stand there; then both
+# distributions of this folder, built by the locked build backend.
+$(STAMP): requirements.txt pyproject.toml studies/pyproject.toml | $(BIN)/python
 	$(PIP) install --no-deps --require-hashes -r requirements.txt
 	$(PIP) install --no-deps --no-build-isolation -e . -e studies
 	$(PIP) check
 	touch $@
 
-demo: setup
+# What the demonstration needs and no more, in the same environment and with the same versions.
+$(DEMO): requirements-demo.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --no-deps --require-hashes -r requirements-demo.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	touch $@
+
+demo: $(DEMO)
 	$(BIN)/tacit demo
 
 test: setup
@@ -67,15 +76,17 @@ docs: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
-# Writes requirements.txt from pyproject.toml, for Python 3.11 to 3.13. It keeps the versions that
-# stand there and still fit; `make lock UPGRADE=--upgrade` takes the newest.
+# Writes requirements.txt and, with the same versions, requirements-demo.txt from pyproject.toml, for
+# Python 3.11 to 3.13. It keeps the versions that stand there and still fit; `make lock
+# UPGRADE=--upgrade` takes the newest.
 UPGRADE :=
+COMPILE = .venvs/lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+  --no-annotate --no-emit-package tacit --custom-compile-command 'make lock' --quiet
 lock:
 	$(PYTHON) -m venv .venvs/lock
 	.venvs/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
-	.venvs/lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --no-emit-package tacit --custom-compile-command 'make lock' \
-	  --quiet $(UPGRADE) --output-file requirements.txt
+	$(COMPILE) --extra dev $(UPGRADE) --output-file requirements.txt
+	$(COMPILE) --extra demo --extra build --constraint requirements.txt --output-file requirements-demo.txt
 
 # Builds wheel and sdist of both distributions into dist/, and tests the wheels elsewhere.
 release: setup
