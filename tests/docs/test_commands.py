@@ -30,7 +30,14 @@ from tests.terminal import typed
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [*sorted((DOCS / "start").glob("*.md")), DOCS / "choosing.md", DOCS / "index.md"]
+PAGES = [*sorted((DOCS / "start").glob("*.md")), DOCS / "choosing.md"]
+EXAMPLES = [
+    page
+    for page in sorted(DOCS.rglob("*.md"))
+    if page not in PAGES and ">>> " in page.read_text(encoding="utf-8")
+]
+"""Further pages with examples in Python."""
+
 LONG = {"platform", "choosing", "laptop"}
 """Pages whose commands take longest; `make test-thorough` types them."""
 TOLERANCE = 0.1
@@ -159,6 +166,13 @@ def test_a_quickstart_can_be_typed(page: Path, tmp_path: Path) -> None:
     assert code_blocks
     for block in code_blocks:
         check(block, tmp_path)
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_run(page: Path) -> None:
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
