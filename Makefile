@@ -70,7 +70,6 @@ check: setup
 
 # The site, into site/; the page of the command line is written anew.
 docs: setup
-	$(BIN)/python docs/generating/cli_page.py
 	$(MKDOCS)
 
 bench: setup

@@ -1,40 +1,20 @@
-"""Write the reference of the command line from the commands' own help: python cli_page.py [FILE].
-
-Without FILE the page goes where the site has it. It is committed, so that it can be read without
-building the site; a test compares it with what the commands say now.
-"""
+"""The reference of the command line in the site, from the commands' own help."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import click
 
 from tacit.cli import main
 
-PAGE = Path(__file__).resolve().parents[1] / "reference" / "cli.md"
-INTRODUCTION = """\
-# Command line
+PLACE = "<!-- commands -->"
+"""Where ``docs/reference/cli.md`` gets every command and option."""
 
-Every command and every option, as `--help` has them. This page is written by
-`python docs/generating/cli_page.py`.
-
-## Completion in the shell
-
-The Tab key completes commands, options and their choices once the shell has read one line. Add it
-to the shell's start file:
-
-| Shell | File | Line |
-| --- | --- | --- |
-| bash | `~/.bashrc` | `eval "$(_TACIT_COMPLETE=bash_source tacit)"` |
-| zsh | `~/.zshrc` | `eval "$(_TACIT_COMPLETE=zsh_source tacit)"` |
-| fish | `~/.config/fish/completions/tacit.fish` | `_TACIT_COMPLETE=fish_source tacit \\| source` |
-"""
 SETTINGS = """\
 ## Settings of the protocols
 
@@ -45,13 +25,18 @@ VERBATIM = "\b"
 TITLED = re.compile(r"(?P<title>[^\n]+):\n(?P<lines>.+)", re.DOTALL)
 
 
-def page() -> str:
-    """The whole page, as Markdown."""
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Rewrite one page of mkdocs."""
+    return markdown.replace(PLACE, sections()) if PLACE in markdown else markdown
+
+
+def sections() -> str:
+    """The settings of the protocols and all commands, as Markdown."""
     contexts = list(commands(click.Context(main, info_name="tacit")))
     counts = Counter(item for each in contexts for item in _settings(each))
     settings = [item for item, count in counts.items() if count > 1]
     once = [SETTINGS, "\n".join(settings) + "\n"]
-    return "\n".join([INTRODUCTION, *once, *(_section(each, settings) for each in contexts)])
+    return "\n".join([*once, *(_section(each, settings) for each in contexts)])
 
 
 def commands(context: click.Context) -> Iterator[click.Context]:
@@ -134,7 +119,3 @@ def _link(context: click.Context) -> str:
 def _item(names: str, text: str) -> str:
     """One option, with what it means."""
     return f"- `{names}`: {' '.join(text.split())}".replace("**", r"\*\*").rstrip(": ")
-
-
-if __name__ == "__main__":
-    (Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE).write_text(page(), encoding="utf-8")
