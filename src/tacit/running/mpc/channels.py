@@ -18,7 +18,7 @@ from typing import Any
 
 from tacit.protocol import mpc
 from tacit.running.mpc import transport
-from tacit.running.mpc.spu import SPURun, link, load_engine, stopped, transfers_for
+from tacit.running.mpc.spu import SPURun, link, load_engine, stopping, transfers_for
 from tacit.running.mpc.tunnel import Credentials, Peer, Tunnel
 
 Address = tuple[str, int]
@@ -149,10 +149,8 @@ class _Channels(transport.MeasuredPeers):
         yield SPURun(context, transfers_for(items if comparisons is None else comparisons))
         seconds = time.perf_counter() - began
         self._tunnel.finish(name)
-        try:
+        with stopping():
             context.stop_link()
-        except RuntimeError as error:
-            raise stopped(error) from None
         sent = self._tunnel.sent - before
         self.sessions.append(transport.Session(tuple(members), items, seconds, sent))
 
