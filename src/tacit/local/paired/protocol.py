@@ -334,13 +334,8 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         if not isinstance(self.kernel, kernels.Gini):
             return clients.scores
         low, high = self._ends
-        outside = np.flatnonzero((clients.scores < low) | (clients.scores > high))
-        if outside.size:
-            raise DataError(
-                f"values must be in [{low:g}, {high:g}], got {clients.scores[outside[0]]} in "
-                f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by "
-                "the data's own minimum and maximum"
-            )
+        inside = (clients.scores >= low) & (clients.scores <= high)
+        self._space.axes[0].check(clients, clients.scores, inside)
         return (clients.scores - low) / (high - low)
 
     def conversation(self, clients: int) -> Conversation:
