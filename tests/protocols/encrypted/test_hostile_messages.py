@@ -226,7 +226,7 @@ def with_scale(raw: bytes, scale: float) -> bytes:
 def in_ckks() -> tuple[ApproximateParty, ApproximateAggregator, list[list[bytes]], list[bytes]]:
     pytest.importorskip("tenseal")
     party = ApproximateParty(ApproximateScheme(10, 1000, True), bytes(32), bytes(16), PARTIES)
-    uploads = party.uploads(cumulative_counts(scored(), 10), range(PARTIES))
+    uploads = party.uploads(cumulative_counts(scored(), np.linspace(0.0, 1.0, 10)), range(PARTIES))
     aggregator = ApproximateAggregator(party.scheme, party.evaluation_keys())
     return party, aggregator, uploads, aggregator.answers(uploads)
 

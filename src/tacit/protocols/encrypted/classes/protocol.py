@@ -33,7 +33,7 @@ from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.encrypted import hidden, sessions
 from tacit.protocols.encrypted.confirming import opened_once
-from tacit.protocols.encrypted.counts import Certain, cumulative_counts
+from tacit.protocols.encrypted.counts import Certain, class_cells
 from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.masked.sides import MaskedParty
@@ -176,9 +176,9 @@ def send_masked_classes(
     party = steps.party_of(settings, seat)
     uploads = [b""] * clients.count
     for number, each in enumerate(one_against_rest(clients, scores, classes)):
-        counts = cumulative_counts(each, settings.threshold_scores)
-        sent = class_party(party, number).uploads(counts, seat.indices)
-        uploads = [before + message for before, (message,) in zip(uploads, sent, strict=True)]
+        cells = class_cells(each, settings.threshold_scores)
+        sent = class_party(party, number).uploads(*cells, seat.indices)
+        uploads = [before + message for before, message in zip(uploads, sent, strict=True)]
     return {"counts": sessions.as_field(uploads)}
 
 
@@ -219,7 +219,7 @@ def open_masked_classes(
 def _opened(party: MaskedParty, answer: bytes, query: Query) -> Certain:
     """One class's AUC and half-range, rounded; unknown where it has too few records."""
     try:
-        return sessions.released(party.decrypted([answer]), query)
+        return sessions.released(party.decrypted(answer), query)
     except DataError:
         return UNKNOWN
 
@@ -370,8 +370,7 @@ class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
         """Introductions, a secret, masked counts of all classes, and answers that parties open."""
         uploads, aggregator = yield from steps.masked_uploads(self, send_masked_classes)
         by_class = zip(*(pieces(message, self.auc_count) for message in uploads), strict=True)
-        answers = [aggregator.answers([[each] for each in sent])[0] for sent in by_class]
-        asked = {"answer": b"".join(answers)}
+        asked = {"answer": b"".join(aggregator.answer(sent) for sent in by_class)}
         return self.concluded((yield Query(open_masked_classes, self, broadcast=asked)))
 
     @property

@@ -8,9 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from tacit.arrays import Integers
 from tacit.crypto import masking
 from tacit.crypto.homomorphic import keys
-from tacit.protocols.encrypted.counts import Certain, Counts, Products
+from tacit.crypto.masking import Elements
+from tacit.protocols.encrypted.counts import Certain, Products
 from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
@@ -47,11 +49,20 @@ class MaskedParty:
     parties: int
     pairing: masking.Pairing
 
-    def uploads(self, counts: Counts, parties: Sequence[int]) -> list[list[bytes]]:
-        """The masked values of every party of a batch: one message each."""
-        return [[self._upload(counts.of(place), party)] for place, party in enumerate(parties)]
+    def uploads(
+        self, positives: Integers, negatives: Integers, parties: Sequence[int]
+    ) -> list[bytes]:
+        """The masked values of every party of a batch.
 
-    def decrypted(self, answers: Sequence[bytes]) -> Certain:
+        Parameters
+        ----------
+        positives, negatives : of every party in every cell, from the highest down, shape (N, K).
+        parties : their indices.
+        """
+        cells = positives.astype(object).T, negatives.astype(object).T
+        return [self._upload(*each) for each in zip(*cells, parties, strict=True)]
+
+    def decrypted(self, answer: bytes) -> Certain:
         """The AUC, and how far the exact one may be from it.
 
         Raises
@@ -59,18 +70,16 @@ class MaskedParty:
         MaskedValueError : for bytes that no honest aggregator answers.
         DataError : where a class is absent, or there are too few records for the agreed bound.
         """
-        return certain(self.opened(answers), self.scheme)
+        return certain(self.opened(answer), self.scheme)
 
-    def opened(self, answers: Sequence[bytes]) -> Products:
+    def opened(self, answer: bytes) -> Products:
         """The numbers ``c X + u``, ``c Y + v`` and ``c Z + w``.
 
         Raises
         ------
         MaskedValueError : as for ``decrypted``.
         """
-        if len(answers) != 1:
-            raise masking.MaskedValueError(f"there is one answer, got {len(answers)}")
-        received = untagged(answers[0], self.session)
+        received = untagged(answer, self.session)
         shift, *rest = self._field.from_bytes(received, self.scheme.answer_words)
         values = rest[:FORMS]
         if self.scheme.checked:
@@ -85,13 +94,13 @@ class MaskedParty:
         )
         return Products(*opened)
 
-    def _upload(self, counts: Counts, party: int) -> bytes:
+    def _upload(self, positives: Elements, negatives: Elements, party: int) -> bytes:
         scheme, field = self.scheme, self._field
         # a restored party sends the same numbers: two r_i with their R_i would betray the pads
         alone = self.pairing(party, party)
-        blinding, *extras = masking.total_mask(alone, 1 + FORMS, field)
+        drawn = masking.total_mask(alone, 1 + FORMS, field)
         pairs = masking.pair_masks(party, self.parties, scheme.sent_words, field, self.pairing)
-        words = self._words(counts, blinding, self._extras(extras)).joined
+        words = self._words(positives, negatives, drawn).joined
         words = words + pairs[: scheme.words]
         if party == 0:
             words = words + self._masks.joined
@@ -104,19 +113,25 @@ class MaskedParty:
         message = field.to_bytes(field.elements(np.concatenate(sent)))
         return self.session[:TAG_BYTES] + message + seed
 
-    def _words(self, counts: Counts, blinding: int, extras: Sequence[int]) -> Words:
+    def _words(self, positives: Elements, negatives: Elements, drawn: Elements) -> Words:
         """One party's words, without masks; it subtracts its perturbations from the R_i."""
-        positives, negatives = cells_of(counts)
+        field, masks = self._field, self._masks
+        # z_i = B(p_i, b) + B(a, n_i)
+        products = (
+            forms(positives, masks.negatives, field),
+            forms(masks.positives, negatives, field),
+        )
+        blinding, extras = drawn[0], self._extras(drawn[1:])
         blinded = [blinding * pad - extra for pad, extra in zip(self._pads, extras, strict=True)]
         return Words(
             positives,
             negatives,
-            self._crossed(positives, negatives),
-            self._field.elements(blinded),
-            self._field.elements([blinding]),
+            field.elements(map(sum, zip(*products, strict=True))),
+            field.elements(blinded),
+            field.elements([blinding]),
         )
 
-    def _extras(self, drawn: Sequence[int]) -> list[int]:
+    def _extras(self, drawn: Elements) -> list[int]:
         """One party's parts of the three perturbations, where parties perturb the answer.
 
         Of uniform elements the rest by the part's width is taken, whose bias is below 2^-20.
@@ -124,31 +139,9 @@ class MaskedParty:
         part = self.scheme.widest // self.parties if self.scheme.checked else 0
         return [each % (times * part + 1) for each, times in zip(drawn, WIDTHS, strict=True)]
 
-    def _crossed(
-        self, positives: masking.Elements, negatives: masking.Elements
-    ) -> masking.Elements:
-        """``B(p_i, b) + B(a, n_i)`` for each of the three forms, shape (FORMS,)."""
-        first, second = self._masks.positives, self._masks.negatives
-        falling, rising = self._factors
-        return self._field.elements(
-            (
-                positives.dot(falling) + rising.dot(negatives),
-                positives.sum() * second.sum() + first.sum() * negatives.sum(),
-                positives[1:].dot(second[1:]) + first[1:].dot(negatives[1:]),
-            )
-        )
-
     @property
     def _field(self) -> masking.Field:
         return self.scheme.field
-
-    @cached_property
-    def _factors(self) -> tuple[masking.Elements, masking.Elements]:
-        """What p and n are multiplied by in X, where the other is its mask, shape (N,) each."""
-        first, second = self._masks.positives, self._masks.negatives
-        # X = sum_m p_m (2 sum_{j >= m} n_j - n_m) = sum_j (2 sum_{m <= j} p_m - p_j) n_j
-        falling = 2 * np.cumsum(second[::-1])[::-1] - second
-        return self._field.elements(falling), self._field.elements(2 * np.cumsum(first) - first)
 
     @cached_property
     def _masks(self) -> Words:
@@ -185,8 +178,8 @@ class MaskedAggregator:
     scheme: MaskedScheme
     session: bytes
 
-    def answers(self, uploads: Sequence[Sequence[bytes]]) -> list[bytes]:
-        """The answer: one message, of ``ANSWER_WORDS`` words.
+    def answer(self, uploads: Sequence[bytes]) -> bytes:
+        """The answer, of ``MaskedScheme.answer_words`` words.
 
         Parameters
         ----------
@@ -196,9 +189,7 @@ class MaskedAggregator:
         ------
         MaskedValueError : for bytes that are no masked values of this session.
         """
-        if any(len(upload) != 1 for upload in uploads):
-            raise masking.MaskedValueError("every party sends one message of masked values")
-        messages = [untagged(upload[0], self.session) for upload in uploads]
+        messages = [untagged(upload, self.session) for upload in uploads]
         count, field = self.scheme.thresholds, self.scheme.field
         later = field.elements(())
         if self.scheme.checked:
@@ -224,12 +215,4 @@ class MaskedAggregator:
             masks = np.concatenate([first, later])
             proof = verified.coefficients(words, Words.of(codes, count), multiplier, masks, field)
             answer = np.concatenate([answer, proof])
-        return [self.session[:TAG_BYTES] + field.to_bytes(answer)]
-
-
-def cells_of(counts: Counts) -> tuple[masking.Elements, masking.Elements]:
-    """One client's positives and negatives in every cell, from the highest down, shape (N,)."""
-    positives = counts.inside.astype(object)
-    # the highest cell is a single score: it counts, and hides nothing
-    positives[0] = int(counts.rising[0])
-    return positives, counts.falling.astype(object)
+        return self.session[:TAG_BYTES] + field.to_bytes(answer)

@@ -43,7 +43,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.crypto.masking import Elements, Field, MaskedValueError, summed_masks
+from tacit.crypto.masking import Elements, Field, MaskedValueError, total_mask
 from tacit.protocols.encrypted.masked.scheme import FORMS, SEED_BYTES, Words, forms
 
 REFUSED = (
@@ -94,8 +94,8 @@ def later_masks(seeds: Sequence[bytes], field: Field) -> Elements:
     for seed in seeds:
         if len(seed) != SEED_BYTES:
             raise MaskedValueError(f"a seed of masks has {SEED_BYTES} bytes, got {len(seed)}")
-    keys = [seed.ljust(32, b"\0") for seed in seeds]
-    return summed_masks(keys, 2 * FORMS, field)
+    each = [total_mask(seed.ljust(32, b"\0"), 2 * FORMS, field) for seed in seeds]
+    return np.asarray(np.sum(each, axis=0), dtype=object)
 
 
 def authentication(words: Elements, later_masks: Elements, keys: VerifierKeys) -> Elements:
