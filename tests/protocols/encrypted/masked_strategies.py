@@ -132,7 +132,7 @@ def answers(
             parts[place] = change(parts[place]) % PRIME  # type: ignore[misc]
     own, code = (Words.of(part, THRESHOLDS) for part in parts[:2])
     products = forms(own.positives, own.negatives, FIELD)
-    numbers = multiplier * (np.array(products, dtype=object) - own.crossed) - own.blinded
+    numbers = multiplier * (products - own.crossed) - own.blinded
     shown = coefficients(own, code, multiplier, parts[2], FIELD)
     numbers = numbers if values is None else values(numbers)
     shown = shown if proof is None else proof(shown)

@@ -80,19 +80,14 @@ class MaskedParty:
         MaskedValueError : as for ``decrypted``.
         """
         received = untagged(answer, self.session)
-        shift, *rest = self._field.from_bytes(received, self.scheme.answer_words)
-        values = rest[:FORMS]
+        words = self._field.from_bytes(received, self.scheme.answer_words)
+        shift, values, proof = words[0], words[1 : 1 + FORMS], words[1 + FORMS :]
         if self.scheme.checked:
-            proof = np.array(rest[FORMS:], dtype=object)
             verified.check(
                 self._verifier, self.scheme.thresholds, shift, values, proof, self._field
             )
         # (c (B + pad) + u - R - h) - (c - r) pad + h = c B + u
-        opened = (
-            int((value - shift * pad + hidden) % self._field.prime)
-            for value, pad, hidden in zip(values, self._pads, self._masks.blinded, strict=True)
-        )
-        return Products(*opened)
+        return Products(*self._field.elements(values - shift * self._pads + self._masks.blinded))
 
     def _upload(self, positives: Elements, negatives: Elements, party: int) -> bytes:
         scheme, field = self.scheme, self._field
@@ -117,27 +112,18 @@ class MaskedParty:
         """One party's words, without masks; it subtracts its perturbations from the R_i."""
         field, masks = self._field, self._masks
         # z_i = B(p_i, b) + B(a, n_i)
-        products = (
-            forms(positives, masks.negatives, field),
-            forms(masks.positives, negatives, field),
-        )
-        blinding, extras = drawn[0], self._extras(drawn[1:])
-        blinded = [blinding * pad - extra for pad, extra in zip(self._pads, extras, strict=True)]
-        return Words(
-            positives,
-            negatives,
-            field.elements(map(sum, zip(*products, strict=True))),
-            field.elements(blinded),
-            field.elements([blinding]),
-        )
+        crossed = forms(positives, masks.negatives, field)
+        crossed = crossed + forms(masks.positives, negatives, field)
+        blinding, perturbations = drawn[:1], self._perturbations(drawn[1:])
+        return Words(positives, negatives, crossed, blinding * self._pads - perturbations, blinding)
 
-    def _extras(self, drawn: Elements) -> list[int]:
+    def _perturbations(self, drawn: Elements) -> Elements:
         """One party's parts of the three perturbations, where parties perturb the answer.
 
         Of uniform elements the rest by the part's width is taken, whose bias is below 2^-20.
         """
         part = self.scheme.widest // self.parties if self.scheme.checked else 0
-        return [each % (times * part + 1) for each, times in zip(drawn, WIDTHS, strict=True)]
+        return drawn % (part * np.array(WIDTHS, dtype=object) + 1)
 
     @property
     def _field(self) -> masking.Field:
@@ -156,13 +142,9 @@ class MaskedParty:
         return verified.VerifierKeys.of(masking.total_mask(key, 1 + count + FORMS, self._field))
 
     @cached_property
-    def _pads(self) -> list[int]:
+    def _pads(self) -> Elements:
         masks = self._masks
-        products = forms(masks.positives, masks.negatives, self._field)
-        return [
-            int((product - mask) % self._field.prime)
-            for product, mask in zip(products, masks.crossed, strict=True)
-        ]
+        return forms(masks.positives, masks.negatives, self._field) - masks.crossed
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,16 +181,8 @@ class MaskedAggregator:
         summed = field.summed(messages, self.scheme.sent_words)
         words = Words.of(summed[: self.scheme.words], count)
         multiplier = masking.log_uniform(self.scheme.least_bits, self.scheme.octaves)
-        values = (
-            multiplier * (product - cross) + perturbation - blind
-            for product, cross, perturbation, blind in zip(
-                forms(words.positives, words.negatives, field),
-                words.crossed,
-                self.scheme.perturbations(multiplier),
-                words.blinded,
-                strict=True,
-            )
-        )
+        products = forms(words.positives, words.negatives, field) - words.crossed
+        values = multiplier * products + self.scheme.perturbations(multiplier) - words.blinded
         answer = field.elements((multiplier - words.blinding[0], *values))
         if self.scheme.checked:
             codes, first = np.split(summed[self.scheme.words :], [self.scheme.words])
