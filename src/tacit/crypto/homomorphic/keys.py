@@ -134,10 +134,7 @@ class Introduction:
         ------
         HomomorphicError : for bytes that hold none.
         """
-        parts = read(message, Kind.INTRODUCTION, NO_SESSION, 0)
-        if [len(part) for part in parts] != [32, 32, 16, 64]:
-            raise HomomorphicError("an introduction has parts of 32, 32, 16 and 64 bytes")
-        return cls(*parts)
+        return cls.unpacked(b"".join(read(message, Kind.INTRODUCTION, NO_SESSION, 0)))
 
     def to_bytes(self) -> bytes:
         """The introduction as a message."""
