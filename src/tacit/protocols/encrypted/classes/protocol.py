@@ -393,15 +393,7 @@ class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
 
     def exact(self, clients: Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
-        return float(np.mean(self.exact_by_class(clients)))
-
-    def exact_by_class(self, clients: Clients) -> Sequence[float]:
-        """The exact one-versus-rest AUC of every class, which is not private."""
-        scores, classes = self.classified(clients)
-        return [
-            auc(scores[:, number], (classes == number).astype(np.int8))
-            for number in range(len(self.classes))
-        ]
+        return float(np.mean([auc(each.scores, each.labels) for each in self.problems(clients)]))
 
     def problems(self, clients: Clients) -> Iterable[Clients]:
         """Each class against the rest."""
