@@ -155,7 +155,7 @@ class SumClient:
         transcript = self._terms.transcript(body)
         arranged = arrange(np.array(list(records)), transcript)
         around = neighbours(arranged, self.index, self._terms.neighbourhood.degree).tolist()
-        verified = {index: self._verified(index, records[index]) for index in around}
+        verified = {index: self._terms.verified(index, records[index]) for index in around}
         encryption = X25519PrivateKey.from_private_bytes(self._encryption)
         secrets = {index: agree(encryption, verified[index].encryption) for index in around}
         receivers = np.array([*around, self.index])
@@ -353,12 +353,6 @@ class SumClient:
         return [
             index for index, signature in signed.items() if verified(index, statement, signature)
         ]
-
-    def _verified(self, index: int, record: bytes) -> Advert:
-        advert = Advert.from_bytes(record)
-        signed = self._terms.signed_part(index, advert.keys)
-        self._terms.roster.verify(index, signed, advert.signature)
-        return advert
 
     def _decrypted(self, owner: int, encrypted: bytes) -> bytes:
         cipher = secret_sharing.share_cipher(

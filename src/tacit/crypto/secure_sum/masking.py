@@ -102,9 +102,9 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
         raise ForgedError("a public key gives no secret: it has low order") from None
 
 
-def derive(secret: bytes, salt: bytes, label: bytes) -> bytes:
-    """A 32-byte key from a secret, by HKDF-SHA256 (RFC 5869); the label says what it is for."""
-    return HKDF(SHA256(), 32, salt, label).derive(secret)
+def derive(secret: bytes, salt: bytes, label: bytes, size: int = 32) -> bytes:
+    """A key from a secret, by HKDF-SHA256 (RFC 5869); the label says what it is for."""
+    return HKDF(SHA256(), size, salt, label).derive(secret)
 
 
 def expand(key: bytes, length: int, bits: int) -> Words:

@@ -36,8 +36,8 @@ from dataclasses import replace
 from hashlib import blake2b, sha256
 from typing import Any, TypeVar
 
-from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.secure_sum.masking import derive
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
@@ -144,7 +144,7 @@ def tags_of(secret: bytes, session: bytes, parties: Sequence[int], confirmed: by
     parties : their indices.
     confirmed : the digest of the answer that they open.
     """
-    key = keys.derived(secret, session, PURPOSE, 32)
+    key = derive(secret, session, PURPOSE)
     texts = [party.to_bytes(4, "little") + confirmed for party in parties]
     return [blake2b(text, digest_size=TAG_BYTES, key=key).digest() for text in texts]
 

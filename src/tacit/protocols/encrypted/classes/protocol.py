@@ -16,8 +16,8 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.crypto import masking
-from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.secure_sum.masking import derive
 from tacit.data.categories import check_names
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
@@ -235,7 +235,7 @@ def class_key(key: bytes, session: bytes, number: int) -> bytes:
     >>> len(keys)
     200
     """
-    return keys.derived(key, session, CLASS + number.to_bytes(4, "little"), 32)
+    return derive(key, session, CLASS + number.to_bytes(4, "little"))
 
 
 def class_party(party: MaskedParty, number: int) -> MaskedParty:

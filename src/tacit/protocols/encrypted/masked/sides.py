@@ -10,8 +10,8 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.crypto import masking
-from tacit.crypto.homomorphic import keys
 from tacit.crypto.masking import Elements
+from tacit.crypto.secure_sum.masking import derive
 from tacit.protocols.encrypted.counts import Certain, Products
 from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
@@ -101,7 +101,7 @@ class MaskedParty:
             words = words + self._masks.joined
         sent, seed = [field.elements(words)], b""
         if scheme.checked:
-            seed = keys.derived(alone, self.session, LATER, SEED_BYTES)
+            seed = derive(alone, self.session, LATER, SEED_BYTES)
             later = verified.later_masks([seed], field)
             codes = verified.authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
             sent.append(codes + self._verifier.joined if party == 0 else codes)
@@ -132,13 +132,13 @@ class MaskedParty:
     @cached_property
     def _masks(self) -> Words:
         """The masks of all sums: a and b, g and h; the sum of the r_i has none."""
-        key, count = keys.derived(self.secret, self.session, TOTALS, 32), self.scheme.thresholds
+        key, count = derive(self.secret, self.session, TOTALS), self.scheme.thresholds
         drawn = masking.total_mask(key, 2 * count + 2 * FORMS, self._field)
         return Words.of(np.append(drawn, 0), count)
 
     @cached_property
     def _verifier(self) -> verified.VerifierKeys:
-        key, count = keys.derived(self.secret, self.session, VERIFIER, 32), self.scheme.words
+        key, count = derive(self.secret, self.session, VERIFIER), self.scheme.words
         return verified.VerifierKeys.of(masking.total_mask(key, 1 + count + FORMS, self._field))
 
     @cached_property
