@@ -88,8 +88,8 @@ class TunnelTransport(transport.Transport):
                 credentials,
                 Path(directory),
                 self._setup_timeout,
-                losses.append if self._lost is None else self._lost,
                 self._taken(secret["port"]),
+                losses.append if self._lost is None else self._lost,
             )
             try:
                 tunnel.open(meeting.index, peers)
@@ -139,7 +139,8 @@ class _Channels(transport.MeasuredPeers):
         self, members: Sequence[int], items: int, comparisons: int | None = None
     ) -> Iterator[mpc.SharedRun]:
         """SPU's link between the members, under a name that all of them derive."""
-        name = "-".join(map(str, (*members, len(self._linked(members)))))
+        earlier = sum(each.parties == tuple(members) for each in self.sessions)
+        name = "-".join(map(str, (*members, earlier)))
         sockets = self._tunnel.sockets(name, members)
         session = f"{self._meeting.session} {name}"
         rank = list(members).index(self.index)
@@ -153,9 +154,6 @@ class _Channels(transport.MeasuredPeers):
             context.stop_link()
         sent = self._tunnel.sent - before
         self.sessions.append(transport.Session(tuple(members), items, seconds, sent))
-
-    def _linked(self, members: Sequence[int]) -> list[transport.Session]:
-        return [session for session in self.sessions if session.parties == tuple(members)]
 
     def send(self, index: int, message: bytes) -> None:
         """Send a message by a separate connection."""
