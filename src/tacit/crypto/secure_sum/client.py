@@ -241,7 +241,6 @@ class SumClient:
         signed, rest = messages.take_records(body, messages.SIGNATURE_BYTES, clients)
         left = frozenset(messages.unpack_records(rest, 0, clients))
         statement = consistency.announced_statement(self._digest)
-        digests = dict.fromkeys(self._signers(statement, signed), self._digest)
         stayed = frozenset(signed)
         consistency.check_lists(
             self._terms.rule,
@@ -250,7 +249,7 @@ class SumClient:
             self._announced,
             stayed,
             left,
-            digests | {self.index: self._digest},
+            self._signers(statement, signed),
         )
         self._stayed, self._left = stayed, left
         self._taken += 1
