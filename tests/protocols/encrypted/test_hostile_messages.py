@@ -207,9 +207,8 @@ def test_many_hostile_messages_in_ckks(place: Any, how: Any) -> None:
     check_one_change(CKKS, place, how)
 
 
-@pytest.mark.parametrize("message", [b"", bytes(7), 2**40, None])
-def test_what_is_not_one_piece_a_class_is_refused(message: Any) -> None:
-    """Of a number Python would make so many zeros."""
+@pytest.mark.parametrize("message", [b"", bytes(7)])
+def test_what_is_not_one_piece_a_class_is_refused(message: bytes) -> None:
     with pytest.raises(MaskedValueError, match=r"bytes"):
         pieces(message, 4)
 

@@ -33,7 +33,8 @@ class Ends:
         ]
         names = ("north", "south")
         self.peers = [
-            Peer(names[k], *listening[k].getsockname(), shown[k].certificate) for k in range(2)
+            Peer(names[k], LOCAL[0], listening[k].getsockname()[1], shown[k].certificate)
+            for k in range(2)
         ]
         for index, tunnel in enumerate(self.tunnels):
             tunnel.open(index, self.peers)
@@ -289,9 +290,9 @@ def test_a_party_reaches_computations_of_its_own_only(
     """The party 0 of three opens a connection to 1 under the name of a computation of two."""
     part = [Credentials.new(f"party-{index}") for index in range(3)]
     listening = socket.create_server(LOCAL)
-    address = listening.getsockname()
+    address = LOCAL[0], listening.getsockname()[1]
     tunnel = Tunnel(part[1], tmp_path, TIMEOUT, listening, lambda sentence: None)
-    peers = [Peer("p", *address, each.certificate) for each in part]
+    peers = [Peer("p", address[0], address[1], each.certificate) for each in part]
     tunnel.open(1, peers)
     path = tunnel.sockets("s", members)[members.index(1)].removeprefix("unix:")
     listener = socket.socket(socket.AF_UNIX)

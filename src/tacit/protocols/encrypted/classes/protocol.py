@@ -260,10 +260,8 @@ def pieces(message: bytes, count: int) -> list[bytes]:
 
     Raises
     ------
-    MaskedValueError : for no bytes, or such as cannot be divided so.
+    MaskedValueError : for bytes that cannot be divided so, or none.
     """
-    if not isinstance(message, bytes):
-        raise masking.MaskedValueError(f"masked values travel as bytes, got {message!r:.40}")
     size, rest = divmod(len(message), count)
     if rest or not size:
         raise masking.MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
