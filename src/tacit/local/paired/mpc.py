@@ -70,7 +70,9 @@ def seated_pairs(seats: Integers) -> tuple[Integers, Integers]:
     >>> first.tolist(), second.tolist()
     ([[2, 4]], [[3, 0]])
     """
-    order = np.argsort(seats, axis=-1)
+    order = np.empty_like(seats)
+    indices = np.broadcast_to(np.arange(seats.shape[-1], dtype=np.int64), seats.shape)
+    np.put_along_axis(order, seats, indices, axis=-1)
     end = seats.shape[-1] // 2 * 2
     return order[..., 0:end:2], order[..., 1:end:2]
 

@@ -136,13 +136,9 @@ def _check_run(clients: Clients, protocol: Protocol, noise: NoiseSource | None) 
         )
     # a party would move scores into the protocol's range, so they are looked at while all are here
     low, high = protocol.score_range or (-np.inf, np.inf)
-    wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
-    if wrong.size:
-        first = int(wrong[0])
-        raise DataError(
-            f"scores must be in [{low:g}, {high:g}], got {clients.scores[first]} in "
-            f"{clients.location(first)}"
-        )
+    wrong = clients.outlier(low, high)
+    if wrong is not None:
+        raise DataError(f"scores must be in [{low:g}, {high:g}], got {wrong[0]} in {wrong[1]}")
 
 
 def _check_ledgers(clients: Clients, ledgers: processes.Ledgers) -> None:
