@@ -16,7 +16,7 @@ from tacit.local.paired.kernels import (
     kernel_codes,
     paired_values,
 )
-from tacit.local.paired.mpc import PairsProgram, PairWork
+from tacit.local.paired.mpc import PairsProgram, PairWork, RecordPairs, check_seats, drawn_seats
 from tacit.local.paired.noise import LAPLACE, RESPONSE, SHARED, PairNoise
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
@@ -156,6 +156,20 @@ def test_codes_keep_the_order_of_numbers() -> None:
 def test_scores_beyond_the_unit_range_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must be in \[0, 1\], got 1.5"):
         kernel_codes("auc", np.array([[0.5, 1.5], [0.0, 1.0]]), np.array([True, True]))
+
+
+@pytest.mark.parametrize("matchings", [1, 3])
+def test_no_record_meets_more_often_than_agreed(matchings: int) -> None:
+    """Whatever the seats, which are permutations, and however many records each client has."""
+    sizes = np.array([4, 0, 1, 7, 3])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    seats = drawn_seats(np.array([1, 2]), matchings, int(sizes.sum()))
+    check_seats(seats, matchings)
+    pairs = RecordPairs.of(offsets, seats)
+    assert (pairs.indices >= 0).all() and (pairs.indices < sizes[pairs.owners]).all()
+    met = np.bincount((offsets[pairs.owners] + pairs.indices).ravel(), minlength=offsets[-1])
+    assert met.max() == matchings
+    assert met.sum() == 2 * matchings * (sizes.sum() // 2)
 
 
 def test_a_party_answers_for_its_own_number_of_records_only() -> None:
