@@ -22,7 +22,7 @@ from benchmarks.timing import clock, row
 from tacit.crypto.homomorphic.bfv import BfvEvaluator, bfv_parameters
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.counts import class_cells, cumulative_counts
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.protocol import EncryptedAUC
@@ -68,7 +68,7 @@ def measured(parties: int, checked: bool) -> list[str]:
     """
     scheme = ExactScheme(THRESHOLDS, Scale(2**20), checked, SHARES, perturbed=True)
     party = ExactParty(scheme, os.urandom(32), os.urandom(16), parties)
-    counts = cumulative_counts(federation(parties), THRESHOLDS)
+    counts = cumulative_counts(federation(parties), np.linspace(0.0, 1.0, THRESHOLDS))
     keys = party.evaluation_keys()
     uploads = party.uploads(counts, range(parties))
     aggregator = ExactAggregator(scheme, keys)
@@ -91,18 +91,19 @@ def masked(parties: int, thresholds: int, checked: bool = False) -> list[str]:
     """A party's work, and the aggregator's from all bytes received to all bytes sent."""
     scheme = MaskedScheme(thresholds, 2**20, checked=checked)
     party = MaskedParty(scheme, os.urandom(16), os.urandom(16), parties, pair_key)
-    counts = cumulative_counts(federation(parties), thresholds)
-    uploads = party.uploads(counts, range(parties))
+    cells = class_cells(federation(parties), np.linspace(0.0, 1.0, thresholds))
+    first = cells[0][:, :1], cells[1][:, :1]
+    uploads = party.uploads(*cells, range(parties))
     aggregator = MaskedAggregator(scheme, party.session)
-    answering = median(lambda: aggregator.answers(uploads))
-    answers = aggregator.answers(uploads)
+    answering = median(lambda: aggregator.answer(uploads))
+    answer = aggregator.answer(uploads)
     name = f"{parties:,} parties, masked{' and proved' * checked}, {thresholds:,}"
     target = TARGETS[parties, thresholds]
-    sizes = f"{answering:.5f} s, target {target}; {len(uploads[0][0]):,} bytes of counts a party"
+    sizes = f"{answering:.5f} s, target {target}; {len(uploads[0]):,} bytes of counts a party"
     return [
         row(f"{name}: aggregator", answering, sizes),
-        row(f"{name}: one party masks", median(lambda: party.uploads(counts, [0])), ""),
-        row(f"{name}: opening", median(lambda: party.decrypted(answers)), ""),
+        row(f"{name}: one party masks", median(lambda: party.uploads(*first, [0])), ""),
+        row(f"{name}: opening", median(lambda: party.decrypted(answer)), ""),
     ]
 
 

@@ -24,6 +24,7 @@ from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST
 from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 
 PARTIES, THRESHOLDS, SHARES, TIMES = 100, 100, 4, 3
+EVEN = np.linspace(0.0, 1.0, THRESHOLDS)
 DISTINCT = 10
 """Parties that encrypt; their ciphertexts are sent several times, which reads as slowly."""
 DEGREE, SCALE = 2**14, 2.0**50
@@ -77,7 +78,7 @@ def packed_side(clients: Clients, adversary: Any) -> Side:
     """FheAUC, of distinct parties: it would notice a repeated one."""
     protocol = FheAUC(THRESHOLDS, Bfv(adversary), most_records=PARTIES * 6_000)
     party = protocol.scheme_party(os.urandom(32), os.urandom(16), PARTIES)
-    counts = repeated(cumulative_counts(clients, THRESHOLDS))
+    counts = repeated(cumulative_counts(clients, EVEN))
     uploads = party.uploads(counts, range(PARTIES))
     aggregator = protocol.scheme_aggregator(party.evaluation_keys())
     return Side(
@@ -106,7 +107,7 @@ def printed_side(clients: Clients, chain: list[int], runs: int) -> Side:
     keys.generate_galois_keys()
     public = tenseal.context_from(keys.serialize(save_secret_key=False), n_threads=1)
     slots = THRESHOLDS if runs == 1 else THRESHOLDS * SHARES
-    uploads = paper_uploads(keys, cumulative_counts(clients, THRESHOLDS), slots)
+    uploads = paper_uploads(keys, cumulative_counts(clients, EVEN), slots)
     received = uploads * (PARTIES // DISTINCT)
 
     def work() -> list[bytes]:

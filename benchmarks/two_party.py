@@ -24,7 +24,6 @@ from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.protocol.conversation import Query, View
 from tacit.protocols.fedauc.hidden_ranks import rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.running.mpc.processes import MPCSettings
 
 PAIRS = (10_000, 100_000)
 SCORES = (10_000,)
@@ -82,7 +81,7 @@ def federation(records: int, clients: int) -> Clients:
 
 def answered(clients: Clients, query: Query) -> tuple[MPCReply, str]:
     start, spent = time.perf_counter(), processor_seconds()
-    reply = answer_mpc(clients, query, MPCSettings(timeout=600))
+    reply = answer_mpc(clients, query, timeout=600)
     seconds, processor = time.perf_counter() - start, processor_seconds() - spent
     return reply, f"{seconds:.1f} s with processes, {processor:.1f} s of processor time"
 

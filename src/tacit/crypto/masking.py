@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
+from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
@@ -226,17 +226,11 @@ def log_uniform(least_bits: int, bits: int) -> int:
     An octave is drawn, a number of it, and the number n is accepted with probability ``2^e / n``,
     ``2^e`` the least of its octave: the density is proportional to ``1 / n`` (rejection, exact).
 
-    Raises
-    ------
-    ValueError : where there is no octave.
-
     Examples
     --------
     >>> 2**8 <= log_uniform(8, 3) < 2**11
     True
     """
-    if bits < 1:
-        raise ValueError(f"bits must be at least 1, got {bits}")
     while True:
         least = 1 << (least_bits + secrets.randbelow(bits))
         number = least + secrets.randbelow(least)
@@ -264,7 +258,7 @@ def mask(key: bytes, count: int, field: Field) -> Limbs:
     >>> mask(bytes(32), 1, Field(64)).tolist()  # RFC 8439, appendix A.1, test vector 1
     [[2917185654, 2419978656]]
     """
-    stream = _stream(key)
+    stream = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
     elements = np.empty((0, field.limbs), dtype=np.uint32)
     while len(elements) < count:
         missing = count - len(elements)
@@ -278,21 +272,6 @@ def mask(key: bytes, count: int, field: Field) -> Limbs:
 def total_mask(key: bytes, count: int, field: Field) -> Elements:
     """The masks of the sums, from a key that every party derives, shape (count,)."""
     return field.elements_of(mask(key, count, field))
-
-
-def summed_masks(keys: Sequence[bytes], count: int, field: Field) -> Elements:
-    """The sum of the first ``count`` elements of each key's stream, shape (count,)."""
-    zeros = bytes(count * field.word_bytes)
-    words = field.words_in(b"".join(_stream(key).update(zeros) for key in keys))
-    if field.may_exceed(words):
-        words = np.concatenate([mask(key, count, field) for key in keys])
-    shaped = words.reshape(len(keys), count, field.limbs)
-    return field.elements_of(shaped.sum(axis=0, dtype=np.uint64))
-
-
-def _stream(key: bytes) -> CipherContext:
-    """The key's stream: what it makes of zeros."""
-    return Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
 
 
 def neighbours(party: int, parties: int) -> list[int]:

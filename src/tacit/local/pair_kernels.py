@@ -103,10 +103,10 @@ class Axis:
         if self.grid:
             grid = np.array(self.grid)
             cells = np.minimum(np.searchsorted(grid, values), grid.size - 1)
-            self._check(clients, values, grid[cells] == values)
+            self.check(clients, values, grid[cells] == values)
             return cells.astype(np.int64)
         if self.bounded:
-            self._check(clients, values, (values >= self.low) & (values <= self.high))
+            self.check(clients, values, (values >= self.low) & (values <= self.high))
         if self.scale == EVEN:
             positions = (values - self.low) / (self.high - self.low)
         else:
@@ -118,7 +118,13 @@ class Axis:
             return clients.labels
         return clients.scores if self.column == "values" else second_values(clients)
 
-    def _check(self, clients: Clients, values: NDArray[Any], inside: NDArray[np.bool_]) -> None:
+    def check(self, clients: Clients, values: NDArray[Any], inside: NDArray[np.bool_]) -> None:
+        """Refuse values of which not all are inside the public domain.
+
+        Raises
+        ------
+        DataError : naming client, row and value, for the first that is not.
+        """
         outside = np.flatnonzero(~inside)
         if outside.size:
             domain = f"in [{self.low:g}, {self.high:g}]"

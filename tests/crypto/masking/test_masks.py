@@ -17,7 +17,6 @@ from tacit.crypto.masking import (
     mask,
     neighbours,
     pair_masks,
-    summed_masks,
     total_mask,
 )
 
@@ -56,14 +55,6 @@ def test_words_from_the_modulus_on_are_left_out(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(masking, "Cipher", lambda algorithm, mode: Stream())
     assert total_mask(bytes(32), 3, Field(64)).tolist() == [5, 7, 2**64 - 60]
-    assert summed_masks([bytes(32)] * 2, 3, Field(64)).tolist() == [10, 14, 2**64 - 61]
-
-
-@pytest.mark.parametrize("keys", [1, 7])
-def test_a_sum_of_masks_is_that_of_each(keys: int) -> None:
-    field, drawn = Field(104), [bytes([number] * 32) for number in range(keys)]
-    each = [total_mask(key, 6, field) for key in drawn]
-    assert summed_masks(drawn, 6, field).tolist() == (np.sum(each, axis=0) % field.prime).tolist()
 
 
 @pytest.mark.parametrize("parties", [2, 3, 8, 2 * REACH + 1, 130])

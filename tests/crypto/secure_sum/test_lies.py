@@ -101,7 +101,7 @@ def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
         assert isinstance(server.refusals[index], RefusedError)
         assert f"client {victim} did not sign the keys and cl" in str(server.refusals[index])
     server.refusals.clear()
-    without("_check_digests")
+    without("_check_signers")
     server.tell(stories)
     vectors = server.unmasked([victim], {victim: [accomplice, *left]})
     assert np.array_equal(vectors, vectors_of(clients)[victim])

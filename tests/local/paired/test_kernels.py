@@ -75,11 +75,6 @@ def test_a_tie_of_both_classes_is_won_in_one_order_only() -> None:
     assert paired_values("auc", negative, positive).tolist() == [0]
 
 
-def test_an_unknown_kernel_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"kernel must be one of .*got 'spearman'"):
-        paired_values("spearman", np.zeros((2, 1)), np.zeros((2, 1)))
-
-
 @given(values=hnp.arrays(np.float64, 6, elements=st.floats(allow_nan=False, allow_infinity=False)))
 def test_codes_compare_as_the_numbers_do(values: Any) -> None:
     codes = signed_codes(values)

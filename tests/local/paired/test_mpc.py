@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
 from tacit.local.paired.kernels import (
     BOUNDS,
     GRIDS,
@@ -14,9 +16,14 @@ from tacit.local.paired.kernels import (
     kernel_codes,
     paired_values,
 )
-from tacit.local.paired.mpc import PairWork, Terms
+from tacit.local.paired.mpc import PairsProgram, PairWork, RecordPairs, check_seats, drawn_seats
 from tacit.local.paired.noise import LAPLACE, RESPONSE, SHARED, PairNoise
+from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
+from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol.mpc import MPCError
+from tacit.running.mpc.transport import Meeting
+from tacit.testing.room import Room
 from tests.running.mpc.threads import ThreadedParties
 
 pytestmark = pytest.mark.skipif(find_spec("spu") is None, reason="joint computations need SPU")
@@ -43,21 +50,22 @@ def records(kernel: str, pairs: int, seed: int) -> NDArray[np.float64]:
     return rows
 
 
-def terms(kernel: str, kind: str, epsilon: float = 1.0, silent: bool = False) -> Terms:
+def work(
+    kernel: str,
+    kind: str,
+    rows: NDArray[np.float64],
+    epsilon: float = 1.0,
+    silent: bool = False,
+) -> PairWork:
     low, high = BOUNDS[kernel]
     source = NoNoise() if silent else SystemNoise()
-    return Terms(kernel, PairNoise(kind, epsilon, high - low), 1, source)
+    return PairWork(kernel, PairNoise(kind, epsilon, high - low), source, rows)
 
 
 def added_shares(
-    two: ThreadedParties,
-    agreed: Terms,
-    rows: list[NDArray[np.float64]],
-    leading: NDArray[np.bool_],
-    chunk: int = 10**6,
+    two: ThreadedParties, works: list[PairWork], leading: NDArray[np.bool_], chunk: int = 10**6
 ) -> NDArray[np.int64]:
     """The sum of the two parties' shares."""
-    works = [PairWork(agreed, own) for own in rows]
     places = np.arange(leading.size)
     orders = (leading, ~leading)
     shares = two.together(
@@ -72,12 +80,12 @@ def added_shares(
 def test_shares_add_up_to_the_kernels_integers(two: ThreadedParties, kernel: str) -> None:
     rows = [records(kernel, PAIRS, seed) for seed in (1, 2)]
     leading = np.random.default_rng(3).random(PAIRS) < 0.5
-    agreed = terms(kernel, LAPLACE, silent=True)
+    works = [work(kernel, LAPLACE, own, silent=True) for own in rows]
     first, second = rows
     wanted = paired_values(
         kernel, np.where(leading, first, second), np.where(leading, second, first)
     )
-    np.testing.assert_array_equal(added_shares(two, agreed, rows, leading, chunk=128), wanted)
+    np.testing.assert_array_equal(added_shares(two, works, leading, chunk=128), wanted)
     assert np.unique(wanted).size > 1
 
 
@@ -86,11 +94,10 @@ def test_a_coin_of_both_parties_flips_at_the_agreed_rate(two: ThreadedParties) -
     deviation of 0.0057; a false alarm at 5 of them in fewer than 1 of 1,000,000 runs.
     """
     size = 6_000
-    rows = [np.full((2, size), 0.5), np.full((2, size), 0.5)]
-    agreed = terms("collision", RESPONSE)
-    opened_numbers = added_shares(two, agreed, rows, np.ones(size, dtype=np.bool_))
+    works = [work("collision", RESPONSE, np.full((2, size), 0.5)) for _ in range(2)]
+    opened_numbers = added_shares(two, works, np.ones(size, dtype=np.bool_))
     assert set(np.unique(opened_numbers)) == {0, 1}
-    assert np.mean(opened_numbers == 0) == pytest.approx(agreed.pair_noise.flip, abs=5 * 0.0057)
+    assert np.mean(opened_numbers == 0) == pytest.approx(works[0].pair_noise.flip, abs=5 * 0.0057)
 
 
 @pytest.mark.parametrize(("kind", "draws", "kurtosis"), [(LAPLACE, 2, 4.5), (SHARED, 1, 6.0)])
@@ -102,11 +109,8 @@ def test_both_parties_noise_has_the_agreed_scale(
     times the scale has half the variance.
     """
     size = 20_000
-    rows = [np.full((2, size), 0.5), np.full((2, size), 0.5)]
-    agreed = terms("gini", kind)
-    opened_numbers = added_shares(two, agreed, rows, np.ones(size, dtype=np.bool_)).astype(
-        np.float64
-    )
+    works = [work("gini", kind, np.full((2, size), 0.5)) for _ in range(2)]
+    opened_numbers = added_shares(two, works, np.ones(size, dtype=np.bool_)).astype(np.float64)
     wanted = draws * 2 * float(GRIDS["gini"]) ** 2
     bound = 5 * ((kurtosis - 1) / size) ** 0.5
     assert np.mean(opened_numbers**2) == pytest.approx(wanted, rel=bound)
@@ -116,8 +120,7 @@ def test_shares_alone_say_nothing(two: ThreadedParties) -> None:
     """One party's shares of equal values are spread over the whole ring: the chance that 300
     uniform words keep to one half of it is ``2**-299``.
     """
-    rows = [np.full((2, PAIRS), 0.5), np.full((2, PAIRS), 0.5)]
-    works = [PairWork(terms("gini", LAPLACE, silent=True), own) for own in rows]
+    works = [work("gini", LAPLACE, np.full((2, PAIRS), 0.5), silent=True) for _ in range(2)]
     places, leading = np.arange(PAIRS), np.ones(PAIRS, dtype=np.bool_)
     shares = two.together(lambda run, place: next(works[place].shares(run, places, leading, PAIRS)))
     for own in shares:
@@ -155,22 +158,35 @@ def test_scores_beyond_the_unit_range_are_refused() -> None:
         kernel_codes("auc", np.array([[0.5, 1.5], [0.0, 1.0]]), np.array([True, True]))
 
 
-def test_no_record_meets_more_often_than_agreed() -> None:
-    work = PairWork(terms("gini", LAPLACE), np.full((2, 4), 0.5))
-    work.alone(np.array([0]), np.array([1]))
-    with pytest.raises(ValueError, match="may be in 1 pairs, got 2"):
-        work.alone(np.array([2]), np.array([1]))
-    work.alone(np.array([2]), np.array([3]))
+@pytest.mark.parametrize("matchings", [1, 3])
+def test_no_record_meets_more_often_than_agreed(matchings: int) -> None:
+    """Whatever the seats, which are permutations, and however many records each client has."""
+    sizes = np.array([4, 0, 1, 7, 3])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    seats = drawn_seats(np.array([1, 2]), matchings, int(sizes.sum()))
+    check_seats(seats, matchings)
+    pairs = RecordPairs.of(offsets, seats)
+    assert (pairs.indices >= 0).all() and (pairs.indices < sizes[pairs.owners]).all()
+    met = np.bincount((offsets[pairs.owners] + pairs.indices).ravel(), minlength=offsets[-1])
+    assert met.max() == matchings
+    assert met.sum() == 2 * matchings * (sizes.sum() // 2)
 
 
-def test_other_peoples_records_are_refused() -> None:
-    work = PairWork(terms("gini", LAPLACE), np.full((2, 4), 0.5))
-    for place in (-1, 4):
-        with pytest.raises(ValueError, match="from 0 to 3"):
-            work.alone(np.array([0]), np.array([place]))
+def test_a_party_answers_for_its_own_number_of_records_only() -> None:
+    """With another number of them its seats would be other records' seats."""
+    clients = Clients.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    seats = {"seats": Ragged(np.array([[0, 1, 2, 3, 4]]), np.array([0, 4, 5]))}
+    query = Query(compute_pairs, PairedUStatistic("gini", 1.0), {"epsilon": 1.0}, seats)
+    meeting = Meeting("session", 0, ({}, {}), ({"records": 3}, {"records": 2}), {})
+    with (
+        Room().meet(meeting) as peers,
+        pytest.raises(MPCError, match=r"5 records have seats, and the parties announced \[3, 2\]"),
+    ):
+        PairsProgram().compute(clients, query, NoNoise(), ClientState(), peers)
 
 
 def test_a_rare_flip_is_rounded_up() -> None:
-    assert terms("auc", RESPONSE, epsilon=30.0).threshold == 1
-    assert terms("auc", RESPONSE, epsilon=1e-12).threshold == 2**29
-    assert terms("auc", RESPONSE, silent=True).threshold == 0
+    none = np.zeros((2, 0))
+    assert work("auc", RESPONSE, none, epsilon=30.0).threshold == 1
+    assert work("auc", RESPONSE, none, epsilon=1e-12).threshold == 2**29
+    assert work("auc", RESPONSE, none, silent=True).threshold == 0

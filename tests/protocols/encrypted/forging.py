@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import tacit
 from tacit.data.clients import Clients
 from tacit.protocols.encrypted.counts import cumulative_counts
@@ -21,7 +23,7 @@ def federation() -> Clients:
 
 def true_numbers() -> tuple[int, int]:
     """X and Y, of which honest answers are multiples."""
-    counts = cumulative_counts(federation(), THRESHOLDS)
+    counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
     whole = 2 * int((counts.rising.sum(axis=1) * counts.falling.sum(axis=1)).sum())
     return whole, 2 * int(counts.positives.sum()) * int(counts.negatives.sum())
 
@@ -57,6 +59,6 @@ def exact_area() -> float:
 
 def exact_half_range() -> float:
     """The pairs that share a cell, half of them, over all."""
-    counts = cumulative_counts(federation(), THRESHOLDS)
+    counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
     tied = int((counts.inside.sum(axis=1) * counts.falling.sum(axis=1)).sum())
     return tied / (2 * int(counts.positives.sum()) * int(counts.negatives.sum()))

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.crypto.masking import Elements, MaskedValueError
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.counts import class_cells
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
     SEED_BYTES,
@@ -67,8 +67,8 @@ class Room:
             return sha256(keys + bytes(sorted((party, other)))).digest()
 
         party = MaskedParty(SCHEME, os.urandom(16), os.urandom(16), PARTIES, pairing)
-        counts = cumulative_counts(federation(), THRESHOLDS)
-        uploads = [message for (message,) in party.uploads(counts, range(PARTIES))]
+        cells = class_cells(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
+        uploads = party.uploads(*cells, range(PARTIES))
         last = None if earlier is None else replace(earlier, earlier=None)
         return cls(party, uploads, last)
 
@@ -120,7 +120,7 @@ def answers(
     values: Change | None = None,
     proof: Change | None = None,
     pairs: Change | None = None,
-) -> list[bytes]:
+) -> bytes:
     """An aggregator that departs from the protocol in the places given.
 
     ``alike`` changes words and codes, ``pairs`` the three numbers and each coefficient of their
@@ -132,13 +132,13 @@ def answers(
             parts[place] = change(parts[place]) % PRIME  # type: ignore[misc]
     own, code = (Words.of(part, THRESHOLDS) for part in parts[:2])
     products = forms(own.positives, own.negatives, FIELD)
-    numbers = multiplier * (np.array(products, dtype=object) - own.crossed) - own.blinded
+    numbers = multiplier * (products - own.crossed) - own.blinded
     shown = coefficients(own, code, multiplier, parts[2], FIELD)
     numbers = numbers if values is None else values(numbers)
     shown = shown if proof is None else proof(shown)
     if pairs is not None:
         numbers, shown = pairs(numbers), np.concatenate([pairs(p) for p in np.split(shown, 3)])
-    return [written(room, [multiplier - own.blinding[0], *numbers, *shown])]
+    return written(room, [multiplier - own.blinding[0], *numbers, *shown])
 
 
 def written(room: Room, numbers: Iterable[int]) -> bytes:
@@ -202,12 +202,12 @@ def scaled(factor: int) -> Change:
     return changed
 
 
-def halves(room: Room, first: Elements, second: Elements) -> list[bytes]:
+def halves(room: Room, first: Elements, second: Elements) -> bytes:
     """The words of one sum, the codes and masks of another."""
     return answers(room, np.concatenate([first[:WORDS], second[WORDS:]]))
 
 
-def in_place(room: Room, content: Elements) -> list[bytes]:
+def in_place(room: Room, content: Elements) -> bytes:
     """The last party's words, codes and masks replaced."""
     return answers(room, (sum(room.sent[:-1]) + content) % PRIME)
 
@@ -223,47 +223,47 @@ def with_codes_of_its_own(room: Room) -> Elements:
     return np.concatenate([words, words * guess % PRIME, FIELD.elements([0] * (3 * FORMS))])
 
 
-def results_added(room: Room) -> list[bytes]:
+def results_added(room: Room) -> bytes:
     """Each party's products with its own counts only, added up."""
     each = [read(room, answers(room, total % PRIME)) for total in (3 * sent for sent in room.sent)]
-    return [written(room, np.sum(each, axis=0))]
+    return written(room, np.sum(each, axis=0))
 
 
-def read(room: Room, made: list[bytes]) -> Elements:
-    return FIELD.from_bytes(untagged(made[0], room.party.session), SCHEME.answer_words)
+def read(room: Room, made: bytes) -> Elements:
+    return FIELD.from_bytes(untagged(made, room.party.session), SCHEME.answer_words)
 
 
-def short_vector(room: Room) -> list[bytes]:
+def short_vector(room: Room) -> bytes:
     """The multiplier that takes the true numbers to the shortest pair of another ratio."""
     numerator, denominator = (number // 2 for number in true_numbers())
     pair = reduced((numerator, denominator), PRIME)[1]
     return answers(room, multiplier=pair[1] * pow(denominator, -1, PRIME) % PRIME)
 
 
-def at_a_guess(room: Room) -> list[bytes]:
+def at_a_guess(room: Room) -> bytes:
     """A numerator that is 10^9 more, with a proof that holds at a guessed point."""
     guess = secrets.randbelow(PRIME)
     return answers(room, values=plus({0: 10**9}), proof=plus({0: 10**9 * guess**3}))
 
 
-def later_answer(room: Room, place: slice) -> list[bytes]:
+def later_answer(room: Room, place: slice) -> bytes:
     """A part of the earlier session's honest answer in that of this one."""
     made, old = read(room, answers(room)), read(room.before, answers(room.before))
     made[place] = old[place]
-    return [written(room, made)]
+    return written(room, made)
 
 
-def two_multipliers(room: Room) -> list[bytes]:
+def two_multipliers(room: Room) -> bytes:
     """The numerator under one multiplier, all else under another."""
     made, other = read(room, answers(room)), read(room, answers(room, multiplier=HONEST + 1))
     places = [1, 1 + FORMS, 1 + 2 * FORMS, 1 + 3 * FORMS]
     made[places] = other[places]
-    return [written(room, made)]
+    return written(room, made)
 
 
 TIMES, NEXT = 10**9, np.eye(FORMS, dtype=object)
 FIRST_N = THRESHOLDS
-STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
+STRATEGIES: dict[str, Callable[[Room], bytes]] = {
     "drop a party": lambda room: answers(room, summed(room, (1, 0, 1))),
     "drop the last party": lambda room: answers(room, summed(room, (1, 1, 0))),
     "count a party twice": lambda room: answers(room, summed(room, (1, 2, 1))),
@@ -319,13 +319,13 @@ STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
     ),
     "replay an earlier session's counts": lambda room: answers(room, summed(room.before)),
     "replay an earlier session's answer": lambda room: later_answer(room, slice(None)),
-    "random content": lambda room: [written(room, uniform(SCHEME.answer_words))],
-    "an answer without a proof": lambda room: [answers(room)[0][: -3 * FORMS * FIELD.word_bytes]],
+    "random content": lambda room: written(room, uniform(SCHEME.answer_words)),
+    "an answer without a proof": lambda room: answers(room)[: -3 * FORMS * FIELD.word_bytes],
     "a proof of zeros": lambda room: answers(room, proof=lambda v: v * 0),
     "subtract from the numerator": lambda room: answers(room, values=plus({0: -TIMES})),
     "add to the denominator": lambda room: answers(room, values=plus({1: TIMES})),
     "add to all three numbers": lambda room: answers(room, values=lambda v: v + TIMES),
-    "change the session's name": lambda room: [bytes(TAG_BYTES) + answers(room)[0][TAG_BYTES:]],
+    "change the session's name": lambda room: bytes(TAG_BYTES) + answers(room)[TAG_BYTES:],
     "leave a party's words out": lambda room: halves(room, summed(room, (1, 0, 1)), summed(room)),
     "count a party's words twice": lambda room: halves(room, summed(room, (2, 1, 1)), summed(room)),
     "a factor on the numerator and its proof": lambda room: answers(
@@ -375,7 +375,7 @@ STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
 FORGED, UNCHANGED = "forged", "AUC unchanged"
 
 
-def outcome(room: Room, strategy: Callable[[Room], list[bytes]]) -> str:
+def outcome(room: Room, strategy: Callable[[Room], bytes]) -> str:
     """What a party makes of a strategy's answer; ``FORGED`` where it believes a wrong AUC."""
     made: Any = strategy(room)
     try:

@@ -70,7 +70,7 @@ class Room:
     @classmethod
     def new(cls, earlier: Room | None = None) -> Room:
         party = KeptParty(SCHEME, os.urandom(32), os.urandom(16), PARTIES)
-        counts = cumulative_counts(federation(), THRESHOLDS)
+        counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
         uploads = party.uploads(counts, range(PARTIES))
         last = None if earlier is None else replace(earlier, earlier=None)
         return cls(party, party.evaluation_keys(), uploads, last)

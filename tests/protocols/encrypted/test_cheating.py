@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
@@ -75,7 +76,8 @@ def test_an_answer_that_counts_as_forged(sessions: list[Room]) -> None:
     room = sessions[0]
     scheme = replace(SCHEME, checked=False)
     party = KeptParty(scheme, room.party.secret, room.party.session, PARTIES)
-    uploads = party.uploads(cumulative_counts(federation(), THRESHOLDS), range(PARTIES))
+    counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
+    uploads = party.uploads(counts, range(PARTIES))
     positions = dict.fromkeys(scheme.layout.falling().tolist(), 3)
     forged = Room(party, room.keys, uploads, None)
 

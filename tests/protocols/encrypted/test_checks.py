@@ -38,7 +38,7 @@ def secrets(**changes: Any) -> list[Checks]:
 
 
 def summed(checks: Checks, leave_out: int | None = None) -> Any:
-    counts = cumulative_counts(federation(), THRESHOLDS)
+    counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
     parts = [
         checks.polynomial(counts.of(party), NOTHING, party, PARTIES).astype(object)
         for party in range(PARTIES)

@@ -255,7 +255,7 @@ def test_an_aggregator_needs_the_words_of_all_classes() -> None:
         pieces(bytes(10), 4)
     aggregator = MaskedAggregator(SMALL.masked_scheme, bytes(16))
     with pytest.raises(MaskedValueError):
-        aggregator.answers([[bytes(12)]])
+        aggregator.answer([bytes(12)])
 
 
 @pytest.mark.parametrize(

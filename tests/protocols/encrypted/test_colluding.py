@@ -10,12 +10,13 @@ import pytest
 
 import tacit
 from tacit import Clients, EncryptedAUC
+from tacit.arrays import Integers
 from tacit.crypto.masking import REACH, neighbours
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.encrypted.counts import Counts, cumulative_counts
+from tacit.protocols.encrypted.counts import class_cells
 from tacit.protocols.encrypted.masked.scheme import SEED_BYTES, TAG_BYTES, MaskedScheme
-from tacit.protocols.encrypted.masked.sides import MaskedParty, cells_of
+from tacit.protocols.encrypted.masked.sides import MaskedParty
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 
@@ -45,12 +46,13 @@ def test_with_all_parties_but_two_only_the_sum_of_these_is_left(checked: bool) -
     scheme = MaskedScheme(THRESHOLDS, 2**17, checked=checked)
     everybody = MaskedParty(scheme, bytes(16), bytes(range(16)), PARTIES, pairing)
     field, divisions = scheme.field, ([1, 3] * 100, [1] * 150 + [3] * 50)
-    made = [cumulative_counts(federation(owners), THRESHOLDS) for owners in divisions]
+    thresholds = np.linspace(0.0, 1.0, THRESHOLDS)
+    made = [class_cells(federation(owners), thresholds) for owners in divisions]
     sent = []
-    for counts in made:
-        uploads = everybody.uploads(counts, range(PARTIES))
+    for cells in made:
+        uploads = everybody.uploads(*cells, range(PARTIES))
         end = -SEED_BYTES if checked else None
-        sent.append([upload[0][TAG_BYTES:end] for upload in uploads])
+        sent.append([upload[TAG_BYTES:end] for upload in uploads])
     first, second = (
         [field.from_bytes(words[party], scheme.sent_words) for party in HONEST] for words in sent
     )
@@ -58,8 +60,8 @@ def test_with_all_parties_but_two_only_the_sum_of_these_is_left(checked: bool) -
     assert not np.any(difference % field.prime)
     assert all((one != other).any() for one, other in zip(first, second, strict=True))
 
-    def summed_counts(counts: Counts, parties: tuple[int, ...]) -> Any:
-        return sum(np.concatenate(cells_of(counts.of(party))) for party in parties)
+    def summed_counts(cells: tuple[Integers, Integers], parties: tuple[int, ...]) -> Any:
+        return np.concatenate(cells)[:, list(parties)].sum(axis=1)
 
     total = field.summed(sent[0], scheme.sent_words)[: 2 * THRESHOLDS]
     known = everybody._masks.joined[: 2 * THRESHOLDS]

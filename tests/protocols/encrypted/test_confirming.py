@@ -14,7 +14,7 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply
 from tacit.protocols.encrypted import confirming
 from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer, digest, joined
-from tacit.protocols.encrypted.counts import Products, cumulative_counts
+from tacit.protocols.encrypted.counts import Products
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.masked.sides import MaskedAggregator
 from tacit.protocols.encrypted.masked.steps import open_masked, party_of, send_masked
@@ -63,8 +63,7 @@ class Session:
     def made(self) -> bytes:
         """An answer as agreed; each call draws another multiplier."""
         aggregator = MaskedAggregator(self.protocol.masked_scheme, self.session)
-        (answer,) = aggregator.answers([[upload] for upload in self.uploads])
-        return answer
+        return aggregator.answer(self.uploads)
 
     def tags(self, digests: list[bytes]) -> list[bytes]:
         """What each party confirms, sent these."""
@@ -165,7 +164,7 @@ def pooled(session: Session, scheme: MaskedScheme) -> Iterator[tuple[int, Produc
     while True:
         answer = session.made()
         shift, *_ = scheme.field.from_bytes(answer[8:], scheme.answer_words)
-        yield shift, party.opened([answer])
+        yield shift, party.opened(answer)
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
@@ -213,7 +212,7 @@ def test_a_seat_without_a_confirmation_opens_nothing() -> None:
 
 def test_a_semi_honest_session_has_no_round_for_it() -> None:
     data: Clients = federation()
-    assert cumulative_counts(data, 5).positives.size == PARTIES
+    assert data.count == PARTIES
     assert confirm_answer not in EncryptedAUC(10).steps
     assert confirm_answer in FheAUC(10, CHECKED).steps
     assert confirm_answer in checked().steps

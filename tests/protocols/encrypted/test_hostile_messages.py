@@ -207,9 +207,8 @@ def test_many_hostile_messages_in_ckks(place: Any, how: Any) -> None:
     check_one_change(CKKS, place, how)
 
 
-@pytest.mark.parametrize("message", [b"", bytes(7), 2**40, None])
-def test_what_is_not_one_piece_a_class_is_refused(message: Any) -> None:
-    """Of a number Python would make so many zeros."""
+@pytest.mark.parametrize("message", [b"", bytes(7)])
+def test_what_is_not_one_piece_a_class_is_refused(message: bytes) -> None:
     with pytest.raises(MaskedValueError, match=r"bytes"):
         pieces(message, 4)
 
@@ -226,7 +225,7 @@ def with_scale(raw: bytes, scale: float) -> bytes:
 def in_ckks() -> tuple[ApproximateParty, ApproximateAggregator, list[list[bytes]], list[bytes]]:
     pytest.importorskip("tenseal")
     party = ApproximateParty(ApproximateScheme(10, 1000, True), bytes(32), bytes(16), PARTIES)
-    uploads = party.uploads(cumulative_counts(scored(), 10), range(PARTIES))
+    uploads = party.uploads(cumulative_counts(scored(), np.linspace(0.0, 1.0, 10)), range(PARTIES))
     aggregator = ApproximateAggregator(party.scheme, party.evaluation_keys())
     return party, aggregator, uploads, aggregator.answers(uploads)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from tacit.arrays import Floats
 from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
@@ -23,9 +23,8 @@ from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.revealed import revealed_to
-from tacit.protocols.encrypted.counts import Products, cumulative_counts
+from tacit.protocols.encrypted.counts import Products, class_cells, cumulative_counts
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY, UNPERTURBED_WARNING
-from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
     PRECISION,
     SLACK,
@@ -52,6 +51,10 @@ def federation(records: int = 2000, clients: int = 4, seed: int = 0) -> Clients:
     return Clients.split(scores, labels, clients, seed=seed)
 
 
+def even(thresholds: int) -> Floats:
+    return np.linspace(0.0, 1.0, thresholds)
+
+
 def pairing(party: int, other: int) -> bytes:
     return sha256(b"%d %d" % (min(party, other), max(party, other))).digest()
 
@@ -62,7 +65,7 @@ def session_of(scheme: MaskedScheme, parties: int) -> MaskedParty:
 
 def true_numbers(clients: Clients, thresholds: int) -> Products:
     """The three sums, in plain integers."""
-    counts = cumulative_counts(clients, thresholds)
+    counts = cumulative_counts(clients, even(thresholds))
     rising, falling, inside = (
         each.sum(axis=1) for each in (counts.rising, counts.falling, counts.inside)
     )
@@ -86,8 +89,8 @@ def test_unperturbed_answers_are_one_multiple_of_the_true_numbers(
     data = Clients.from_arrays(scores, np.arange(60) % 3 == 0, rng.permutation(60) % clients)
     scheme = MaskedScheme(thresholds, most, perturbed=False)
     party = session_of(scheme, clients)
-    uploads = party.uploads(cumulative_counts(data, thresholds), range(clients))
-    opened = party.opened(MaskedAggregator(scheme, party.session).answers(uploads))
+    uploads = party.uploads(*class_cells(data, even(thresholds)), range(clients))
+    opened = party.opened(MaskedAggregator(scheme, party.session).answer(uploads))
     true = true_numbers(data, thresholds)
     multiplier, rest = divmod(opened.denominator, true.denominator)
     assert rest == 0
@@ -204,8 +207,8 @@ def test_more_records_than_agreed_are_counted_rightly_or_refused(times: int) -> 
     true = true_numbers(data, 10)
     for name in range(20):
         party = MaskedParty(scheme, bytes(16), bytes([name] * 16), 4, pairing)
-        uploads = party.uploads(cumulative_counts(data, 10), range(4))
-        opened = party.opened(MaskedAggregator(scheme, party.session).answers(uploads))
+        uploads = party.uploads(*class_cells(data, even(10)), range(4))
+        opened = party.opened(MaskedAggregator(scheme, party.session).answer(uploads))
         multiplier, rest = divmod(opened.denominator, true.denominator)
         assert (rest, opened.numerator) == (0, multiplier * true.numerator)
 
@@ -228,20 +231,16 @@ def test_unperturbed_answers_warn_also_where_only_parties_are_told() -> None:
 def test_numbers_and_bytes_that_no_honest_side_sends_are_refused() -> None:
     scheme = MaskedScheme(10, 2000)
     party, data = session_of(scheme, 4), federation()
-    uploads = party.uploads(cumulative_counts(data, 10), range(4))
+    uploads = party.uploads(*class_cells(data, even(10)), range(4))
     aggregator = MaskedAggregator(scheme, party.session)
-    (answer,) = aggregator.answers(uploads)
+    answer = aggregator.answer(uploads)
     for changed in (uploads[:3], [*uploads[:3], uploads[0]], [*uploads, uploads[0]]):
         with pytest.raises(MaskedValueError, match="no honest computation"):
-            party.decrypted(aggregator.answers(changed))
+            party.decrypted(aggregator.answer(changed))
     with pytest.raises(MaskedValueError, match="another session"):
-        party.decrypted([bytes(8) + answer[8:]])
+        party.decrypted(bytes(8) + answer[8:])
     with pytest.raises(MaskedValueError, match="masked values have"):
-        party.decrypted([answer[:-1]])
-    with pytest.raises(MaskedValueError, match="one answer, got 0"):
-        party.decrypted([])
-    with pytest.raises(MaskedValueError, match="one message"):
-        aggregator.answers([[]])
+        party.decrypted(answer[:-1])
     with pytest.raises(MaskedValueError, match="2 boxes have 64 bytes, got 3"):
         boxes_of(b"abc", 3)
 
@@ -259,13 +258,7 @@ def test_no_two_sessions_share_a_mask(
         drawn.append((key, made[:2].tobytes()))
         return made
 
-    def recorded_sums(keys: Sequence[bytes], count: int, field: Any) -> Any:
-        for key in keys:
-            recorded(key, count, field)
-        return masking.summed_masks(keys, count, field)
-
     monkeypatch.setattr(masking, "mask", recorded)
-    monkeypatch.setattr(verified, "summed_masks", recorded_sums)
     identities = [Identity.generate() for _ in range(4)]
     state = ClientState()
     pin(state, identities, Roster(tuple(identity.public for identity in identities)))

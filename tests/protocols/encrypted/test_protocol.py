@@ -429,9 +429,10 @@ def test_other_coefficients_of_the_square_mix_many_products(products: int) -> No
 
 def test_counts_add_up_over_clients() -> None:
     data = federation()
-    counts = cumulative_counts(data, 30)
+    thresholds = np.linspace(0.0, 1.0, 30)
+    counts = cumulative_counts(data, thresholds)
     assert np.array_equal(counts.positives + counts.negatives, data.sizes)
-    whole = cumulative_counts(Clients.from_arrays(data.scores, data.labels), 30)
+    whole = cumulative_counts(Clients.from_arrays(data.scores, data.labels), thresholds)
     assert np.array_equal(counts.rising.sum(axis=1), whole.rising[:, 0])
     assert np.array_equal(counts.falling.sum(axis=1), whole.falling[:, 0])
 
@@ -441,10 +442,11 @@ def _numbers(perturbed: bool, times: int) -> tuple[list[Products], int, int]:
     data = federation(records=2**16, clients=2)
     scheme = ExactScheme(20, Scale(2**16), False, 4, perturbed)
     party = ExactParty(scheme, os.urandom(32), bytes(16), 2)
-    uploads = party.uploads(cumulative_counts(data, 20), [0, 1])
+    thresholds = np.linspace(0.0, 1.0, 20)
+    uploads = party.uploads(cumulative_counts(data, thresholds), [0, 1])
     aggregator = ExactAggregator(scheme, party.evaluation_keys())
     seen = [party._numbers(0, aggregator.answers(uploads)[0]) for _ in range(times)]
-    counts = cumulative_counts(Clients.from_arrays(data.scores, data.labels), 20)
+    counts = cumulative_counts(Clients.from_arrays(data.scores, data.labels), thresholds)
     numerator = 2 * int((counts.rising * counts.falling).sum())
     return seen, numerator, 2 * int(counts.positives[0]) * int(counts.negatives[0])
 

@@ -14,7 +14,7 @@ import tacit
 from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocols.encrypted.counts import Products, cumulative_counts
+from tacit.protocols.encrypted.counts import Products, class_cells
 from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
@@ -70,7 +70,7 @@ def test_cheating_is_refused(sessions: list[Room], name: str) -> None:
 def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
     for room in sessions:
         honest = MaskedAggregator(SCHEME, room.party.session)
-        for made in (honest.answers([[upload] for upload in room.uploads]), answers(room)):
+        for made in (honest.answer(room.uploads), answers(room)):
             assert room.party.decrypted(made).value == pytest.approx(exact_area(), rel=3e-6)
 
 
@@ -121,33 +121,32 @@ def test_a_proof_is_the_polynomial_of_the_relation(seed: int, thresholds: int, b
     own, line = Words.of(drawn[:count], thresholds), drawn[count : 2 * count]
     point, multiplier, error = (int(each) for each in drawn[-3:])
     keys = VerifierKeys(point, field.elements(line - point * own.joined), field.elements([0] * 3))
-    products = np.array(forms(own.positives, own.negatives, field), dtype=object)
+    products = forms(own.positives, own.negatives, field)
     values = multiplier * (products - own.crossed) - own.blinded
     shift, nothing = multiplier - own.blinding[0], field.elements([0] * (3 * FORMS))
     proof = coefficients(own, Words.of(line, thresholds), multiplier, nothing, field)
-    check(keys, thresholds, shift, values.tolist(), proof, field)
+    check(keys, thresholds, shift, values, proof, field)
     for place in range(FORMS):
         wrong = values.copy()
         wrong[place] += error
         with pytest.raises(MaskedValueError, match="its proof fails"):
-            check(keys, thresholds, shift, wrong.tolist(), proof, field)
+            check(keys, thresholds, shift, wrong, proof, field)
         # who knew D could carry the error into the proof
         proof[place] += point**3 * error
-        check(keys, thresholds, shift, wrong.tolist(), proof, field)
+        check(keys, thresholds, shift, wrong, proof, field)
         proof[place] -= point**3 * error
 
 
 def test_perturbations_come_from_the_parties() -> None:
     """Every party's part counts, and no aggregator can leave one out."""
     scheme = MaskedScheme(10, 2**20, checked=True)
-    assert scheme.perturbations(2**40) == (0, 0, 0)
+    assert scheme.perturbations(2**40).tolist() == [0, 0, 0]
     data, true = federation(), [number // 2 for number in true_numbers()]
-    counts, rests = cumulative_counts(data, 10), set()
+    cells, rests = class_cells(data, np.linspace(0.0, 1.0, 10)), set()
     for name in range(6):
         party = session_of(scheme, bytes([name] * 16))
-        uploads = party.uploads(counts, range(PARTIES))
-        (made,) = MaskedAggregator(scheme, party.session).answers(uploads)
-        opened = party.opened([made])
+        uploads = party.uploads(*cells, range(PARTIES))
+        opened = party.opened(MaskedAggregator(scheme, party.session).answer(uploads))
         rests.add(opened.denominator % true[1])
         assert abs(opened.numerator / opened.denominator * true[1] / true[0] - 1) < 1e-2
     assert len(rests) == 6
@@ -156,13 +155,12 @@ def test_perturbations_come_from_the_parties() -> None:
 def test_parties_without_the_last_ones_masks_see_uniform_proofs() -> None:
     """A party's own key alone decides D_c and two coefficients of each form; the AUC stays."""
     data = federation()
-    counts, seen = cumulative_counts(data, SCHEME.thresholds), []
+    cells, seen = class_cells(data, np.linspace(0.0, 1.0, SCHEME.thresholds)), []
     for last in range(2):
         party = session_of(SCHEME, bytes(16), last)
-        room = Room(party, [upload for (upload,) in party.uploads(counts, range(PARTIES))])
-        (made,) = answers(room)
+        made = answers(Room(party, party.uploads(*cells, range(PARTIES))))
         seen.append(SCHEME.field.from_bytes(made[8:], SCHEME.answer_words))
-        assert party.decrypted([made]).value == pytest.approx(exact_area(), rel=3e-6)
+        assert party.decrypted(made).value == pytest.approx(exact_area(), rel=3e-6)
     assert all(one != other for one, other in zip(*seen, strict=True))
 
 

@@ -10,7 +10,7 @@ from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.results.server_result import ServerResult
-from tacit.running.mpc.processes import MPCSettings, Parties
+from tacit.running.mpc.processes import Parties
 from tacit.running.mpc.transport import Session
 from tacit.running.session.coordinator import Coordinator
 
@@ -44,7 +44,7 @@ class MPCReply:
 
 
 def answer_mpc(
-    clients: Clients, query: Query, settings: MPCSettings, noise: NoiseSource | None = None
+    clients: Clients, query: Query, timeout: float, noise: NoiseSource | None = None
 ) -> MPCReply:
     """One joint query by itself, between processes of clients that do not exist."""
     replies: list[Reply] = []
@@ -54,7 +54,7 @@ def answer_mpc(
         nothing = np.array(np.nan)
         return ServerResult(nothing, nothing, nothing, nothing, nothing)
 
-    with Parties(clients, query.protocol, settings, isinstance(noise, NoNoise)) as parties:
+    with Parties(clients, query.protocol, timeout, isinstance(noise, NoNoise)) as parties:
         coordinator = Coordinator(
             parties.agreement, parties.coordinator, conversation=conversation()
         )

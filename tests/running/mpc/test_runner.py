@@ -23,7 +23,7 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.deployment.flower_programs.programs import Program
 from tacit.running.mpc.party_program import reason_of
-from tacit.running.mpc.processes import MPCSettings, Parties
+from tacit.running.mpc.processes import Parties
 from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
@@ -41,7 +41,7 @@ def linked() -> Parties:
     """North and south, ready to be introduced."""
     owners = ["north"] * 10 + ["south"] * 10
     clients = Clients.from_values(np.linspace(0, 1, 20), client_ids=owners)
-    return Parties(replace(clients, simulated=True), GINI, MPCSettings(TIMEOUT))
+    return Parties(replace(clients, simulated=True), GINI, TIMEOUT)
 
 
 def begin(parties: Parties) -> Coordinator:
@@ -60,7 +60,7 @@ def test_without_noise_three_processes_give_the_ideal_values() -> None:
     """Clients meet two by two, pairs of one client stay with it."""
     clients = tied_clients(120, 3)
     query = pairs_query(clients, PairedUStatistic("auc", 1.0, matchings=2))
-    result = answer_mpc(clients, query, MPCSettings(timeout=TIMEOUT), NoNoise())
+    result = answer_mpc(clients, query, TIMEOUT, NoNoise())
     expected = values_of(compute_pairs.answer(clients, query, NoNoise(), ClientState())["values"])
     values = values_of(result.reply["values"])
     np.testing.assert_array_equal(values, expected)
@@ -73,7 +73,7 @@ def test_without_noise_three_processes_give_the_ideal_values() -> None:
 @pytest.fixture(scope="session")
 def noisy_run() -> MPCRun:
     """One whole conversation with the noise of a release."""
-    return run_mpc(tied_clients(400, 2, seed=1), KENDALL, settings=MPCSettings(timeout=TIMEOUT))
+    return run_mpc(tied_clients(400, 2, seed=1), KENDALL, timeout=TIMEOUT)
 
 
 def test_a_noisy_estimate_lies_within_five_errors(noisy_run: MPCRun) -> None:
@@ -100,7 +100,7 @@ def test_a_dead_party_ends_the_run_at_once() -> None:
         os.kill(parties._programs[1].pid, signal.SIGKILL)
         south = r"process of south ended with exit status -9|north: no connection to party 1"
         with pytest.raises(MPCError, match=south):
-            parties.answer((0, 1))
+            parties.answer((0, 1), TIMEOUT)
 
 
 def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.Mon
     with parties:
         begin(parties)
         with pytest.raises(MPCError, match=r"north: .*(party 1|did not answer in time)"):
-            parties.answer((0, 1))
+            parties.answer((0, 1), TIMEOUT)
 
 
 HALF_AN_ANSWER = """
@@ -141,22 +141,22 @@ def test_a_party_that_stops_within_an_answer_is_ended(tmp_path: Path) -> None:
         parties._connections[1], parties._programs[1] = here, stalling
         assert here.poll(TIMEOUT)
         with pytest.raises(MPCError, match=r"process of south ended with exit status -15"):
-            parties.answer((1,), timeout=0.5)
+            parties.answer((1,), 0.5)
 
 
 def test_a_silent_party_is_given_up_and_one_refuses_what_it_did_not_agree_to() -> None:
     with linked() as parties:
         with pytest.raises(MPCError, match=r"no answer from south within 0\.2 s"):
-            parties.answer((1,), timeout=0.2)
+            parties.answer((1,), 0.2)
         parties.order(1, b"other bytes")
         with pytest.raises(MPCError, match=r"south: .*MalformedMessageError"):
-            parties.answer((1,))
+            parties.answer((1,), TIMEOUT)
 
 
 def test_three_processes_rank_as_one_would() -> None:
     """Without noise the AUC is exact, ties counted one half; the server received no score."""
     clients, protocol = tied_clients(24, 3), FedAUC(1.0, trust="mpc")
-    run = run_mpc(clients, protocol, NoNoise(), MPCSettings(timeout=TIMEOUT))
+    run = run_mpc(clients, protocol, NoNoise(), TIMEOUT)
     assert float(run.server_result.value) == pytest.approx(protocol.exact(clients), abs=1e-12)
     assert run.spent == protocol.guarantee
     assert [session.parties for session in run.sessions] == [(0, 1, 2)]
@@ -167,7 +167,7 @@ def test_a_process_of_a_real_client_does_not_start_without_its_ledger() -> None:
     clients = replace(tied_clients(20, 2), simulated=False)
     with (
         pytest.raises(MPCError, match="answers only with a ledger, and none was given"),
-        Parties(clients, GINI, MPCSettings(TIMEOUT)),
+        Parties(clients, GINI, TIMEOUT),
     ):
         raise AssertionError
 

@@ -13,6 +13,7 @@ import pytest
 from tacit.running.mpc.tunnel import Credentials, Peer, Tunnel
 
 TIMEOUT = 60.0
+LOCAL = ("127.0.0.1", 0)
 
 
 class Ends:
@@ -26,10 +27,13 @@ class Ends:
         folders = [directory / "n", directory / "s"]
         for folder in folders:
             folder.mkdir()
-        self.tunnels = [Tunnel(self.own[k], folders[k], TIMEOUT, self._lost) for k in range(2)]
+        listening = [socket.create_server(LOCAL) for _ in range(2)]
+        self.tunnels = [
+            Tunnel(self.own[k], folders[k], TIMEOUT, listening[k], self._lost) for k in range(2)
+        ]
         names = ("north", "south")
         self.peers = [
-            Peer(names[k], "127.0.0.1", self.tunnels[k].port, shown[k].certificate)
+            Peer(names[k], LOCAL[0], listening[k].getsockname()[1], shown[k].certificate)
             for k in range(2)
         ]
         for index, tunnel in enumerate(self.tunnels):
@@ -91,8 +95,9 @@ def test_what_travels_is_not_the_plain_bytes(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as middle:
         middle.settimeout(TIMEOUT)
         part, other = Credentials.new("north"), Credentials.new("south")
-        tunnel = Tunnel(part, tmp_path, TIMEOUT, lambda sentence: None)
-        ports = (tunnel.port, middle.getsockname()[1])
+        listening = socket.create_server(LOCAL)
+        tunnel = Tunnel(part, tmp_path, TIMEOUT, listening, lambda sentence: None)
+        ports = (listening.getsockname()[1], middle.getsockname()[1])
         pems = (part.certificate, other.certificate)
         peers = [Peer("a", "127.0.0.1", ports[k], pems[k]) for k in range(2)]
         tunnel.open(0, peers)
@@ -181,7 +186,8 @@ def test_a_message_ends_with_the_tunnel(tmp_path: Path) -> None:
     """The other party takes no message, and would be waited for."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         part = Credentials.new("north")
-        tunnel = Tunnel(part, tmp_path, TIMEOUT, lambda sentence: None)
+        own = socket.create_server(LOCAL)
+        tunnel = Tunnel(part, tmp_path, TIMEOUT, own, lambda sentence: None)
         port = other.getsockname()[1]
         pem = Credentials.new("south").certificate
         tunnel.open(0, [Peer("a", "", 0, part.certificate), Peer("b", "127.0.0.1", port, pem)])
@@ -272,14 +278,9 @@ def test_messages_arrive_in_order_from_the_party_that_sent_them(ends: Ends) -> N
     north.send(1, b"a" * 200_000)
     assert south.receive(0) == b"first"
     assert south.receive(0) == b"a" * 200_000
+    south._timeout = 0.1
     with pytest.raises(TimeoutError, match="no message from north"):
-        south.receive(0, timeout=0.1)
-
-
-@pytest.mark.parametrize("name", ["", "../s", "S", "a" * 41])
-def test_a_computation_has_a_plain_name(ends: Ends, name: str) -> None:
-    with pytest.raises(ValueError, match="not the name of a computation"):
-        ends.tunnels[0].sockets(name, (0, 1))
+        south.receive(0)
 
 
 @pytest.mark.parametrize("members", [(1, 2), (0, 1)], ids=["stranger", "member"])
@@ -288,8 +289,10 @@ def test_a_party_reaches_computations_of_its_own_only(
 ) -> None:
     """The party 0 of three opens a connection to 1 under the name of a computation of two."""
     part = [Credentials.new(f"party-{index}") for index in range(3)]
-    tunnel = Tunnel(part[1], tmp_path, TIMEOUT, lambda sentence: None)
-    peers = [Peer("p", "127.0.0.1", tunnel.port, each.certificate) for each in part]
+    listening = socket.create_server(LOCAL)
+    address = LOCAL[0], listening.getsockname()[1]
+    tunnel = Tunnel(part[1], tmp_path, TIMEOUT, listening, lambda sentence: None)
+    peers = [Peer("p", address[0], address[1], each.certificate) for each in part]
     tunnel.open(1, peers)
     path = tunnel.sockets("s", members)[members.index(1)].removeprefix("unix:")
     listener = socket.socket(socket.AF_UNIX)
@@ -302,7 +305,7 @@ def test_a_party_reaches_computations_of_its_own_only(
     context.load_verify_locations(cadata=part[1].certificate)
     context.load_cert_chain(chain)
     try:
-        raw = socket.create_connection(("127.0.0.1", tunnel.port), TIMEOUT)
+        raw = socket.create_connection(address, TIMEOUT)
         with context.wrap_socket(raw) as client:
             client.sendall(bytes([1]) + b"s" + b"hello")
             if 0 in members:

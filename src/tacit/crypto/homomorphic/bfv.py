@@ -104,29 +104,27 @@ class BfvEvaluator(engine.Evaluator):
     Parameters
     ----------
     parameters : the agreed parameters.
-    keys : what ``BfvSecretKey.evaluation_keys`` made.
-    run : the run of the keys' own parameters; they serve every run.
+    keys : what ``BfvSecretKey.evaluation_keys`` made under the parameters of the first run; they
+        serve every run.
 
     Raises
     ------
     HomomorphicError : for bytes that are not keys of these parameters.
     """
 
-    def __init__(self, parameters: engine.Parameters, keys: Sequence[bytes], run: int = 0) -> None:
+    def __init__(self, parameters: engine.Parameters, keys: Sequence[bytes]) -> None:
         if len(keys) != 1 + ZEROS:
             raise engine.HomomorphicError(f"there are {1 + ZEROS} evaluation keys, got {len(keys)}")
         super().__init__(parameters)
-        run_context = engine.context_of(bfv_parameters(run))
-        self._relinearisation = self._adopted("RelinKeys", run_context, keys[0], "key_parms_id")
-        self._zeros = [
-            self._adopted("Ciphertext", run_context, raw, "first_parms_id") for raw in keys[1:]
-        ]
+        self._relinearisation = self._adopted("RelinKeys", keys[0], "key_parms_id")
+        self._zeros = [self._adopted("Ciphertext", raw, "first_parms_id") for raw in keys[1:]]
 
-    def _adopted(self, kind: str, run_context: Any, raw: bytes, level: str) -> Any:
-        adopted = engine.restored(kind, run_context, raw)
-        if run_context is self.context:
+    def _adopted(self, kind: str, raw: bytes, level: str) -> Any:
+        first_context = engine.context_of(bfv_parameters())
+        adopted = engine.restored(kind, first_context, raw)
+        if first_context is self.context:
             return adopted
-        old, new = getattr(run_context, level)(), getattr(self.context, level)()
+        old, new = getattr(first_context, level)(), getattr(self.context, level)()
         return engine.restored(kind, self.context, engine.rebadged(raw, old, new))
 
     @engine.refusals()

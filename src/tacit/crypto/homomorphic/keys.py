@@ -21,13 +21,13 @@ from enum import IntEnum
 from hashlib import blake2b, sha256
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from tacit.crypto.errors import ForgedError
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster, is_signed
+from tacit.crypto.secure_sum.masking import agree, derive
 from tacit.wire import Header
 
 HEADER = Header(b"TFHE", 1, "B16sI", "a message of an encrypted evaluation", HomomorphicError)
@@ -134,10 +134,7 @@ class Introduction:
         ------
         HomomorphicError : for bytes that hold none.
         """
-        parts = read(message, Kind.INTRODUCTION, NO_SESSION, 0)
-        if [len(part) for part in parts] != [32, 32, 16, 64]:
-            raise HomomorphicError("an introduction has parts of 32, 32, 16 and 64 bytes")
-        return cls(*parts)
+        return cls.unpacked(b"".join(read(message, Kind.INTRODUCTION, NO_SESSION, 0)))
 
     def to_bytes(self) -> bytes:
         """The introduction as a message."""
@@ -259,7 +256,7 @@ class Member:
         """
         low, high = sorted((meeting.index_of(self), other))
         info = DOMAIN + b"pair" + low.to_bytes(4, "little") + high.to_bytes(4, "little")
-        return derived(self._common(meeting, other), meeting.session, info, 32)
+        return derive(self._common(meeting, other), meeting.session, info)
 
     def party_key(self, meeting: Meeting, purpose: bytes) -> bytes:
         """32 bytes that this party alone derives, for one purpose of this session.
@@ -268,20 +265,18 @@ class Member:
         restored sends the same again: two numbers under one mask would betray both.
         """
         secret = self.agreement.private_bytes_raw()
-        return derived(secret, meeting.session, DOMAIN + b"own " + purpose, 32)
+        return derive(secret, meeting.session, DOMAIN + b"own " + purpose)
 
     def _cipher(self, meeting: Meeting, other: int, receiver: int) -> ChaCha20Poly1305:
         """The cipher of one box: its key is used once, so its nonce may be constant."""
         info = DOMAIN + b"box" + receiver.to_bytes(4, "little")
-        common = self._common(meeting, other)
-        return ChaCha20Poly1305(derived(common, meeting.session, info, 32))
+        return ChaCha20Poly1305(derive(self._common(meeting, other), meeting.session, info))
 
     def _common(self, meeting: Meeting, other: int) -> bytes:
         """What only the owners of both agreement keys can compute."""
         try:
-            public = X25519PublicKey.from_public_bytes(meeting.introductions[other].agreement)
-            return self.agreement.exchange(public)
-        except ValueError:
+            return agree(self.agreement, meeting.introductions[other].agreement)
+        except ForgedError:
             raise HomomorphicError(f"the agreement key of party {other} is not valid") from None
 
 
@@ -360,19 +355,14 @@ def _check_identities(identities: tuple[bytes, ...], roster: Roster, least: int 
         )
 
 
-def derived(secret: bytes, session: bytes, purpose: bytes, size: int) -> bytes:
-    """Bytes for one purpose of one session, by HKDF-SHA256 (RFC 5869)."""
-    return HKDF(algorithm=SHA256(), length=size, salt=session, info=purpose).derive(secret)
-
-
 def key_seed(secret: bytes, session: bytes) -> bytes:
     """The 64 bytes that the session's secret encryption key is derived from."""
-    return derived(secret, session, DOMAIN + b"encryption key", 64)
+    return derive(secret, session, DOMAIN + b"encryption key", 64)
 
 
 def run_seed(secret: bytes, session: bytes, run: int) -> bytes:
     """The 32 bytes that a run's checks are derived from."""
-    return derived(secret, session, DOMAIN + b"checks of run %d" % run, 32)
+    return derive(secret, session, DOMAIN + b"checks of run %d" % run)
 
 
 def _signed(terms: bytes, agreement: bytes, nonce: bytes) -> bytes:

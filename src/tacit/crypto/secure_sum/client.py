@@ -155,7 +155,7 @@ class SumClient:
         transcript = self._terms.transcript(body)
         arranged = arrange(np.array(list(records)), transcript)
         around = neighbours(arranged, self.index, self._terms.neighbourhood.degree).tolist()
-        verified = {index: self._verified(index, records[index]) for index in around}
+        verified = {index: self._terms.verified(index, records[index]) for index in around}
         encryption = X25519PrivateKey.from_private_bytes(self._encryption)
         secrets = {index: agree(encryption, verified[index].encryption) for index in around}
         receivers = np.array([*around, self.index])
@@ -241,7 +241,6 @@ class SumClient:
         signed, rest = messages.take_records(body, messages.SIGNATURE_BYTES, clients)
         left = frozenset(messages.unpack_records(rest, 0, clients))
         statement = consistency.announced_statement(self._digest)
-        digests = dict.fromkeys(self._signers(statement, signed), self._digest)
         stayed = frozenset(signed)
         consistency.check_lists(
             self._terms.rule,
@@ -250,7 +249,7 @@ class SumClient:
             self._announced,
             stayed,
             left,
-            digests | {self.index: self._digest},
+            self._signers(statement, signed),
         )
         self._stayed, self._left = stayed, left
         self._taken += 1
@@ -353,12 +352,6 @@ class SumClient:
         return [
             index for index, signature in signed.items() if verified(index, statement, signature)
         ]
-
-    def _verified(self, index: int, record: bytes) -> Advert:
-        advert = Advert.from_bytes(record)
-        signed = self._terms.signed_part(index, advert.keys)
-        self._terms.roster.verify(index, signed, advert.signature)
-        return advert
 
     def _decrypted(self, owner: int, encrypted: bytes) -> bytes:
         cipher = secret_sharing.share_cipher(

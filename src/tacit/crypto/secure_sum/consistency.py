@@ -150,7 +150,7 @@ def check_lists(
     announced: AbstractSet[int],
     stayed: AbstractSet[int],
     left: AbstractSet[int],
-    digests: Mapping[int, bytes],
+    signers: Collection[int],
 ) -> None:
     """Check who is said to have stayed and left, before a client signs it.
 
@@ -162,7 +162,7 @@ def check_lists(
     announced : who was announced to this client as having shared its secrets (U2).
     stayed : whose masked vectors are to be summed (U).
     left : who shared its secrets and sent no masked vector (D).
-    digests : by client, the digest d that it signed; the client itself included.
+    signers : the other clients whose signatures of this client's digest d it has verified.
 
     Raises
     ------
@@ -187,13 +187,13 @@ def check_lists(
         raise TooFewError(
             f"a sum must be over at least {rule.min_clients} clients, got {len(stayed)}"
         )
-    _check_digests(index, stayed, digests)
+    _check_signers(index, stayed, signers)
     check_windows(rule, arranged, stayed)
 
 
-def _check_digests(index: int, stayed: AbstractSet[int], digests: Mapping[int, bytes]) -> None:
+def _check_signers(index: int, stayed: AbstractSet[int], signers: Collection[int]) -> None:
     """Everybody whose vector is summed masked it under the same keys and the same announcement."""
-    if others := {member for member in stayed if digests.get(member) != digests[index]}:
+    if others := stayed - {index, *signers}:
         raise RefusedError(
             f"client {min(others)} did not sign the keys and clients that client {index} received"
         )

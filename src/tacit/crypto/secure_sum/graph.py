@@ -31,6 +31,7 @@ from functools import lru_cache
 from math import ceil, comb
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
@@ -212,9 +213,8 @@ def refusal_chance(clients: int, dropped: int, degree: int, excess: int) -> floa
     >>> f"{refusal_chance(1000, 100, degree=64, excess=33):.1e}"
     '7.1e-11'
     """
-    from scipy import stats  # noqa: PLC0415 (half a second to import)
-
-    return float(comb(clients, 2) * stats.hypergeom(clients, clients - dropped, degree).cdf(excess))
+    law = scipy.stats.hypergeom(clients, clients - dropped, degree)
+    return float(comb(clients, 2) * law.cdf(excess))
 
 
 def leak_chance(
@@ -230,9 +230,7 @@ def leak_chance(
     '2.0e-13'
     """
     others = max(clients - dropped - 1, corrupted)
-    from scipy import stats  # noqa: PLC0415 (half a second to import)
-
-    law = stats.hypergeom(others, corrupted, min(degree, others))
+    law = scipy.stats.hypergeom(others, corrupted, min(degree, others))
     return clients * law.sf(np.asarray(threshold) - 1)
 
 
@@ -248,10 +246,8 @@ def loss_chance(clients: int, dropped: int, degree: int, threshold: ArrayLike) -
     """
     remaining, others = clients - dropped, clients - 1
     shares = np.asarray(threshold)
-    from scipy import stats  # noqa: PLC0415 (half a second to import)
-
-    remaining_loss = stats.hypergeom(others, remaining - 1, degree).cdf(shares - 2)
-    dropped_loss = stats.hypergeom(others, min(remaining, others), degree).cdf(shares - 1)
+    remaining_loss = scipy.stats.hypergeom(others, remaining - 1, degree).cdf(shares - 2)
+    dropped_loss = scipy.stats.hypergeom(others, min(remaining, others), degree).cdf(shares - 1)
     return remaining * remaining_loss + dropped * dropped_loss
 
 
@@ -321,9 +317,7 @@ def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -
     >>> window_excess(1000, 900, 100, degree=52)
     30
     """
-    from scipy import stats  # noqa: PLC0415 (half a second to import)
-
     ring = max(min_clients, degree + 2, colluders)
     least = np.arange(min(degree, colluders) + 1)
-    chances = comb(clients, 2) * stats.hypergeom(ring, colluders, degree).sf(least)
+    chances = comb(clients, 2) * scipy.stats.hypergeom(ring, colluders, degree).sf(least)
     return int(least[chances <= MAX_LEAK_CHANCE][0])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -101,9 +102,9 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
         raise ForgedError("a public key gives no secret: it has low order") from None
 
 
-def derive(secret: bytes, salt: bytes, label: bytes) -> bytes:
-    """A 32-byte key from a secret, by HKDF-SHA256 (RFC 5869); the label says what it is for."""
-    return HKDF(SHA256(), 32, salt, label).derive(secret)
+def derive(secret: bytes, salt: bytes, label: bytes, size: int = 32) -> bytes:
+    """A key from a secret, by HKDF-SHA256 (RFC 5869); the label says what it is for."""
+    return HKDF(SHA256(), size, salt, label).derive(secret)
 
 
 def expand(key: bytes, length: int, bits: int) -> Words:
@@ -214,9 +215,7 @@ class Packing:
 
     def pack(self, words: Words) -> bytes:
         """The lowest bits of every word."""
-        return b"".join(
-            _packed(part, run.bits) for part, run in zip(self._parts(words), self.runs, strict=True)
-        )
+        return b"".join(_packed(part, run.bits) for part, run in self._parts(words))
 
     def unpack(self, message: bytes) -> Words:
         """The words whose other bits are 0.
@@ -229,7 +228,7 @@ class Packing:
             raise MalformedError(f"packed numbers must have {self.size} bytes, got {len(message)}")
         words = np.zeros(self.length, dtype=word_type(self.bits))
         start = 0
-        for part, run in zip(self._parts(words), self.runs, strict=True):
+        for part, run in self._parts(words):
             octets = np.frombuffer(message, np.uint8, run.size, start)
             if int(octets[-1]) >> (run.length * run.bits - 1) % 8 + 1:
                 raise MalformedError("bits after the last packed number of a run must be 0")
@@ -239,16 +238,12 @@ class Packing:
 
     def signed(self, words: Words) -> Integers:
         """The integers of least magnitude that the lowest bits represent."""
-        return np.concatenate(
-            [
-                _signed(part, run.bits)
-                for part, run in zip(self._parts(words), self.runs, strict=True)
-            ]
-        )
+        return np.concatenate([_signed(part, run.bits) for part, run in self._parts(words)])
 
-    def _parts(self, words: Words) -> list[Words]:
+    def _parts(self, words: Words) -> Iterator[tuple[Words, Run]]:
+        """The words of every run."""
         ends = np.cumsum([run.length for run in self.runs])
-        return np.split(words, ends[:-1])
+        return zip(np.split(words, ends[:-1]), self.runs, strict=True)
 
 
 def _packed(words: Words, bits: int) -> bytes:
@@ -287,7 +282,6 @@ def _signed(words: Words, bits: int) -> Integers:
 
 RingWords = NDArray[np.uint64]
 
-RING_BITS = 64
 SEED_BYTES = 32
 
 
@@ -318,4 +312,4 @@ def summands_of(values: NDArray[np.int64], parties: int) -> list[RingWords]:
 
 def words_of(seed: bytes, shape: tuple[int, ...]) -> RingWords:
     """Uniform words of a seed."""
-    return expand(seed, int(np.prod(shape)), RING_BITS).reshape(shape)
+    return expand(seed, int(np.prod(shape)), WIDE).reshape(shape)

@@ -175,10 +175,7 @@ class SumServer:
                 )
 
     def _take_advert(self, sender: int, body: bytes) -> None:
-        advert = Advert.from_bytes(body)
-        signed = self._terms.signed_part(sender, advert.keys)
-        self._terms.roster.verify(sender, signed, advert.signature)
-        self._adverts[sender] = advert
+        self._adverts[sender] = self._terms.verified(sender, body)
 
     def _give_adverts(self) -> dict[int, bytes]:
         records = {member: self._adverts[member].to_bytes() for member in self._members}

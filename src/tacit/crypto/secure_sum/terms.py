@@ -58,6 +58,7 @@ from tacit.crypto.identities import Roster
 from tacit.crypto.secure_sum.consistency import ListRule
 from tacit.crypto.secure_sum.graph import Neighbourhood, check_min_clients, window_excess
 from tacit.crypto.secure_sum.masking import Packing, Run, modulus_for
+from tacit.crypto.secure_sum.messages import Advert
 
 SESSION_BYTES = 16
 MAX_LENGTH = 2**26
@@ -188,6 +189,19 @@ class SumTerms:
         numbers = struct.pack("<IQIIII", self.length, self.largest, *graph)
         head = b"tacit secure sum terms 3" + self.session + numbers + self.packing.digested
         return sha256(head + self.roster.digest).digest()
+
+    def verified(self, index: int, record: bytes) -> Advert:
+        """What a client advertises, in the record of it.
+
+        Raises
+        ------
+        MalformedError : for another number of bytes.
+        ForgedError : for keys that the client's identity did not sign for these terms.
+        """
+        advert = Advert.from_bytes(record)
+        signed = self.signed_part(index, advert.keys)
+        self.roster.verify(index, signed, advert.signature)
+        return advert
 
     def signed_part(self, index: int, keys: bytes) -> bytes:
         """What a client's identity signs of its advertised keys."""

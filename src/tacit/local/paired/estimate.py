@@ -275,9 +275,12 @@ def matched_area_result(
     count_error = area * (n - 2 * filled) / np.where(known, mixed, 1.0) * class_error
     privacy = np.sqrt(sample.privacy_variance(shared) / pair_fraction**2 + count_error**2)
     warnings: tuple[str, ...] = ()
-    if value.ndim == 0:
-        smaller = min(float(positives), float(negatives))
-        warnings = _signal_warnings(smaller, class_error)
+    if value.ndim == 0 and not known:
+        warnings = (
+            "not enough signal at this epsilon: the smaller class is estimated at "
+            f"{np.minimum(positives, negatives):.1f} records, with a standard error of "
+            f"{class_error:.1f}",
+        )
     return ServerResult(
         value=value,
         privacy_error=np.where(known, privacy, np.nan),
@@ -286,13 +289,4 @@ def matched_area_result(
         negatives=np.asarray(negatives),
         positives_error=np.full_like(value, class_error),
         warnings=warnings,
-    )
-
-
-def _signal_warnings(smaller: float, class_error: float) -> tuple[str, ...]:
-    if smaller > 0:
-        return ()
-    return (
-        "not enough signal at this epsilon: the smaller class is estimated at "
-        f"{smaller:.1f} records, with a standard error of {class_error:.1f}",
     )

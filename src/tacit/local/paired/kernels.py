@@ -7,7 +7,6 @@ value. A joint computation by cryptography has to give these integers exactly, o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,10 +93,6 @@ def paired_values(kernel: str, first: Floats, second: Floats) -> Integers:
     -------
     Integers of shape (...), within ``BOUNDS``.
 
-    Raises
-    ------
-    ValueError : for a kernel that has no name here.
-
     Examples
     --------
     >>> first = np.array([[0.7, 0.4, 0.2], [1.0, 0.0, 1.0]])
@@ -111,9 +106,11 @@ def paired_values(kernel: str, first: Floats, second: Floats) -> Integers:
     >>> (paired_values("gini", first, second) / GRIDS["gini"]).round(4).tolist()
     [0.3, 0.0, 0.7]
     """
-    if kernel not in _RULES:
-        raise ValueError(f"kernel must be one of {tuple(_RULES)}, got {kernel!r}")
-    return np.asarray(_RULES[kernel](first, second), dtype=np.int64)
+    # the second record is on the left, which wins by a higher score alone: ties are the first's
+    sides: list[NDArray[Any]] = [second, first]
+    if kernel == "gini":
+        sides = [gini_codes(side[:1]) for side in sides]
+    return np.asarray(_KERNELS[kernel](np, *sides), dtype=np.int64)
 
 
 def gini_codes(values: Floats) -> Integers:
@@ -127,38 +124,12 @@ def gini_codes(values: Floats) -> Integers:
     return np.rint(values * GRIDS["gini"]).astype(np.int64)
 
 
-def _auc(first: Floats, second: Floats) -> NDArray[np.bool_]:
-    first_wins = (first[0] >= second[0]) & (first[1] > second[1])
-    return np.asarray(first_wins | ((second[0] > first[0]) & (second[1] > first[1])))
-
-
-def _collision(first: Floats, second: Floats) -> NDArray[np.bool_]:
-    return np.asarray(first[0] == second[0])
-
-
-def _kendall(first: Floats, second: Floats) -> Integers:
-    signs = (first > second).astype(np.int64) - (first < second)
-    return np.asarray(signs[0] * signs[1])
-
-
-def _gini(first: Floats, second: Floats) -> Integers:
-    return np.abs(gini_codes(first[0]) - gini_codes(second[0]))
-
-
-_RULES: dict[str, Callable[[Floats, Floats], NDArray[np.int64] | NDArray[np.bool_]]] = {
-    "auc": _auc,
-    "collision": _collision,
-    "kendall": _kendall,
-    "gini": _gini,
-}
-
-
 def kernel_codes(kernel: str, rows: NDArray[np.float64], leading: NDArray[np.bool_]) -> Integers:
     """A party's own records as the integers that a kernel's program takes, shape (columns, n).
 
     Parameters
     ----------
-    kernel : a name in ``COLUMNS``.
+    kernel : a name in ``GRIDS``.
     rows : shape (2, n): the score or value, and the label or second value.
     leading : shape (n,), whether the record is the first of its pair: of equal scores it counts as
         the higher, so its code is one more than twice the score's, and the other's is twice.
@@ -178,7 +149,7 @@ def kernel_codes(kernel: str, rows: NDArray[np.float64], leading: NDArray[np.boo
     if kernel == "auc":
         _check_scores(rows[0])
         return np.stack([2 * signed_codes(rows[0]) + leading, rows[1].astype(np.int64)])
-    return comparable_codes(rows[: COLUMNS[kernel]])
+    return comparable_codes(rows if kernel == "kendall" else rows[:1])
 
 
 def comparable_codes(values: NDArray[np.float64]) -> Integers:
@@ -213,35 +184,33 @@ def _check_scores(scores: NDArray[np.float64]) -> None:
         )
 
 
-def _shared_auc(arrays: Any, left: Any, right: Any) -> Any:
+def _auc(arrays: Any, left: Any, right: Any) -> Any:
     """``y (1 - z) g + z (1 - y) (1 - g)``, where g is 1 if the left score is the higher."""
     y, z = left[1], right[1]
     return arrays.where(left[0] > right[0], y - z, 0) + z - y * z
 
 
-def _shared_collision(arrays: Any, left: Any, right: Any) -> Any:
+def _collision(arrays: Any, left: Any, right: Any) -> Any:
     return arrays.where(left[0] == right[0], 1, 0)
 
 
-def _shared_kendall(arrays: Any, left: Any, right: Any) -> Any:
+def _kendall(arrays: Any, left: Any, right: Any) -> Any:
     above = arrays.where(left[1] > right[1], 1, 0) - arrays.where(right[1] > left[1], 1, 0)
     return arrays.where(left[0] > right[0], above, 0) - arrays.where(right[0] > left[0], above, 0)
 
 
-def _shared_gini(arrays: Any, left: Any, right: Any) -> Any:
+def _gini(arrays: Any, left: Any, right: Any) -> Any:
     apart = left[0] - right[0]
     return 2 * arrays.where(left[0] > right[0], apart, 0) - apart
 
 
-_SHARED_KERNELS = {
-    "auc": _shared_auc,
-    "collision": _shared_collision,
-    "kendall": _shared_kendall,
-    "gini": _shared_gini,
+_KERNELS = {
+    "auc": _auc,
+    "collision": _collision,
+    "kendall": _kendall,
+    "gini": _gini,
 }
-
-COLUMNS = {"auc": 2, "collision": 1, "kendall": 2, "gini": 1}
-"""How many numbers of a record each kernel reads."""
+"""Every kernel of a left and a right record, of arrays of numbers or of integers on shares."""
 
 
 def noisy_kernel(kernel: str, arrays: Any) -> mpc.Function:
@@ -251,7 +220,7 @@ def noisy_kernel(kernel: str, arrays: Any) -> mpc.Function:
     """
 
     def function(left: Any, right: Any) -> Any:
-        return _SHARED_KERNELS[kernel](arrays, left, right) + left[-1] + right[-1]
+        return _KERNELS[kernel](arrays, left, right) + left[-1] + right[-1]
 
     return function
 
@@ -264,7 +233,7 @@ def responding_kernel(kernel: str, threshold: int, arrays: Any) -> mpc.Function:
     """
 
     def function(left: Any, right: Any) -> Any:
-        value = _SHARED_KERNELS[kernel](arrays, left, right)
+        value = _KERNELS[kernel](arrays, left, right)
         drawn = left[-1] + right[-1]
         coin = arrays.where(drawn < threshold, 1, 0)
         coin += arrays.where(drawn < COIN_MODULUS + threshold, 1, 0)

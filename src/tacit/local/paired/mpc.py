@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Integers
+from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
@@ -26,7 +26,7 @@ from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, SharedRun, Words
+from tacit.protocol.mpc import MPCError, MPCProgram, Peers, SharedRun, Words
 
 SEED_BOUND = 2**62
 """Upper bound of the clients' random numbers."""
@@ -94,15 +94,16 @@ def check_seats(seats: Integers, matchings: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RecordPairs:
-    """All pairs of records: their clients, and their indices among each client's records.
+    """All pairs of records.
 
-    Every array has shape (pairs,).
+    Parameters
+    ----------
+    owners : the clients of every pair's first and second record, shape (2, pairs).
+    indices : the records' indices among their clients' records, same shape.
     """
 
-    first_client: Integers
-    second_client: Integers
-    first_index: Integers
-    second_index: Integers
+    owners: Integers
+    indices: Integers
 
     @classmethod
     def of(cls, offsets: Integers, seats: Integers) -> RecordPairs:
@@ -116,43 +117,27 @@ class RecordPairs:
         Examples
         --------
         >>> record_pairs = RecordPairs.of(np.array([0, 2, 3]), np.array([[2, 1, 0]]))
-        >>> record_pairs.first_client.tolist(), record_pairs.second_index.tolist()
-        ([1], [1])
+        >>> record_pairs.owners.tolist(), record_pairs.indices.tolist()
+        ([[1], [0]], [[0], [1]])
         """
-        first, second = (each.ravel() for each in seated_pairs(seats))
-        first_client, second_client = (
-            np.searchsorted(offsets, records, side="right") - 1 for records in (first, second)
-        )
-        return cls(
-            first_client,
-            second_client,
-            first - offsets[first_client],
-            second - offsets[second_client],
-        )
+        records = np.stack([each.ravel() for each in seated_pairs(seats)])
+        owners = np.searchsorted(offsets, records, side="right") - 1
+        return cls(owners, records - offsets[owners])
 
     @property
     def clients(self) -> list[tuple[int, int]]:
         """The pairs of clients that have pairs of records, the lower first; also with itself."""
-        low = np.minimum(self.first_client, self.second_client)
-        high = np.maximum(self.first_client, self.second_client)
-        client_pairs = np.unique(np.stack([low, high]), axis=1)
+        client_pairs = np.unique(np.sort(self.owners, axis=0), axis=1)
         return [(int(lower), int(higher)) for lower, higher in client_pairs.T]
 
-    def between(self, client: int, other: int) -> Integers:
+    def between(self, lower: int, higher: int) -> Integers:
         """The indices of the pairs of these two clients."""
-        straight = (self.first_client == client) & (self.second_client == other)
-        crossed = (self.first_client == other) & (self.second_client == client)
-        return np.flatnonzero(straight | crossed)
-
-    def side(self, pairs: Integers, client: int) -> tuple[Integers, NDArray[np.bool_]]:
-        """One client's records in pairs with another client, and whether each is the first."""
-        leading = self.first_client[pairs] == client
-        indices = np.where(leading, self.first_index[pairs], self.second_index[pairs])
-        return indices, leading
+        least, most = self.owners.min(axis=0), self.owners.max(axis=0)
+        return np.flatnonzero((least == lower) & (most == higher))
 
     def of_client(self, client: int) -> NDArray[np.bool_]:
         """Which pairs have a record of this client."""
-        return (self.first_client == client) | (self.second_client == client)
+        return np.asarray((self.owners == client).any(axis=0))
 
 
 CHUNK = 50_000
@@ -162,23 +147,23 @@ COIN_SLACK = 1.0 + 2.0**-40
 """Factor on a coin's probability: it is rounded up, towards one half, which costs less epsilon."""
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The agreed settings under which a party admits its records to pairs.
+@dataclass(frozen=True, eq=False)
+class PairWork:
+    """A party's records in pairs, and the agreed settings under which it admits them.
 
     Parameters
     ----------
-    kernel : the kernel that is computed: a name in ``kernels.COLUMNS``.
+    kernel : the kernel that is computed: a name in ``kernels.GRIDS``.
     pair_noise : the noise of a pair.
-    matchings : the largest number of pairs of a record.
     source : where the client's noise comes from. ``NoNoise()`` checks the arithmetic and is never
         for a release.
+    rows : this party's records, shape (2, n), as ``paired_values`` takes them.
     """
 
     kernel: str
     pair_noise: PairNoise
-    matchings: int
     source: NoiseSource
+    rows: Floats
 
     @property
     def threshold(self) -> int:
@@ -188,29 +173,8 @@ class Terms:
         threshold = math.ceil(self.pair_noise.flip * kernels.COIN_MODULUS * COIN_SLACK)
         return min(threshold, kernels.COIN_MODULUS // 2)
 
-
-class PairWork:
-    """A party's records in pairs: it admits no record to more pairs than agreed.
-
-    Parameters
-    ----------
-    terms : what was agreed.
-    rows : this party's records, shape (2, n), as ``paired_values`` takes them.
-    """
-
-    def __init__(self, terms: Terms, rows: NDArray[Any]) -> None:
-        if rows.ndim != 2 or rows.shape[0] != 2:
-            raise ValueError(f"records have two rows, got an array of shape {rows.shape}")
-        self._terms = terms
-        self._rows = np.ascontiguousarray(rows, dtype=np.float64)
-        self._pairs_by_record = np.zeros(rows.shape[1], dtype=np.int64)
-
     def shares(
-        self,
-        run: SharedRun,
-        indices: NDArray[Any],
-        leading: NDArray[Any],
-        chunk: int,
+        self, run: SharedRun, indices: Integers, leading: NDArray[np.bool_], chunk: int
     ) -> Iterator[Words]:
         """This party's shares of noisy values of pairs with another party's records, in chunks.
 
@@ -221,54 +185,29 @@ class PairWork:
         leading : whether it is the first of the pair, shape (m,).
         chunk : how many pairs are computed at once.
         """
-        if indices.shape != leading.shape or chunk < 1:
-            raise ValueError(f"{indices.size} indices, {leading.size} orders, chunks of {chunk}")
-        self._admit(indices)
-        agreed = self._terms
-        function = self._function(run.arrays)
-        name = (agreed.kernel, agreed.pair_noise.kind, agreed.threshold)
+        if self.pair_noise.responds:
+            function = kernels.responding_kernel(self.kernel, self.threshold, run.arrays)
+        else:
+            function = kernels.noisy_kernel(self.kernel, run.arrays)
+        name = (self.kernel, self.pair_noise.kind, self.threshold)
         for start in range(0, indices.size, chunk):
             part = slice(start, start + chunk)
-            records = self._rows[:, indices[part]]
-            codes = kernels.kernel_codes(agreed.kernel, records, leading[part])
-            inputs = np.vstack([codes, self._noise(records.shape[1])])
+            codes = kernels.kernel_codes(self.kernel, self.rows[:, indices[part]], leading[part])
+            inputs = np.vstack([codes, self._noise(codes.shape[1])])
             yield run.shares(name, function, inputs, [inputs.shape] * 2)
 
-    def alone(self, first: NDArray[Any], second: NDArray[Any]) -> Integers:
+    def alone(self, first: Integers, second: Integers) -> Integers:
         """Noisy values of pairs of this party's records, shape (m,)."""
-        if first.shape != second.shape:
-            raise ValueError(f"{first.size} first records and {second.size} second ones")
-        self._admit(np.concatenate([first, second]))
-        agreed = self._terms
-        values = kernels.paired_values(agreed.kernel, self._rows[:, first], self._rows[:, second])
+        values = kernels.paired_values(self.kernel, self.rows[:, first], self.rows[:, second])
         inside = np.zeros((1, values.size), dtype=np.bool_)
-        noisy = agreed.pair_noise.applied(values[np.newaxis], inside, agreed.source)
+        noisy = self.pair_noise.applied(values[np.newaxis], inside, self.source)
         return np.asarray(noisy[0], dtype=np.int64)
-
-    def _admit(self, indices: NDArray[Any]) -> None:
-        """Count the pairs of every record, and refuse more than were agreed."""
-        size = self._pairs_by_record.size
-        if indices.dtype != np.int64 or np.any((indices < 0) | (indices >= size)):
-            raise ValueError(f"indices of records must be from 0 to {size - 1}")
-        pairs_by_record = self._pairs_by_record + np.bincount(indices, minlength=size)
-        if pairs_by_record.max(initial=0) > self._terms.matchings:
-            raise ValueError(
-                f"a record may be in {self._terms.matchings} pairs, got {pairs_by_record.max()}"
-            )
-        self._pairs_by_record = pairs_by_record
-
-    def _function(self, arrays: Any) -> Function:
-        agreed = self._terms
-        if agreed.pair_noise.kind == RESPONSE:
-            return kernels.responding_kernel(agreed.kernel, agreed.threshold, arrays)
-        return kernels.noisy_kernel(agreed.kernel, arrays)
 
     def _noise(self, pairs: int) -> Integers:
         """This party's random row: half of a coin, or a draw or half a draw of noise."""
-        agreed, source = self._terms, self._terms.source
-        if agreed.pair_noise.kind == RESPONSE:
-            return source.draw(UniformIntegers(kernels.COIN_MODULUS), (pairs,))
-        return source.draw(agreed.pair_noise.part, (pairs,))
+        if self.pair_noise.responds:
+            return self.source.draw(UniformIntegers(kernels.COIN_MODULUS), (pairs,))
+        return self.source.draw(self.pair_noise.part, (pairs,))
 
 
 @dataclass(frozen=True)
@@ -300,23 +239,24 @@ class PairsProgram(MPCProgram):
             the records.
         DataError : for seats by which a record would be in more pairs than agreed.
         """
-        settings = query.protocol
-        seats = checked_seats(query)
-        offsets = _offsets(peers, seats.values.shape[-1])
-        record_pairs = RecordPairs.of(offsets, seats.values)
+        settings, index = query.protocol, peers.index
+        seats = checked_seats(query).values
+        offsets = _offsets(peers, clients.records, seats.shape[-1])
+        record_pairs = RecordPairs.of(offsets, seats)
         pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
-        terms = Terms(settings.function, pair_noise, settings.pairs_a_record, noise)
-        work, index = PairWork(terms, settings.rows(clients)), peers.index
-        values = np.zeros(record_pairs.first_client.size, dtype=np.int64)
+        work = PairWork(settings.function, pair_noise, noise, settings.rows(clients))
+        values = np.zeros(record_pairs.owners.shape[1], dtype=np.int64)
         for lower, higher in record_pairs.clients:
             pairs = record_pairs.between(lower, higher)
+            first, second = record_pairs.indices[:, pairs]
             if index == lower == higher:
-                first, second = record_pairs.first_index[pairs], record_pairs.second_index[pairs]
                 values[pairs] = work.alone(first, second)
             elif index in (lower, higher):
-                indices, leading = record_pairs.side(pairs, index)
+                leading = record_pairs.owners[0, pairs] == index
                 with peers.link((lower, higher), pairs.size) as run:
-                    parts = list(work.shares(run, indices, leading, self.chunk))
+                    parts = list(
+                        work.shares(run, np.where(leading, first, second), leading, self.chunk)
+                    )
                 values[pairs] = np.concatenate(parts).view(np.int64)
         return {"values": values[record_pairs.of_client(index)]}
 
@@ -330,7 +270,7 @@ class PairsProgram(MPCProgram):
         settings = query.protocol
         seats = checked_seats(query)
         record_pairs = RecordPairs.of(seats.offsets, seats.values)
-        values = np.zeros(record_pairs.first_client.size, dtype=np.int64)
+        values = np.zeros(record_pairs.owners.shape[1], dtype=np.int64)
         for client, reply in enumerate(replies):
             shares, pairs = reply.get("values"), record_pairs.of_client(client)
             expected = (int(pairs.sum()),)
@@ -353,16 +293,25 @@ def checked_seats(query: Query) -> Ragged[np.int64]:
     return seats
 
 
-def _offsets(peers: Peers, records: int) -> Integers:
+def _offsets(peers: Peers, own: int, records: int) -> Integers:
     """Where each client's records begin and end, from the numbers that they announced.
 
-    A message keeps no offsets between clients.
+    A message keeps no offsets between clients. Each record of this client has a seat of its own in
+    every matching then, and so one pair at most.
+
+    Parameters
+    ----------
+    peers : the clients, with what they announced.
+    own : this client's number of records.
+    records : the number of seats.
 
     Raises
     ------
-    MPCError : for what are no numbers of records, or another number than that of the seats.
+    MPCError : for what are no numbers of records, another number than that of the seats, or another
+        than this client's own.
     """
     sizes: list[Any] = [offer.get("records") for offer in peers.offers]
-    if not all(type(size) is int and size >= 0 for size in sizes) or sum(sizes) != records:
+    counts = all(type(size) is int and size >= 0 for size in sizes)
+    if not (counts and sum(sizes) == records and sizes[peers.index] == own):
         raise MPCError(f"{records} records have seats, and the parties announced {sizes!r:.60}")
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

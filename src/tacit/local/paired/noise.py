@@ -259,10 +259,8 @@ def class_epsilon(epsilon: float, noise: str, matchings: int, sizes: Integers) -
     [0.1, 0.77]
     """
     records = int(sizes.sum())
-    positives, negatives = (
-        PLANNED_POSITIVE_FRACTION * records,
-        (1 - PLANNED_POSITIVE_FRACTION) * records,
-    )
+    positives = PLANNED_POSITIVE_FRACTION * records
+    negatives = (1 - PLANNED_POSITIVE_FRACTION) * records
     mixed = 2 * PLANNED_POSITIVE_FRACTION * (1 - PLANNED_POSITIVE_FRACTION)
     pairs = matchings * (records // 2) * (mixed * PLANNED_AREA) ** 2
     sensitivity = ((negatives - positives) / (positives * negatives)) ** 2

@@ -44,7 +44,6 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
-    Field,
     Protocol,
     Query,
     Reply,
@@ -334,32 +333,27 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         if not isinstance(self.kernel, kernels.Gini):
             return clients.scores
         low, high = self._ends
-        outside = np.flatnonzero((clients.scores < low) | (clients.scores > high))
-        if outside.size:
-            raise DataError(
-                f"values must be in [{low:g}, {high:g}], got {clients.scores[outside[0]]} in "
-                f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by "
-                "the data's own minimum and maximum"
-            )
+        inside = (clients.scores >= low) & (clients.scores <= high)
+        self._space.axes[0].check(clients, clients.scores, inside)
         return (clients.scores - low) / (high - low)
 
     def conversation(self, clients: int) -> Conversation:
         """Random numbers up; for the AUC noisy class sizes up; seats down, values of pairs up."""
         offer = yield Query(offer_numbers, self)
-        sizes = _array(offer["records"])
+        sizes = np.asarray(offer["records"])
         records = int(sizes.sum())
         if records < 2:
             raise DataError(f"pairs need at least two records, got {records}")
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        seats = mpc.drawn_seats(_array(offer["numbers"]), self.pairs_a_record, records)
+        seats = mpc.drawn_seats(np.asarray(offer["numbers"]), self.pairs_a_record, records)
         count_epsilon = self.class_epsilon(sizes)
         class_counts = None
         if count_epsilon:
             reply = yield Query(count_positives, self, {"epsilon": count_epsilon})
-            class_counts = counted_positives(_array(reply["positives"]), sizes, count_epsilon)
+            class_counts = counted_positives(np.asarray(reply["positives"]), sizes, count_epsilon)
         per_client, rest = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
         reply = yield Query(compute_pairs, self, {"epsilon": rest}, per_client, View.MPC)
-        sample = self._sample(_array(reply["values"]), seats, offsets, rest)
+        sample = self._sample(np.asarray(reply["values"]), seats, offsets, rest)
         return self._result(sample, class_counts, count_epsilon)
 
     def _sample(
@@ -410,9 +404,3 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """Every noise; that of both clients is more private than declared against the server."""
         return (*super().audit_cases(), cls.audit_case({"kernel": "gini"}))
-
-
-def _array(field: Field) -> NDArray[Any]:
-    if isinstance(field, Ragged):
-        raise TypeError("replies must be arrays")
-    return field

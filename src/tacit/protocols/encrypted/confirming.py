@@ -36,8 +36,8 @@ from dataclasses import replace
 from hashlib import blake2b, sha256
 from typing import Any, TypeVar
 
-from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.secure_sum.masking import derive
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
@@ -91,7 +91,8 @@ def confirm_answer(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     state.keep(sessions.NOTE, seat)
     note = sessions.ConfirmedAnswer.of(query.protocol, seat)
     state.keep(note.key, note)
-    return {"tag": sessions.as_field(_tags(seat, seat.indices))}
+    tags = tags_of(seat.known_secret, seat.known_meeting.session, seat.indices, confirmed)
+    return {"tag": sessions.as_field(tags)}
 
 
 def joined(tags: Iterable[bytes]) -> bytes:
@@ -127,8 +128,10 @@ def check_confirmed(seat: sessions.Seat, answer: bytes, tags: bytes) -> None:
     ------
     HomomorphicError : where this party, or any other, has confirmed another one or none.
     """
-    everybody = range(len(seat.known_meeting.introductions))
-    if seat.confirmed != digest(answer) or tags != joined(_tags(seat, everybody)):
+    meeting, confirmed = seat.known_meeting, digest(answer)
+    everybody = range(len(meeting.introductions))
+    all_tags = tags_of(seat.known_secret, meeting.session, everybody, confirmed)
+    if seat.confirmed != confirmed or tags != joined(all_tags):
         raise HomomorphicError(DIFFERENT)
 
 
@@ -141,16 +144,9 @@ def tags_of(secret: bytes, session: bytes, parties: Sequence[int], confirmed: by
     parties : their indices.
     confirmed : the digest of the answer that they open.
     """
-    key = keys.derived(secret, session, PURPOSE, 32)
+    key = derive(secret, session, PURPOSE)
     texts = [party.to_bytes(4, "little") + confirmed for party in parties]
     return [blake2b(text, digest_size=TAG_BYTES, key=key).digest() for text in texts]
-
-
-def _tags(seat: sessions.Seat, parties: Sequence[int]) -> list[bytes]:
-    """The tag of each of these parties on the answer that this one confirms."""
-    if seat.secret is None or seat.confirmed is None:
-        raise HomomorphicError("this party has confirmed no answer")
-    return tags_of(seat.secret, seat.known_meeting.session, parties, seat.confirmed)
 
 
 def opened(step: Step, protocol: Any, answer: bytes) -> Exchange:

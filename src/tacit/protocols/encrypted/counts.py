@@ -8,9 +8,8 @@ from math import inf, nextafter
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arrays import Integers
+from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.protocols.shared.cells import cell_counts
 
@@ -44,14 +43,29 @@ class Counts:
         )
 
 
-def cumulative_counts(clients: Clients, thresholds: int | NDArray[np.float64]) -> Counts:
+def class_cells(clients: Clients, thresholds: Floats) -> tuple[Integers, Integers]:
+    """Every client's positives and negatives in every cell, from the highest down, shape (N, K).
+
+    Parameters
+    ----------
+    clients : the clients.
+    thresholds : ascending from 0 to 1, or from minus to plus infinity, shape (N,).
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], where thresholds end there.
+    """
+    positives, records = cell_counts(clients, thresholds)
+    return positives[::-1], (records - positives)[::-1]
+
+
+def cumulative_counts(clients: Clients, thresholds: Floats) -> Counts:
     """The cumulative counts of every client, from the highest threshold down.
 
     Parameters
     ----------
     clients : the clients.
-    thresholds : ascending from 0 to 1, or from minus to plus infinity, shape (N,), or the number of
-        evenly spaced thresholds, as in Baykara et al. 2024, section IV-C.
+    thresholds : as in ``class_cells``; evenly spaced in Baykara et al. 2024, section IV-C.
 
     The curve starts at (0, 0), so that scores of exactly 1 count too. They have a separate cell, in
     which all pairs are ties: its count is exact. Above plus infinity there is no score.
@@ -60,13 +74,9 @@ def cumulative_counts(clients: Clients, thresholds: int | NDArray[np.float64]) -
     ------
     DataError : for a score outside [0, 1], where thresholds end there.
     """
-    if isinstance(thresholds, int):
-        thresholds = np.linspace(0.0, 1.0, thresholds)
-    positives, records = cell_counts(clients, thresholds)
-    negatives = (records - positives)[::-1]
-    cumulative = np.cumsum(positives[::-1], axis=0)
-    inside = positives[::-1].copy()
-    rising = 2 * cumulative - inside
+    positives, negatives = class_cells(clients, thresholds)
+    rising = 2 * np.cumsum(positives, axis=0) - positives
+    inside = positives.copy()
     inside[0] = 0
     return Counts(rising, negatives, inside, positives.sum(axis=0), negatives.sum(axis=0))
 

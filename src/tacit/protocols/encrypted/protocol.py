@@ -184,7 +184,7 @@ class EncryptedAUC(hidden.HiddenAUC, Protocol):
     def conversation(self, clients: int) -> Conversation:
         """Introductions, a secret, masked counts, and an answer to open."""
         uploads, aggregator = yield from steps.masked_uploads(self, steps.send_masked)
-        (answer,) = aggregator.answers([[message] for message in uploads])
+        answer = aggregator.answer(uploads)
         return self.concluded((yield from opened(steps.open_masked, self, answer)))
 
     @property

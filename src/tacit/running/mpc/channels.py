@@ -18,7 +18,7 @@ from typing import Any
 
 from tacit.protocol import mpc
 from tacit.running.mpc import transport
-from tacit.running.mpc.spu import SPURun, link, load_engine, stopped, transfers_for
+from tacit.running.mpc.spu import SPURun, link, load_engine, stopping, transfers_for
 from tacit.running.mpc.tunnel import Credentials, Peer, Tunnel
 
 Address = tuple[str, int]
@@ -88,8 +88,8 @@ class TunnelTransport(transport.Transport):
                 credentials,
                 Path(directory),
                 self._setup_timeout,
-                losses.append if self._lost is None else self._lost,
                 self._taken(secret["port"]),
+                losses.append if self._lost is None else self._lost,
             )
             try:
                 tunnel.open(meeting.index, peers)
@@ -139,7 +139,8 @@ class _Channels(transport.MeasuredPeers):
         self, members: Sequence[int], items: int, comparisons: int | None = None
     ) -> Iterator[mpc.SharedRun]:
         """SPU's link between the members, under a name that all of them derive."""
-        name = "-".join(map(str, (*members, len(self._linked(members)))))
+        earlier = sum(each.parties == tuple(members) for each in self.sessions)
+        name = "-".join(map(str, (*members, earlier)))
         sockets = self._tunnel.sockets(name, members)
         session = f"{self._meeting.session} {name}"
         rank = list(members).index(self.index)
@@ -149,15 +150,10 @@ class _Channels(transport.MeasuredPeers):
         yield SPURun(context, transfers_for(items if comparisons is None else comparisons))
         seconds = time.perf_counter() - began
         self._tunnel.finish(name)
-        try:
+        with stopping():
             context.stop_link()
-        except RuntimeError as error:
-            raise stopped(error) from None
         sent = self._tunnel.sent - before
         self.sessions.append(transport.Session(tuple(members), items, seconds, sent))
-
-    def _linked(self, members: Sequence[int]) -> list[transport.Session]:
-        return [session for session in self.sessions if session.parties == tuple(members)]
 
     def send(self, index: int, message: bytes) -> None:
         """Send a message by a separate connection."""

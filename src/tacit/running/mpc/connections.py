@@ -178,26 +178,24 @@ async def _reached(connection: socket.socket, address: Any) -> socket.socket:
 
 
 async def _opened(connection: socket.socket, handshake: Handshake | None) -> Streams:
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
     if handshake is None:
-        transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection)
-    elif handshake.server_side:
-        transport, _ = await loop.connect_accepted_socket(
-            lambda: protocol,
-            connection,
-            ssl=handshake.context,
-            ssl_handshake_timeout=handshake.timeout,
-        )
-    else:
-        transport, _ = await loop.create_connection(
-            lambda: protocol,
+        return await asyncio.open_connection(sock=connection)
+    if not handshake.server_side:
+        return await asyncio.open_connection(
             sock=connection,
             ssl=handshake.context,
             server_hostname="",  # the certificate is compared, not a name in it
             ssl_handshake_timeout=handshake.timeout,
         )
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport, _ = await loop.connect_accepted_socket(
+        lambda: protocol,
+        connection,
+        ssl=handshake.context,
+        ssl_handshake_timeout=handshake.timeout,
+    )
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 

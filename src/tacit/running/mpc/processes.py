@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +32,8 @@ from tacit.running.speaking import printable
 if TYPE_CHECKING:
     from tacit.running.deployment.flower_programs.programs import Program
 
+WAITING_SECONDS = 300.0
+"""How long a party is waited for by default, by the run and by another party."""
 STARTING_SECONDS = 120.0
 """The least time allowed for setting up processes, checks and connections."""
 GRACE_SECONDS = 5.0
@@ -46,28 +47,6 @@ SECONDS_A_RECORD = 0.01
 """How much longer a computation may take, for every record."""
 
 
-@dataclass(frozen=True)
-class MPCSettings:
-    """How a joint computation is run.
-
-    Parameters
-    ----------
-    timeout : seconds to wait for a party before giving up, and for a party to wait for another's
-        message. Setting up has at least ``STARTING_SECONDS``: a machine that is busy starts late.
-    """
-
-    timeout: float = 300.0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.timeout < math.inf:
-            raise ValueError(f"timeout must be positive and finite, got {self.timeout}")
-
-    @property
-    def setup_timeout(self) -> float:
-        """Seconds to wait while processes start, check what is asked, and connect."""
-        return max(self.timeout, STARTING_SECONDS)
-
-
 class Parties:
     """The processes of all clients of a run; leaving the context ends them.
 
@@ -75,7 +54,8 @@ class Parties:
     ----------
     clients : all clients; each one's records go to its process alone, by a connection.
     protocol : what they agreed to.
-    settings : how long to wait.
+    timeout : seconds to wait for a party before giving up, and for a party to wait for another's
+        message. Setting up has at least ``STARTING_SECONDS``: a machine that is busy starts late.
     silent : let no party draw noise, to check the arithmetic.
     ledgers : every client's ledger, by its name; empty only for clients that do not exist.
     per_person : the most records that a client has of a person, where costs are a person's.
@@ -83,23 +63,26 @@ class Parties:
     Raises
     ------
     MPCError : when a process does not start, ends, or says nothing in time.
+    ValueError : for a timeout that is not positive and finite.
     """
 
     def __init__(
         self,
         clients: Clients,
         protocol: Protocol,
-        settings: MPCSettings,
+        timeout: float = WAITING_SECONDS,
         silent: bool = False,
         ledgers: Ledgers = NO_LEDGERS,
         per_person: int = 0,
     ) -> None:
+        if not 0 < timeout < math.inf:
+            raise ValueError(f"timeout must be positive and finite, got {timeout}")
         self._keys = tuple(Identity.generate() for _ in range(clients.count))
         self.coordinator = Identity.generate()
         public = tuple(key.public for key in self._keys)
         self.agreement = Agreement(protocol, public, self.coordinator.public, per_person=per_person)
         self.names = tuple(clients.name(index) for index in range(clients.count))
-        self.settings = settings
+        self._timeout, self._setup_timeout = timeout, max(timeout, STARTING_SECONDS)
         self._clients, self._protocol, self._silent = clients, protocol, silent
         self._ledgers = ledgers
         self._connections: list[Connection] = []
@@ -112,7 +95,7 @@ class Parties:
             for index in self.everybody:
                 self._start(index)
             beginnings = {k: encode_values(self._beginning(k)) for k in self.everybody}
-            self.deliver(beginnings, self.settings.setup_timeout)
+            self.deliver(beginnings, self._setup_timeout)
         except BaseException:
             self._end()
             raise
@@ -129,8 +112,8 @@ class Parties:
             "name": self.names[index],
             "protocol": self._protocol.name,
             "settings": dict(self._protocol.settings),
-            "timeout": self.settings.timeout,
-            "setup_timeout": self.settings.setup_timeout,
+            "timeout": self._timeout,
+            "setup_timeout": self._setup_timeout,
             "silent": self._silent,
             "simulated": self._clients.simulated,
             "per_person": self.agreement.per_person,
@@ -155,16 +138,13 @@ class Parties:
         except OSError:
             raise mpc.MPCError(self._ended(index)) from None
 
-    def answer(
-        self, allowed: Sequence[int] | range, timeout: float | None = None
-    ) -> tuple[int, bytes]:
-        """The next answer of any of these parties, within the agreed time or another.
+    def answer(self, allowed: Sequence[int], longest: float) -> tuple[int, bytes]:
+        """The next answer of any of these parties, within so many seconds.
 
         Raises
         ------
         MPCError : when a party failed or ended, or none of them answers in time.
         """
-        longest = self.settings.timeout if timeout is None else timeout
         ready = wait(self._connections, longest)
         if not ready:
             waiting = " and ".join(self.names[index] for index in allowed)
@@ -208,7 +188,7 @@ class Parties:
         """
         meetings = len(self.names) * (len(self.names) - 1) / 2
         records = SECONDS_A_RECORD * self._clients.records
-        return self.settings.setup_timeout + meetings * self.settings.timeout + records
+        return self._setup_timeout + meetings * self._timeout + records
 
     def _start(self, index: int) -> None:
         # its locks are Unix's, and whoever computes with one process may be elsewhere

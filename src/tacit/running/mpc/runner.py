@@ -46,7 +46,7 @@ def run_mpc(
     clients: Clients,
     protocol: Protocol,
     noise: NoiseSource | None = None,
-    settings: processes.MPCSettings | None = None,
+    timeout: float = processes.WAITING_SECONDS,
     ledgers: processes.Ledgers = processes.NO_LEDGERS,
     per_person: int = 0,
 ) -> MPCRun:
@@ -58,7 +58,8 @@ def run_mpc(
     protocol : a protocol with joint steps.
     noise : ``SystemNoise()``, the default: every party draws its own. ``NoNoise()`` checks the
         arithmetic and releases values without noise.
-    settings : how long to wait, and how much to compute at once.
+    timeout : seconds to wait for a party before giving up, and for a party to wait for another's
+        message.
     ledgers : the file of every client's ledger, by the client's name, under which the ledger also
         keeps its records and needs a limit. Every client's process debits it before it answers.
         None are needed for clients that do not exist (``Clients.simulated``).
@@ -70,15 +71,15 @@ def run_mpc(
         concluded then.
     DataError : for fewer than two clients, or more than ``MAX_PARTIES``, and for scores outside of
         the protocol's range, before anything is spent.
-    ValueError : for a simulated noise source, a protocol without joint steps, or clients that exist
-        and of which not each has a ledger of its own.
+    ValueError : for a simulated noise source, a protocol without joint steps, a timeout that is not
+        positive and finite, or clients that exist and of which not each has a ledger of its own.
     ImportError : without SPU.
     """
     _check_run(clients, protocol, noise)
     _check_ledgers(clients, ledgers)
     library("spu.libspu")
-    chosen, silent = settings or processes.MPCSettings(), isinstance(noise, NoNoise)
-    with processes.Parties(clients, protocol, chosen, silent, ledgers, per_person) as parties:
+    silent = isinstance(noise, NoNoise)
+    with processes.Parties(clients, protocol, timeout, silent, ledgers, per_person) as parties:
         coordinator, sent = _conducted(parties)
         server_result = coordinator.server_result
         if server_result is None:
@@ -135,13 +136,9 @@ def _check_run(clients: Clients, protocol: Protocol, noise: NoiseSource | None) 
         )
     # a party would move scores into the protocol's range, so they are looked at while all are here
     low, high = protocol.score_range or (-np.inf, np.inf)
-    wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
-    if wrong.size:
-        first = int(wrong[0])
-        raise DataError(
-            f"scores must be in [{low:g}, {high:g}], got {clients.scores[first]} in "
-            f"{clients.location(first)}"
-        )
+    wrong = clients.outlier(low, high)
+    if wrong is not None:
+        raise DataError(f"scores must be in [{low:g}, {high:g}], got {wrong[0]} in {wrong[1]}")
 
 
 def _check_ledgers(clients: Clients, ledgers: processes.Ledgers) -> None:

@@ -10,8 +10,10 @@ an honest majority.
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -146,13 +148,11 @@ class SPURun(SharedRun):
         shapes: Sequence[tuple[int, ...]],
     ) -> Words:
         """The share of a function of one input of every party; see ``SharedRun.shares``."""
-        try:
+        with stopping():
             inputs = [
                 self._input(index, shape, value if index == self.rank else None)
                 for index, shape in enumerate(shapes)
             ]
-        except RuntimeError as error:
-            raise stopped(error) from None
         return self.evaluated(name, function, inputs)
 
     def evaluated(
@@ -168,7 +168,7 @@ class SPURun(SharedRun):
             self._programs[key] = compiled(function, shapes)
         executable = self._programs[key]
         variables = (*executable.input_names, *executable.output_names)
-        try:
+        with stopping():
             for variable, summands in zip(executable.input_names, inputs, strict=True):
                 self._runtime.set_var(variable, self._share(summands))
             self._runtime.run(executable)
@@ -176,8 +176,6 @@ class SPURun(SharedRun):
             for variable in variables:
                 self._runtime.del_var(variable)
             return output + self._share_of_zero(output.shape)
-        except RuntimeError as error:
-            raise stopped(error) from None
 
     def _share_of_zero(self, shape: tuple[int, ...]) -> Words:
         """A share of zero: the words of this party's seed, less those of the previous party's."""
@@ -191,50 +189,38 @@ class SPURun(SharedRun):
     def _input(
         self, owner: int, shape: tuple[int, ...], value: NDArray[np.int64] | None
     ) -> list[Words]:
-        """This party's part of one party's input.
+        """This party's summands of one party's input, the owner's own among them as its words."""
+        message = bytes(self._context.recv(owner)) if value is None else self._handed_out(value)
+        known = masking.known_summands(self.rank, self.parties)
+        sizes = [8 * math.prod(shape) if k == owner else masking.SEED_BYTES for k in known]
+        if len(message) != sum(sizes):
+            raise MPCError(f"a party sent {len(message)} bytes of an input of shape {shape}")
+        parts = message[: sizes[0]], message[sizes[0] :]
+        return [
+            np.frombuffer(part, dtype="<u8").reshape(shape)
+            if k == owner
+            else masking.words_of(part, shape)
+            for k, part in zip(known, parts, strict=False)
+        ]
 
-        The owner draws a seed for every summand but its own, which is the value less the others.
-        Of three summands party k holds the k-th and the next.
+    def _handed_out(self, value: NDArray[np.int64]) -> bytes:
+        """Send the others their parts of this party's input, and give its own.
+
+        It draws a seed for every summand but its own, which is the value less the others.
         """
-        others = [index for index in range(self.parties) if index != owner]
-        if value is not None:
-            seeds = {index: os.urandom(masking.SEED_BYTES) for index in others}
-            for index in others:
-                known = [seeds[each] for each in self._summands_of(index) if each != owner]
-                self._context.send(index, b"".join(known))
-            summands = {index: masking.words_of(seed, shape) for index, seed in seeds.items()}
-            rest = np.ascontiguousarray(value).view(np.uint64).reshape(shape)
-            summands[owner] = rest - sum(summands.values(), np.zeros(shape, dtype=np.uint64))
-            if self.parties == 3:
-                self._hand_over(owner, summands[owner])
-            return [summands[index] for index in self._summands_of(owner)]
-        return self._received(owner, shape)
-
-    def _received(self, owner: int, shape: tuple[int, ...]) -> list[Words]:
-        raw = bytes(self._context.recv(owner))
-        seeded = [index for index in self._summands_of(self.rank) if index != owner]
-        if len(raw) != masking.SEED_BYTES * len(seeded):
-            raise MPCError(f"a party sent {len(raw)} bytes of seeds")
-        seeds = {
-            p: raw[k * masking.SEED_BYTES : (k + 1) * masking.SEED_BYTES]
-            for k, p in enumerate(seeded)
-        }
-        summands = {index: masking.words_of(seed, shape) for index, seed in seeds.items()}
-        if owner in self._summands_of(self.rank):
-            words = np.frombuffer(bytes(self._context.recv(owner)), dtype="<u8")
-            if words.size != int(np.prod(shape)):
-                raise MPCError(f"a party sent {words.size} words of an input of shape {shape}")
-            summands[owner] = words.reshape(shape)
-        return [summands[index] for index in self._summands_of(self.rank)]
-
-    def _hand_over(self, owner: int, summand: Words) -> None:
-        """Of three, one other party holds the owner's summand as well."""
-        for index in range(self.parties):
-            if index != owner and owner in self._summands_of(index):
-                self._context.send(index, summand.astype("<u8").tobytes())
-
-    def _summands_of(self, rank: int) -> tuple[int, ...]:
-        return masking.known_summands(rank, self.parties)
+        parts = [os.urandom(masking.SEED_BYTES) for _ in range(self.parties)]
+        own = np.ascontiguousarray(value).view(np.uint64)
+        others = [index for index in range(self.parties) if index != self.rank]
+        for index in others:
+            own = own - masking.words_of(parts[index], value.shape)
+        parts[self.rank] = own.astype("<u8").tobytes()
+        messages = [
+            b"".join(parts[k] for k in masking.known_summands(index, self.parties))
+            for index in range(self.parties)
+        ]
+        for index in others:
+            self._context.send(index, messages[index])
+        return messages[self.rank]
 
     def _share(self, summands: Sequence[Words]) -> Any:
         meta = self._spu.ValueMeta()
@@ -265,11 +251,15 @@ class SPURun(SharedRun):
         return words.reshape(*meta.shape.dims, self.parties - 1)[..., 0].copy()
 
 
-def stopped(error: Exception) -> MPCError:
-    """What to say when SPU cannot go on."""
-    if isinstance(error, MPCError):
-        return error
-    return MPCError(f"the computation stopped: {first_line(error)}")
+@contextmanager
+def stopping() -> Iterator[None]:
+    """SPU's errors in this block, as those of a computation that cannot go on."""
+    try:
+        yield
+    except MPCError:
+        raise
+    except RuntimeError as error:
+        raise MPCError(f"the computation stopped: {first_line(error)}") from None
 
 
 def compiled(function: Function, shapes: list[tuple[int, ...]]) -> Any:

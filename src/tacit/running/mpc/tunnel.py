@@ -109,8 +109,8 @@ class Tunnel:
     credentials : the party's certificate and key.
     directory : a directory of this user alone, for the Unix sockets.
     timeout : seconds for a connection, a handshake or a message.
+    listening : the socket on which it listens.
     lost : called once with a sentence when a connection in use breaks or cannot be made.
-    listening : the socket on which it listens; by default one of this machine alone.
     """
 
     def __init__(
@@ -118,15 +118,15 @@ class Tunnel:
         credentials: Credentials,
         directory: Path,
         timeout: float,
+        listening: socket.socket,
         lost: Callable[[str], None],
-        listening: socket.socket | None = None,
     ) -> None:
         self.sent = 0
         self._active: set[str] = set()
         self._members: dict[str, frozenset[int]] = {}
         self._credentials, self._directory = credentials, directory
         self._timeout, self._lost = timeout, lost
-        self._socket = socket.create_server(("127.0.0.1", 0)) if listening is None else listening
+        self._socket = listening
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(lambda loop, context: None)
         self._connections = connections.Connections()
@@ -134,11 +134,6 @@ class Tunnel:
         self._messages: list[queue.Queue[bytes]] = []
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-
-    @property
-    def port(self) -> int:
-        """The TCP port on which it listens."""
-        return int(self._socket.getsockname()[1])
 
     def open(self, rank: int, peers: list[Peer]) -> None:
         """Begin to listen.
@@ -160,8 +155,6 @@ class Tunnel:
         name : of the computation; lower-case letters, digits and hyphens.
         members : the parties' indices among the peers.
         """
-        if not NAME.fullmatch(name):
-            raise ValueError(f"not the name of a computation: {name!r}")
         self._active.add(name)
         self._members[name] = frozenset(members)
         paths = {
@@ -185,7 +178,7 @@ class Tunnel:
         self._wait(self._connections.run, self._given, self._peers[index], message)
         self.sent += len(message)
 
-    def receive(self, index: int, timeout: float | None = None) -> bytes:
+    def receive(self, index: int) -> bytes:
         """The next message of a party.
 
         Raises
@@ -193,7 +186,7 @@ class Tunnel:
         TimeoutError : when none comes in time.
         """
         try:
-            return self._messages[index].get(timeout=self._timeout if timeout is None else timeout)
+            return self._messages[index].get(timeout=self._timeout)
         except queue.Empty:
             raise TimeoutError(f"no message from {self._peers[index].name}") from None
 
@@ -220,9 +213,7 @@ class Tunnel:
     async def _serve(self) -> None:
         others = {peer.encoded: k for k, peer in enumerate(self._peers) if k != self._rank}
         trusted = "".join(self._peers[index].certificate for index in others.values())
-        server = connections.Handshake(
-            self._context(ssl.PROTOCOL_TLS_SERVER, trusted), self._timeout
-        )
+        server = self._handshake(ssl.PROTOCOL_TLS_SERVER, trusted)
 
         async def inbound(connection: socket.socket) -> None:
             with contextlib.suppress(*BROKEN):
@@ -237,7 +228,7 @@ class Tunnel:
         """What a party began this connection for: a computation, or one message."""
         name = await asyncio.wait_for(_read_name(far[0]), self._timeout)
         if name:
-            async with self._local(name, index) as near:
+            async with connections.streams(await self._local(name, index)) as near:
                 await self._carry(self._peers[index], name, far, near)
         else:
             await self._take(index, *far)
@@ -264,9 +255,7 @@ class Tunnel:
     @contextlib.asynccontextmanager
     async def _connected(self, peer: Peer, name: str) -> AsyncIterator[connections.Streams]:
         """A connection to another party, which has shown the certificate announced for it."""
-        client = connections.Handshake(
-            self._context(ssl.PROTOCOL_TLS_CLIENT, peer.certificate), self._timeout
-        )
+        client = self._handshake(ssl.PROTOCOL_TLS_CLIENT, peer.certificate)
         connection = await self._reached((peer.host, peer.port), ConnectionRefusedError)
         async with connections.streams(connection, client) as (reader, writer):
             if _certificate(writer) != peer.encoded:
@@ -305,8 +294,7 @@ class Tunnel:
         await writer.drain()
         self._messages[index].put(message)
 
-    @contextlib.asynccontextmanager
-    async def _local(self, name: str, index: int) -> AsyncIterator[connections.Streams]:
+    async def _local(self, name: str, index: int) -> socket.socket:
         """A connection to this party's library for another party.
 
         Raises
@@ -320,9 +308,7 @@ class Tunnel:
         if index not in self._members[name]:
             raise ConnectionError("another party's computation")
         path = self._directory / name
-        connection = await self._reached(path, FileNotFoundError, ConnectionRefusedError)
-        async with connections.streams(connection) as near:
-            yield near
+        return await self._reached(path, FileNotFoundError, ConnectionRefusedError)
 
     async def _carry(
         self, peer: Peer, name: str, far: connections.Streams, near: connections.Streams
@@ -352,7 +338,8 @@ class Tunnel:
             self._active.clear()
             self._lost(sentence)
 
-    def _context(self, side: int, trusted: str) -> ssl.SSLContext:
+    def _handshake(self, side: int, trusted: str) -> connections.Handshake:
+        """One side of TLS with this party's certificate, for those that show a trusted one."""
         context = ssl.SSLContext(side)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False
@@ -365,7 +352,7 @@ class Tunnel:
             context.load_cert_chain(chain)
         finally:
             chain.unlink()
-        return context
+        return connections.Handshake(context, self._timeout)
 
 
 async def _read_name(reader: asyncio.StreamReader) -> str:

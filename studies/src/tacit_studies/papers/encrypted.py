@@ -123,7 +123,7 @@ def _half(block: paper.Block) -> EvaluationSet:
 
 def plain_area(clients: Clients, points: int) -> float:
     """The trapezoid sum of all counts, without encryption (Baykara et al. 2024, section IV-C)."""
-    counts = cumulative_counts(clients, points)
+    counts = cumulative_counts(clients, np.linspace(0.0, 1.0, points))
     rising, falling = counts.rising.sum(axis=1), counts.falling.sum(axis=1)
     pairs = int(counts.positives.sum()) * int(counts.negatives.sum())
     return int(np.dot(rising, falling)) / (2 * pairs)
@@ -224,7 +224,8 @@ def aggregator_seconds(parties: int, points: int, adversary: str) -> float:
     clients = _federation(parties)
     protocol = _protocol(points, adversary, clients)
     party = protocol.scheme_party(os.urandom(32), os.urandom(16), parties)
-    uploads = party.uploads(cumulative_counts(clients, points), range(parties))
+    counts = cumulative_counts(clients, np.linspace(0.0, 1.0, points))
+    uploads = party.uploads(counts, range(parties))
     aggregator = protocol.scheme_aggregator(party.evaluation_keys())
 
     def timed() -> float:

@@ -225,10 +225,9 @@ class HonestClients:
         message = (story.transcript, announced, stayed, left, signers)
         # whether leavers cut the ring depends on the lists only: computed once for each pair
         rule = self._ring_ignored if message in self._uncut else self._lists_rule
-        digests = dict.fromkeys(signers | {k}, b"its own")
         accepted = self._once(
             (k, message),
-            lambda: check_lists(rule, k, story.arranged, announced, stayed, left, digests),
+            lambda: check_lists(rule, k, story.arranged, announced, stayed, left, signers),
         )
         if accepted:
             self._uncut.add(message)

@@ -16,8 +16,8 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.crypto import masking
-from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.secure_sum.masking import derive
 from tacit.data.categories import check_names
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
@@ -33,7 +33,7 @@ from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.encrypted import hidden, sessions
 from tacit.protocols.encrypted.confirming import opened_once
-from tacit.protocols.encrypted.counts import Certain, cumulative_counts
+from tacit.protocols.encrypted.counts import Certain, class_cells
 from tacit.protocols.encrypted.masked import steps
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.masked.sides import MaskedParty
@@ -176,9 +176,9 @@ def send_masked_classes(
     party = steps.party_of(settings, seat)
     uploads = [b""] * clients.count
     for number, each in enumerate(one_against_rest(clients, scores, classes)):
-        counts = cumulative_counts(each, settings.threshold_scores)
-        sent = class_party(party, number).uploads(counts, seat.indices)
-        uploads = [before + message for before, (message,) in zip(uploads, sent, strict=True)]
+        cells = class_cells(each, settings.threshold_scores)
+        sent = class_party(party, number).uploads(*cells, seat.indices)
+        uploads = [before + message for before, message in zip(uploads, sent, strict=True)]
     return {"counts": sessions.as_field(uploads)}
 
 
@@ -219,7 +219,7 @@ def open_masked_classes(
 def _opened(party: MaskedParty, answer: bytes, query: Query) -> Certain:
     """One class's AUC and half-range, rounded; unknown where it has too few records."""
     try:
-        return sessions.released(party.decrypted([answer]), query)
+        return sessions.released(party.decrypted(answer), query)
     except DataError:
         return UNKNOWN
 
@@ -235,7 +235,7 @@ def class_key(key: bytes, session: bytes, number: int) -> bytes:
     >>> len(keys)
     200
     """
-    return keys.derived(key, session, CLASS + number.to_bytes(4, "little"), 32)
+    return derive(key, session, CLASS + number.to_bytes(4, "little"))
 
 
 def class_party(party: MaskedParty, number: int) -> MaskedParty:
@@ -260,10 +260,8 @@ def pieces(message: bytes, count: int) -> list[bytes]:
 
     Raises
     ------
-    MaskedValueError : for no bytes, or such as cannot be divided so.
+    MaskedValueError : for bytes that cannot be divided so, or none.
     """
-    if not isinstance(message, bytes):
-        raise masking.MaskedValueError(f"masked values travel as bytes, got {message!r:.40}")
     size, rest = divmod(len(message), count)
     if rest or not size:
         raise masking.MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
@@ -370,8 +368,7 @@ class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
         """Introductions, a secret, masked counts of all classes, and answers that parties open."""
         uploads, aggregator = yield from steps.masked_uploads(self, send_masked_classes)
         by_class = zip(*(pieces(message, self.auc_count) for message in uploads), strict=True)
-        answers = [aggregator.answers([[each] for each in sent])[0] for sent in by_class]
-        asked = {"answer": b"".join(answers)}
+        asked = {"answer": b"".join(aggregator.answer(sent) for sent in by_class)}
         return self.concluded((yield Query(open_masked_classes, self, broadcast=asked)))
 
     @property
@@ -394,15 +391,7 @@ class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
 
     def exact(self, clients: Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
-        return float(np.mean(self.exact_by_class(clients)))
-
-    def exact_by_class(self, clients: Clients) -> Sequence[float]:
-        """The exact one-versus-rest AUC of every class, which is not private."""
-        scores, classes = self.classified(clients)
-        return [
-            auc(scores[:, number], (classes == number).astype(np.int8))
-            for number in range(len(self.classes))
-        ]
+        return float(np.mean([auc(each.scores, each.labels) for each in self.problems(clients)]))
 
     def problems(self, clients: Clients) -> Iterable[Clients]:
         """Each class against the rest."""

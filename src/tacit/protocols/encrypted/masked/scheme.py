@@ -203,15 +203,13 @@ class MaskedScheme:
         """Perturbations are uniform below this: the largest multiple of c up to ``reach``."""
         return multiplier * (self.reach // multiplier) or self.reach
 
-    def perturbations(self, multiplier: int) -> tuple[int, ...]:
+    def perturbations(self, multiplier: int) -> Elements:
         """The aggregator's u, v and w, from the operating system's entropy.
 
         They are 0 with checks, where each party adds a part of ``widest``.
         """
-        if self.checked or not self.perturbed:
-            return (0,) * FORMS
-        last = self.width(multiplier) - 1
-        return tuple(secrets.randbelow(times * last + 1) for times in WIDTHS)
+        last = 0 if self.checked or not self.perturbed else self.width(multiplier) - 1
+        return np.array([secrets.randbelow(times * last + 1) for times in WIDTHS], dtype=object)
 
     def is_honest(self, numbers: Products) -> bool:
         """Whether an honest aggregator may have answered these, about the agreed records."""
@@ -290,21 +288,18 @@ class Words(NamedTuple):
         return np.concatenate(self)
 
 
-def forms(positives: Elements, negatives: Elements, field: Field) -> Products:
-    """X, Y and Z of positives and negatives in every cell, from the highest down, shape (N,).
+def forms(positives: Elements, negatives: Elements, field: Field) -> Elements:
+    """X, Y and Z of positives and negatives in every cell, from the highest down, shape (FORMS,).
 
     Examples
     --------
     >>> field = Field(64)
-    >>> forms(field.elements([1, 2]), field.elements([0, 3]), field)
-    Products(numerator=12, denominator=9, tied=6)
+    >>> forms(field.elements([1, 2]), field.elements([0, 3]), field).tolist()
+    [12, 9, 6]
     """
     rising = 2 * np.cumsum(positives) - positives
-    return Products(
-        int(rising.dot(negatives) % field.prime),
-        int(positives.sum() * negatives.sum() % field.prime),
-        int(positives[1:].dot(negatives[1:]) % field.prime),
-    )
+    tied = positives[1:].dot(negatives[1:])
+    return field.elements((rising.dot(negatives), positives.sum() * negatives.sum(), tied))
 
 
 def untagged(message: bytes, session: bytes) -> bytes:

@@ -8,9 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from tacit.arrays import Integers
 from tacit.crypto import masking
-from tacit.crypto.homomorphic import keys
-from tacit.protocols.encrypted.counts import Certain, Counts, Products
+from tacit.crypto.masking import Elements
+from tacit.crypto.secure_sum.masking import derive
+from tacit.protocols.encrypted.counts import Certain, Products
 from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
@@ -47,11 +49,20 @@ class MaskedParty:
     parties: int
     pairing: masking.Pairing
 
-    def uploads(self, counts: Counts, parties: Sequence[int]) -> list[list[bytes]]:
-        """The masked values of every party of a batch: one message each."""
-        return [[self._upload(counts.of(place), party)] for place, party in enumerate(parties)]
+    def uploads(
+        self, positives: Integers, negatives: Integers, parties: Sequence[int]
+    ) -> list[bytes]:
+        """The masked values of every party of a batch.
 
-    def decrypted(self, answers: Sequence[bytes]) -> Certain:
+        Parameters
+        ----------
+        positives, negatives : of every party in every cell, from the highest down, shape (N, K).
+        parties : their indices.
+        """
+        cells = positives.astype(object).T, negatives.astype(object).T
+        return [self._upload(*each) for each in zip(*cells, parties, strict=True)]
+
+    def decrypted(self, answer: bytes) -> Certain:
         """The AUC, and how far the exact one may be from it.
 
         Raises
@@ -59,117 +70,81 @@ class MaskedParty:
         MaskedValueError : for bytes that no honest aggregator answers.
         DataError : where a class is absent, or there are too few records for the agreed bound.
         """
-        return certain(self.opened(answers), self.scheme)
+        return certain(self.opened(answer), self.scheme)
 
-    def opened(self, answers: Sequence[bytes]) -> Products:
+    def opened(self, answer: bytes) -> Products:
         """The numbers ``c X + u``, ``c Y + v`` and ``c Z + w``.
 
         Raises
         ------
         MaskedValueError : as for ``decrypted``.
         """
-        if len(answers) != 1:
-            raise masking.MaskedValueError(f"there is one answer, got {len(answers)}")
-        received = untagged(answers[0], self.session)
-        shift, *rest = self._field.from_bytes(received, self.scheme.answer_words)
-        values = rest[:FORMS]
+        received = untagged(answer, self.session)
+        words = self._field.from_bytes(received, self.scheme.answer_words)
+        shift, values, proof = words[0], words[1 : 1 + FORMS], words[1 + FORMS :]
         if self.scheme.checked:
-            proof = np.array(rest[FORMS:], dtype=object)
             verified.check(
                 self._verifier, self.scheme.thresholds, shift, values, proof, self._field
             )
         # (c (B + pad) + u - R - h) - (c - r) pad + h = c B + u
-        opened = (
-            int((value - shift * pad + hidden) % self._field.prime)
-            for value, pad, hidden in zip(values, self._pads, self._masks.blinded, strict=True)
-        )
-        return Products(*opened)
+        return Products(*self._field.elements(values - shift * self._pads + self._masks.blinded))
 
-    def _upload(self, counts: Counts, party: int) -> bytes:
+    def _upload(self, positives: Elements, negatives: Elements, party: int) -> bytes:
         scheme, field = self.scheme, self._field
         # a restored party sends the same numbers: two r_i with their R_i would betray the pads
         alone = self.pairing(party, party)
-        blinding, *extras = masking.total_mask(alone, 1 + FORMS, field)
+        drawn = masking.total_mask(alone, 1 + FORMS, field)
         pairs = masking.pair_masks(party, self.parties, scheme.sent_words, field, self.pairing)
-        words = self._words(counts, blinding, self._extras(extras)).joined
+        words = self._words(positives, negatives, drawn).joined
         words = words + pairs[: scheme.words]
         if party == 0:
             words = words + self._masks.joined
         sent, seed = [field.elements(words)], b""
         if scheme.checked:
-            seed = keys.derived(alone, self.session, LATER, SEED_BYTES)
+            seed = derive(alone, self.session, LATER, SEED_BYTES)
             later = verified.later_masks([seed], field)
             codes = verified.authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
             sent.append(codes + self._verifier.joined if party == 0 else codes)
         message = field.to_bytes(field.elements(np.concatenate(sent)))
         return self.session[:TAG_BYTES] + message + seed
 
-    def _words(self, counts: Counts, blinding: int, extras: Sequence[int]) -> Words:
+    def _words(self, positives: Elements, negatives: Elements, drawn: Elements) -> Words:
         """One party's words, without masks; it subtracts its perturbations from the R_i."""
-        positives, negatives = cells_of(counts)
-        blinded = [blinding * pad - extra for pad, extra in zip(self._pads, extras, strict=True)]
-        return Words(
-            positives,
-            negatives,
-            self._crossed(positives, negatives),
-            self._field.elements(blinded),
-            self._field.elements([blinding]),
-        )
+        field, masks = self._field, self._masks
+        # z_i = B(p_i, b) + B(a, n_i)
+        crossed = forms(positives, masks.negatives, field)
+        crossed = crossed + forms(masks.positives, negatives, field)
+        blinding, perturbations = drawn[:1], self._perturbations(drawn[1:])
+        return Words(positives, negatives, crossed, blinding * self._pads - perturbations, blinding)
 
-    def _extras(self, drawn: Sequence[int]) -> list[int]:
+    def _perturbations(self, drawn: Elements) -> Elements:
         """One party's parts of the three perturbations, where parties perturb the answer.
 
         Of uniform elements the rest by the part's width is taken, whose bias is below 2^-20.
         """
         part = self.scheme.widest // self.parties if self.scheme.checked else 0
-        return [each % (times * part + 1) for each, times in zip(drawn, WIDTHS, strict=True)]
-
-    def _crossed(
-        self, positives: masking.Elements, negatives: masking.Elements
-    ) -> masking.Elements:
-        """``B(p_i, b) + B(a, n_i)`` for each of the three forms, shape (FORMS,)."""
-        first, second = self._masks.positives, self._masks.negatives
-        falling, rising = self._factors
-        return self._field.elements(
-            (
-                positives.dot(falling) + rising.dot(negatives),
-                positives.sum() * second.sum() + first.sum() * negatives.sum(),
-                positives[1:].dot(second[1:]) + first[1:].dot(negatives[1:]),
-            )
-        )
+        return drawn % (part * np.array(WIDTHS, dtype=object) + 1)
 
     @property
     def _field(self) -> masking.Field:
         return self.scheme.field
 
     @cached_property
-    def _factors(self) -> tuple[masking.Elements, masking.Elements]:
-        """What p and n are multiplied by in X, where the other is its mask, shape (N,) each."""
-        first, second = self._masks.positives, self._masks.negatives
-        # X = sum_m p_m (2 sum_{j >= m} n_j - n_m) = sum_j (2 sum_{m <= j} p_m - p_j) n_j
-        falling = 2 * np.cumsum(second[::-1])[::-1] - second
-        return self._field.elements(falling), self._field.elements(2 * np.cumsum(first) - first)
-
-    @cached_property
     def _masks(self) -> Words:
         """The masks of all sums: a and b, g and h; the sum of the r_i has none."""
-        key, count = keys.derived(self.secret, self.session, TOTALS, 32), self.scheme.thresholds
+        key, count = derive(self.secret, self.session, TOTALS), self.scheme.thresholds
         drawn = masking.total_mask(key, 2 * count + 2 * FORMS, self._field)
         return Words.of(np.append(drawn, 0), count)
 
     @cached_property
     def _verifier(self) -> verified.VerifierKeys:
-        key, count = keys.derived(self.secret, self.session, VERIFIER, 32), self.scheme.words
+        key, count = derive(self.secret, self.session, VERIFIER), self.scheme.words
         return verified.VerifierKeys.of(masking.total_mask(key, 1 + count + FORMS, self._field))
 
     @cached_property
-    def _pads(self) -> list[int]:
+    def _pads(self) -> Elements:
         masks = self._masks
-        products = forms(masks.positives, masks.negatives, self._field)
-        return [
-            int((product - mask) % self._field.prime)
-            for product, mask in zip(products, masks.crossed, strict=True)
-        ]
+        return forms(masks.positives, masks.negatives, self._field) - masks.crossed
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +160,8 @@ class MaskedAggregator:
     scheme: MaskedScheme
     session: bytes
 
-    def answers(self, uploads: Sequence[Sequence[bytes]]) -> list[bytes]:
-        """The answer: one message, of ``ANSWER_WORDS`` words.
+    def answer(self, uploads: Sequence[bytes]) -> bytes:
+        """The answer, of ``MaskedScheme.answer_words`` words.
 
         Parameters
         ----------
@@ -196,9 +171,7 @@ class MaskedAggregator:
         ------
         MaskedValueError : for bytes that are no masked values of this session.
         """
-        if any(len(upload) != 1 for upload in uploads):
-            raise masking.MaskedValueError("every party sends one message of masked values")
-        messages = [untagged(upload[0], self.session) for upload in uploads]
+        messages = [untagged(upload, self.session) for upload in uploads]
         count, field = self.scheme.thresholds, self.scheme.field
         later = field.elements(())
         if self.scheme.checked:
@@ -208,28 +181,12 @@ class MaskedAggregator:
         summed = field.summed(messages, self.scheme.sent_words)
         words = Words.of(summed[: self.scheme.words], count)
         multiplier = masking.log_uniform(self.scheme.least_bits, self.scheme.octaves)
-        values = (
-            multiplier * (product - cross) + perturbation - blind
-            for product, cross, perturbation, blind in zip(
-                forms(words.positives, words.negatives, field),
-                words.crossed,
-                self.scheme.perturbations(multiplier),
-                words.blinded,
-                strict=True,
-            )
-        )
+        products = forms(words.positives, words.negatives, field) - words.crossed
+        values = multiplier * products + self.scheme.perturbations(multiplier) - words.blinded
         answer = field.elements((multiplier - words.blinding[0], *values))
         if self.scheme.checked:
             codes, first = np.split(summed[self.scheme.words :], [self.scheme.words])
             masks = np.concatenate([first, later])
             proof = verified.coefficients(words, Words.of(codes, count), multiplier, masks, field)
             answer = np.concatenate([answer, proof])
-        return [self.session[:TAG_BYTES] + field.to_bytes(answer)]
-
-
-def cells_of(counts: Counts) -> tuple[masking.Elements, masking.Elements]:
-    """One client's positives and negatives in every cell, from the highest down, shape (N,)."""
-    positives = counts.inside.astype(object)
-    # the highest cell is a single score: it counts, and hides nothing
-    positives[0] = int(counts.rising[0])
-    return positives, counts.falling.astype(object)
+        return self.session[:TAG_BYTES] + field.to_bytes(answer)

@@ -17,7 +17,7 @@ from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
 from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.confirming import confirm_answer, tell_opened
-from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.counts import class_cells
 from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
 
 SECRET_BYTES = 16
@@ -104,9 +104,9 @@ def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         time in one session.
     """
     seat = counting_seat(clients, query, state)
-    counts = cumulative_counts(clients, query.protocol.threshold_scores)
-    uploads = party_of(query.protocol, seat).uploads(counts, seat.indices)
-    return {"counts": sessions.as_field([message for (message,) in uploads])}
+    cells = class_cells(clients, query.protocol.threshold_scores)
+    uploads = party_of(query.protocol, seat).uploads(*cells, seat.indices)
+    return {"counts": sessions.as_field(uploads)}
 
 
 @step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
@@ -131,7 +131,7 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         clients,
         query,
         state,
-        lambda seat, answer: party_of(query.protocol, seat).decrypted([answer]),
+        lambda seat, answer: party_of(query.protocol, seat).decrypted(answer),
     )
 
 

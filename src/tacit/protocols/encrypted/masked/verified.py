@@ -43,7 +43,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.crypto.masking import Elements, Field, MaskedValueError, summed_masks
+from tacit.crypto.masking import Elements, Field, MaskedValueError, total_mask
 from tacit.protocols.encrypted.masked.scheme import FORMS, SEED_BYTES, Words, forms
 
 REFUSED = (
@@ -94,8 +94,8 @@ def later_masks(seeds: Sequence[bytes], field: Field) -> Elements:
     for seed in seeds:
         if len(seed) != SEED_BYTES:
             raise MaskedValueError(f"a seed of masks has {SEED_BYTES} bytes, got {len(seed)}")
-    keys = [seed.ljust(32, b"\0") for seed in seeds]
-    return summed_masks(keys, 2 * FORMS, field)
+    each = [total_mask(seed.ljust(32, b"\0"), 2 * FORMS, field) for seed in seeds]
+    return np.asarray(np.sum(each, axis=0), dtype=object)
 
 
 def authentication(words: Elements, later_masks: Elements, keys: VerifierKeys) -> Elements:
@@ -127,37 +127,23 @@ def coefficients(
         (3 FORMS,).
     field : their field.
     """
-    code = codes.blinding[0]
-    constant = forms(codes.positives, codes.negatives, field)
+    code = codes.blinding
     # B(M_a, M_b) - x (B(M_a, b) + B(a, M_b) - M_z) + x^2 (B(a, b) - z)
-    mixed = (
-        forms(codes.positives, words.negatives, field),
-        forms(words.positives, codes.negatives, field),
-    )
-    linear = [z - one - two for one, two, z in zip(*mixed, codes.crossed, strict=True)]
-    square = [
-        whole - z
-        for whole, z in zip(
-            forms(words.positives, words.negatives, field), words.crossed, strict=True
-        )
-    ]
+    constant = forms(codes.positives, codes.negatives, field)
+    linear = codes.crossed - forms(codes.positives, words.negatives, field)
+    linear = linear - forms(words.positives, codes.negatives, field)
+    square = forms(words.positives, words.negatives, field) - words.crossed
     # (M_r - c x) (q_0 + q_1 x + q_2 x^2) - M_R x^2, without its x^3
-    made = [
-        *(code * each for each in constant),
-        *(code * one - multiplier * each for one, each in zip(linear, constant, strict=True)),
-        *(
-            code * two - multiplier * one - blinded
-            for two, one, blinded in zip(square, linear, codes.blinded, strict=True)
-        ),
-    ]
-    return field.elements(np.array(made, dtype=object) + masks)
+    first, second = code * linear - multiplier * constant, code * square - multiplier * linear
+    made = np.concatenate([code * constant, first, second - codes.blinded])
+    return field.elements(made + masks)
 
 
 def check(
     keys: VerifierKeys,
     thresholds: int,
     shift: int,
-    values: Sequence[int],
+    values: Elements,
     proof: Elements,
     field: Field,
 ) -> None:
@@ -177,17 +163,12 @@ def check(
     MaskedValueError : where they differ: the answer is not that of these words.
     """
     point, known = keys.point, Words.of(keys.words, thresholds)
-    products = forms(known.positives, known.negatives, field)
-    places = np.reshape(proof, (3, FORMS))
-    for index, (product, value) in enumerate(zip(products, values, strict=True)):
-        crossed, blinded = known.crossed[index], known.blinded[index]
-        # (K_r - D_c D) (B(K_a, K_b) + D K_z) - D^2 K_R + D^3 Y
-        expected = (
-            (known.blinding[0] - shift * point) * (product + point * crossed)
-            - point**2 * blinded
-            + point**3 * value
-        )
-        zero, one, two = places[:, index]
-        received = zero + one * point + two * point**2 - keys.masks[index]
-        if (expected - received) % field.prime:
-            raise MaskedValueError(REFUSED)
+    products = forms(known.positives, known.negatives, field) + point * known.crossed
+    # (K_r - D_c D) (B(K_a, K_b) + D K_z) - D^2 K_R + D^3 Y
+    expected = (
+        (known.blinding - shift * point) * products - point**2 * known.blinded + point**3 * values
+    )
+    zero, one, two = np.split(proof, 3)
+    received = zero + one * point + two * point**2 - keys.masks
+    if field.elements(expected - received).any():
+        raise MaskedValueError(REFUSED)
