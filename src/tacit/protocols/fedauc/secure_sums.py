@@ -30,7 +30,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, View, step
 from tacit.protocols.fedauc import steps
-from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
+from tacit.protocols.fedauc.allocation import PLAUSIBLE_AUCS, PLAUSIBLE_RATES, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.shared.influence_sum import number_field, on_scale, whole_units
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
@@ -323,15 +323,21 @@ def divided(records: int, epsilon: float) -> Parts:
     return min(drawn, key=lambda parts: _loss(records, epsilon, parts))
 
 
+def expected_rounds(
+    records: int, positives: Floats, area: Floats, epsilon: float, parts: Parts
+) -> tuple[FirstRound, Floats]:
+    """A first round that finds these positives and AUC, and the numerator's variance after it."""
+    spent, pairs = parts.first * epsilon, positives * (records - positives)
+    first = FirstRound.of_sums(records, positives, (area - 0.5) * pairs, spent, parts.count)
+    reach = sensitivity(records, first.pivot(records)) / 2
+    return first, numerator_variance(first, epsilon - spent, reach)
+
+
 def _loss(records: int, epsilon: float, parts: Parts) -> float:
     """The mean logarithm of the AUC's variance; that of a class that does not show is 1/4."""
-    rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
-    positives = rates * records
+    positives = PLAUSIBLE_RATES * records
+    first, variance = expected_rounds(records, positives, PLAUSIBLE_AUCS, epsilon, parts)
     pairs = positives * (records - positives)
-    spent = parts.first * epsilon
-    first = FirstRound.of_sums(records, positives, (areas - 0.5) * pairs, spent, parts.count)
-    reach = sensitivity(records, first.pivot(records)) / 2
-    variance = numerator_variance(first, epsilon - spent, reach)
     relative = np.where(first.shows_both_classes(records), variance / pairs**2, 0.25)
     return float(np.mean(np.log(relative)))
 

@@ -82,6 +82,15 @@ class RankNoise:
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
 
+    def part(self, fraction: float) -> RankNoise:
+        """The same mechanism at a fraction of the budget."""
+        return RankNoise(self.mechanism, fraction * self.epsilon, fraction * self.delta)
+
+    def rest(self, fraction: float) -> RankNoise:
+        """The same mechanism at the budget that is left when a fraction was spent."""
+        epsilon, delta = fraction * self.epsilon, fraction * self.delta
+        return RankNoise(self.mechanism, self.epsilon - epsilon, self.delta - delta)
+
     @property
     def kind(self) -> type[SumMechanism | RandomisedResponse]:
         """The class of the mechanism."""

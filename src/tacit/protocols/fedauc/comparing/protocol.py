@@ -136,7 +136,7 @@ def _one_auc(
     records: int, positives: Floats, centred: Floats, variance: CentredVariance, count: Floats
 ) -> ServerResult:
     """One model's AUC from its centred rank sum."""
-    _, value = area_of_sums(records, positives, centred)
+    value = area_of_sums(records, positives, centred)
     inside = np.clip(positives, 1.0, records - 1.0)
     known = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
     centre = np.asarray(influence_centre(records, inside, known))
