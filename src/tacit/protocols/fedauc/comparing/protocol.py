@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.scales import clients_apart
 from tacit.metrics.paired_ranking import paired_plug_in_variance, rank_correlation
-from tacit.metrics.ranking import auc, doubled_mid_ranks
+from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost, worst_case
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.sampling.noise import NoiseSource
@@ -284,9 +285,7 @@ class ComparedAUC(Protocol):
         records = sent[0].values.size
         if records < 2:
             raise DataError(f"a comparison needs at least two records, got {records}")
-        first, second = (
-            Ragged(doubled_mid_ranks(scores.values), scores.offsets) for scores in sent
-        )
+        first, second = map(doubled_ranks, sent)
         ranks = RankPairs(first, second)
         asked = DifferenceRequest(ranks, self._responding(ranks))
         responding = Ragged(asked.responding, first.offsets)
