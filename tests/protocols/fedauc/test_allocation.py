@@ -175,8 +175,8 @@ def test_the_stated_error_of_the_centre_is_its_spread() -> None:
     truth = exact_auc(clients)
     centre = influence_centre(clients.records, 4000.0, truth)
     count, rest = (
-        noise.count_variance(first_allocation.fraction),
-        noise.unit_variance(first_allocation.fraction),
+        noise.drawn(1, first_allocation.fraction).variance,
+        noise.drawn(1, 1 - first_allocation.fraction).unit_variance,
     )
     reach = np.maximum(
         geometry.high - first_allocation.doubled_pivot / 2, first_allocation.doubled_pivot / 2

@@ -190,8 +190,9 @@ def influence_allocation(
     response = response_variance(noise.epsilon)
     coefficient = 6 * (area - 0.5) ** 2
     half = (geometry.high - geometry.low) / 2
-    second_order = coefficient * geometry.sizes.size * float(noise.count_variance(USUAL_FRACTION))
-    second_order = second_order + imbalance * (half**2).sum() * noise.unit_variance(USUAL_FRACTION)
+    count_noise, rest = noise.drawn(1, USUAL_FRACTION), noise.drawn(1, 1 - USUAL_FRACTION)
+    second_order = coefficient * geometry.sizes.size * float(count_noise.variance)
+    second_order = second_order + imbalance * (half**2).sum() * rest.unit_variance
     for _ in range(rounds):
         uncertainty = extra + second_order
         pivot, fraction, noisy_variance = _best_pivot_and_fraction(
@@ -200,7 +201,7 @@ def influence_allocation(
         scatter = geometry.scatter + geometry.sizes * (geometry.mean - centre) ** 2
         flipped_variance = response * (scatter + geometry.sizes * uncertainty)
         respond = flipped_variance < noisy_variance
-        count = np.where(respond, response * geometry.sizes, noise.count_variance(fraction))
+        count = np.where(respond, response * geometry.sizes, noise.drawn(1, fraction).variance)
         total_variance = np.minimum(flipped_variance, noisy_variance).sum(axis=-1, keepdims=True)
         implied = coefficient * count.sum(axis=-1, keepdims=True) + imbalance * total_variance
         second_order = np.sqrt(second_order * implied)
@@ -222,9 +223,9 @@ def predicted_variance(
         sensitivity = doubled_sensitivity(
             geometry, allocation.doubled_pivot, allocation.sensitivity
         )
-        noisy_residual = noise.residual_variance(sensitivity, allocation.fraction) / 4
+        noisy_residual = noise.drawn(sensitivity, 1 - allocation.fraction).variance / 4
         offset = np.where(allocation.respond, offset, allocation.doubled_pivot / 2 - centre)
-        count = np.where(allocation.respond, count, noise.count_variance(allocation.fraction))
+        count = np.where(allocation.respond, count, noise.drawn(1, allocation.fraction).variance)
         residual = np.where(allocation.respond, residual, noisy_residual)
     return offset**2 * count + residual, count, offset * count
 
@@ -358,7 +359,7 @@ def _best_pivot_and_fraction(
     """
     middle = (geometry.low + geometry.high) / 2
     distance = np.abs(middle - centre)
-    noisy_variance = (distance**2 + extra) * float(noise.count_variance(1.0))
+    noisy_variance = (distance**2 + extra) * float(noise.drawn(1, 1.0).variance)
     reach, fraction = np.zeros_like(noisy_variance), np.ones_like(noisy_variance)
     wide = np.flatnonzero(geometry.high > geometry.low)
     if wide.size:
@@ -391,7 +392,8 @@ def _search_fractions(
 @lru_cache(maxsize=256)
 def _grid_variances(noise: RankNoise) -> tuple[Floats, Floats]:
     """The variances C and U at every fraction of the grid."""
-    return noise.count_variance(FRACTION_GRID), noise.unit_variance(FRACTION_GRID)
+    count, rest = noise.drawn(1, FRACTION_GRID), noise.drawn(1, 1 - FRACTION_GRID)
+    return count.variance, rest.unit_variance
 
 
 def _mean_pivot(geometry: RankGeometry) -> tuple[NDArray[np.int64], Floats]:

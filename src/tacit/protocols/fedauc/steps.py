@@ -314,8 +314,8 @@ def noisy_rank_sums(
     shape = (clients.count,)
     if not respond.all():
         sensitivity = np.maximum(largest_distance(ranks, pivot), request.sensitivity)
-        noisy_count = mechanism.noisy_count(noise, count, fraction, shape)
-        noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, fraction, shape)
+        noisy_count = count + noise.draw(mechanism.drawn(1, fraction), shape)
+        noisy_residual = residual + noise.draw(mechanism.drawn(sensitivity, 1 - fraction), shape)
         if not respond.any():
             return {"positives": noisy_count, "residuals": noisy_residual}
     answered = flipped_pair(request, clients, noise, state)

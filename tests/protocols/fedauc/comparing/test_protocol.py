@@ -118,8 +118,8 @@ def test_chunks_and_the_order_of_records_do_not_matter(clients: Clients, seed: i
 def naive_division(difference: NDArray[Any], noise: PartNoise) -> float:
     """The least predicted variance of one client's records over every cut, in three rounds."""
     kappa, records = response_variance(noise.epsilon), difference.size
-    unit = float(noise.difference.unit_variance(0.0))
-    count = float(noise.count.count_variance(1.0))
+    unit = float(noise.difference.drawn(1, 1.0).unit_variance)
+    count = float(noise.count.drawn(1, 1.0).variance)
     centre = 4 * (PLAUSIBLE_DIFFERENCE * (1 - 2 * PLAUSIBLE_RATE) * records) ** 2
     slope = (1 - 2 * PLAUSIBLE_RATE) / (PLAUSIBLE_RATE * (1 - PLAUSIBLE_RATE) * records)
     weight, cut = centre, -1.0
@@ -150,7 +150,7 @@ def test_records_are_divided_where_the_predicted_variance_is_least(
     assert noise_exceeds_class or np.array_equal(responding, np.abs(difference) > cut)
     assert (
         not noise_exceeds_class
-        or 9 * noise.count.count_variance(1.0) > (PLAUSIBLE_RATE * records) ** 2
+        or 9 * noise.count.drawn(1, 1.0).variance > (PLAUSIBLE_RATE * records) ** 2
     )
 
 

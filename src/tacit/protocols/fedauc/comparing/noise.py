@@ -199,8 +199,8 @@ def _best_cuts(
     weight : of the count's errors.
     """
     starts, sizes = squares.offsets[:-1], squares.sizes
-    unit = float(noise.difference.unit_variance(0.0))
-    count = float(noise.count.count_variance(1.0))
+    unit = float(noise.difference.drawn(1, 1.0).unit_variance)
+    count = float(noise.count.drawn(1, 1.0).variance)
     flipped_variance = response_variance(noise.epsilon) * (squares.values + weight)
     below = np.cumsum(flipped_variance)
     below -= np.repeat(below[starts] - flipped_variance[starts], sizes)
@@ -220,7 +220,7 @@ def _noise_exceeds_class(summed: Ragged[np.bool_], noise: PartNoise) -> bool:
     """
     kappa, records = response_variance(noise.epsilon), summed.values.size
     clients = np.count_nonzero(np.logical_or.reduceat(summed.values, summed.offsets[:-1]))
-    counted = clients * float(noise.count.count_variance(1.0)) + kappa * (~summed.values).sum()
+    counted = clients * float(noise.count.drawn(1, 1.0).variance) + kappa * (~summed.values).sum()
     return bool(counted > max((PLAUSIBLE_RATE * records / 3) ** 2, kappa * records))
 
 
@@ -255,9 +255,9 @@ def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> tuple[Cen
     noise : the noise of the sums.
     """
     ranks, pivot, responding = asked.ranks, asked.ranks.pivot, asked.responding
-    counts = asked.any_summed * noise.count.count_variance(1.0)
+    counts = asked.any_summed * noise.count.drawn(1, 1.0).variance
     differences, levels = (
-        part.residual_variance(largest_by_client(values, ~responding), 0.0).sum()
+        part.drawn(largest_by_client(values, ~responding), 1.0).variance.sum()
         for part, values in ((noise.difference, ranks.difference), (noise.level, ranks.centred))
     )
     kappa = response_variance(noise.epsilon)

@@ -309,11 +309,11 @@ def _noisy_sums(
     """The noisy sums of the records that do not respond, of every client, shape (..., K)."""
     ranks, shape = request.ranks, (request.any_summed.size,)
     exact = ranks.sums(labels * ~request.responding)
-    counted = parts.count.noisy_count(noise, exact["positives"], 1.0, shape)
+    counted = exact["positives"] + noise.draw(parts.count.drawn(1, 1.0), shape)
     noisy = {"positives": np.where(request.any_summed, counted, np.zeros_like(counted))}
     for name, part in (("differences", parts.difference), ("levels", parts.level)):
         largest = largest_by_client(ranks.weights[name], ~request.responding)
-        noisy[name] = part.noisy_residual(noise, exact[name], largest, 0.0, shape)
+        noisy[name] = exact[name] + noise.draw(part.drawn(largest, 1.0), shape)
     return noisy
 
 
