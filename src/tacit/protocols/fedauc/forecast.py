@@ -169,14 +169,8 @@ def expected_geometry(records: int, clients: int) -> RankGeometry:
         Ragged(2 * ranks, np.arange(sampled_clients + 1, dtype=np.int64) * drawn)
     )
     scale = per_client / drawn
-    return RankGeometry(
-        records,
-        sampled.low,
-        sampled.high,
-        sampled.mean,
-        scale * sampled.scatter,
-        scale * sampled.sizes,
-    )
+    scatter, sizes = scale * sampled.scatter, scale * sampled.sizes
+    return replace(sampled, records=records, scatter=scatter, sizes=sizes)
 
 
 def planned_first_round(protocol: FedAUC, scenario: Scenario) -> float:

@@ -47,13 +47,8 @@ SUM_MECHANISMS: dict[str, type[SumMechanism]] = {
 }
 """The mechanisms for the pair, by their words."""
 
-KINDS: dict[str, type[SumMechanism | RandomisedResponse]] = {
-    **SUM_MECHANISMS,
-    RESPONSE: RandomisedResponse,
-}
+MECHANISMS = (*SUM_MECHANISMS, RESPONSE)
 """All mechanisms, that for single labels included."""
-
-MECHANISMS = tuple(KINDS)
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,7 @@ class RankNoise:
     @property
     def kind(self) -> type[SumMechanism | RandomisedResponse]:
         """The class of the mechanism."""
-        return KINDS[self.mechanism]
+        return SUM_MECHANISMS.get(self.mechanism, RandomisedResponse)
 
     @property
     def largest_sum(self) -> int:
