@@ -11,7 +11,6 @@ Estimates from noisy rank sums of two models: AUCs, their difference, errors, wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +37,6 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, Local, trust_setting
 from tacit.protocol.fields import ragged_of
 from tacit.protocol.settings.declaring import setting
@@ -249,6 +247,7 @@ class ComparedAUC(Protocol):
     trust: NoisySumsOfEach | Local | str = trust_setting(NoisySumsOfEach())
 
     name = "compared-auc"
+    threats = staticmethod(lambda settings: TWO_MODELS)
     adjacency = Adjacency.LABEL
     state_types = (Flipped,)
     figure = "difference of two AUCs"
@@ -260,11 +259,6 @@ class ComparedAUC(Protocol):
         """The noise of the three sums, where there is any."""
         sums = self.trust if isinstance(self.trust, NoisySumsOfEach) else NoisySumsOfEach()
         return PartNoise(self.epsilon, sums.emphasis)
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what."""
-        return TWO_MODELS
 
     def comparison(self) -> Protocol:
         """Itself."""
