@@ -383,7 +383,7 @@ def _sum_of_all(
     ------
     DataError : where not all clients are in it.
     """
-    reply = yield Query(step, protocol, {**asked, "clients": clients}, view=View.SUM)
+    reply = yield Query(step, protocol, {"clients": clients, **asked}, view=View.SUM)
     answered = int(np.asarray(reply["clients"]))
     if answered != clients:
         raise DataError(
