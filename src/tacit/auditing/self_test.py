@@ -12,7 +12,7 @@ from tacit.auditing import inferring, steps
 from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.protocol_audit import CONFIDENCE, PART
 from tacit.auditing.steps import Effort, StepAudit, audit_target, targets_of
-from tacit.protocol.declarations.audits import TOPICS, AuditTrial, SelfTestCases
+from tacit.protocol.declarations.audits import LOW_BITS, TOPICS, AuditTrial, SelfTestCases
 from tacit.protocol.registry import protocol_kinds
 
 SYSTEM_TRIES = 30_000
@@ -157,9 +157,9 @@ def tried(trial: AuditTrial, seed: int, effort: Effort, error: float) -> TrialOu
         for target in targets_of(trial.protocol, clients, noise=trial.noise, tight=not trial.system)
         if target.declared.epsilon > 0
     ]
+    low_bits, part = trial.topic == LOW_BITS, error / len(spending)
     audits = [
-        audit_target(target, trial.noise, seed, effort, error / len(spending), trial.low_bits)
-        for target in spending
+        audit_target(target, trial.noise, seed, effort, part, low_bits) for target in spending
     ]
     worst = max(audits, key=lambda audit: audit.share or 0.0)
     return TrialOutcome(trial.name, trial.broken, worst)

@@ -24,6 +24,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,11 @@ HALVINGS = 24
 def shuffled_delta(local_epsilon: float, reports: int, epsilon: float) -> float:
     """A delta with which a shuffled batch is (epsilon, delta)-private for a record's replacement.
 
+    It is the mean over the number of clones c of the pair's divergence given c. The first count is
+    a with the probability ``p b(a-1) + (1-p) b(a)`` under x and ``(1-p) b(a-1) + p b(a)`` under y,
+    b that of Bin(c, 1/2). Their ratio rises with a, as ``b(a-1)/b(a) = a/(c+1-a)``: it exceeds
+    exp(epsilon) from some a on, and the divergence is a difference of two tails of Bin(c, 1/2).
+
     Parameters
     ----------
     local_epsilon : of one report by itself.
@@ -67,11 +73,22 @@ def shuffled_delta(local_epsilon: float, reports: int, epsilon: float) -> float:
     >>> 1e-6 < shuffled_delta(1.0, 10_000, 0.05) < 1e-5
     True
     """
-    _check(local_epsilon, reports)
+    check_budget(local_epsilon)
+    if reports < 1:
+        raise ValueError(f"reports must be at least 1, got {reports}")
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise ValueError(f"epsilon must be at least 0 and finite, got {epsilon}")
+    if epsilon >= local_epsilon:
+        return 0.0
+    p = 1 / (1 + math.exp(-local_epsilon))
+    gain = -p * math.expm1(epsilon - local_epsilon)  # p - exp(epsilon) (1-p)
+    loss = p * (math.exp(epsilon) - math.exp(-local_epsilon))  # exp(epsilon) p - (1-p)
     clones, chances = _clones(reports, local_epsilon)
-    return _delta(local_epsilon, epsilon, clones, chances)
+    # a gain > (c + 1 - a) loss; an a at the border itself contributes 0
+    first = np.ceil((clones + 1) * (loss / (gain + loss)))
+    above = gain * (1 + ROUNDING) * _tail(first - 1, clones)
+    divergences = np.maximum(above - loss * (1 - ROUNDING) * _tail(first, clones), 0.0)
+    return float(min(chances @ divergences * (1 + ROUNDING) + TAIL, 1.0))
 
 
 def shuffled_epsilon(
@@ -100,47 +117,23 @@ def shuffled_epsilon(
     >>> round(shuffled_epsilon(2.0, 1, 1e-6), 4)
     2.0
     """
-    _check(local_epsilon, reports)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be above 0 and below 1, got {delta}")
-    clones, chances = _clones(reports, local_epsilon)
     low, high = 0.0, float(local_epsilon)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         apart = (1 + math.exp(middle)) * distance
-        within = _delta(local_epsilon, middle, clones, chances) + apart <= delta
+        within = shuffled_delta(local_epsilon, reports, middle) + apart <= delta
         low, high = (low, middle) if within else (middle, high)
     return high
 
 
-def _check(local_epsilon: float, reports: int) -> None:
-    check_budget(local_epsilon)
-    if reports < 1:
-        raise ValueError(f"reports must be at least 1, got {reports}")
-
-
-def _delta(local: float, epsilon: float, clones: Floats, chances: Floats) -> float:
-    """The mean over the number of clones c of the pair's divergence given c.
-
-    The first count is a with the probability ``p b(a-1) + (1-p) b(a)`` under x and
-    ``(1-p) b(a-1) + p b(a)`` under y, b that of Bin(c, 1/2). Their ratio rises with a, as
-    ``b(a-1)/b(a) = a/(c+1-a)``: it exceeds exp(epsilon) from some a on, and the divergence is a
-    difference of two tails of Bin(c, 1/2).
-    """
-    if epsilon >= local:
-        return 0.0
-    p = 1 / (1 + math.exp(-local))
-    gain = -p * math.expm1(epsilon - local)  # p - exp(epsilon) (1-p)
-    loss = p * (math.exp(epsilon) - math.exp(-local))  # exp(epsilon) p - (1-p)
-    # a gain > (c + 1 - a) loss; an a at the border itself contributes 0
-    first = np.ceil((clones + 1) * (loss / (gain + loss)))
-    above = gain * (1 + ROUNDING) * _tail(first - 1, clones)
-    divergences = np.maximum(above - loss * (1 - ROUNDING) * _tail(first, clones), 0.0)
-    return float(min(chances @ divergences * (1 + ROUNDING) + TAIL, 1.0))
-
-
+@lru_cache(maxsize=1)
 def _clones(reports: int, local_epsilon: float) -> tuple[Floats, Floats]:
-    """The numbers of clones that matter, and their chances, scaled to a sum of 1."""
+    """The numbers of clones that matter, and their chances, scaled to a sum of 1.
+
+    Kept, because an epsilon is found by many deltas of one batch.
+    """
     others, chance = min(reports, MOST) - 1, math.exp(-local_epsilon)
     mean = others * chance
     reach = 10 * math.sqrt(mean * (1 - chance)) + 35

@@ -17,6 +17,7 @@ from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
 from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.fields import ragged_of
 from tacit.results.server_result import ServerResult
 
 APART = (
@@ -93,9 +94,7 @@ class ExactAUC(Protocol):
 
 def _result_of_records(reply: Reply) -> ServerResult:
     """The exact AUC of all records, with DeLong's sampling error where both classes have two."""
-    scores, packed = reply["scores"], reply["labels"]
-    if not (isinstance(scores, Ragged) and isinstance(packed, Ragged)):
-        raise TypeError("scores and labels must be ragged")
+    scores, packed = (ragged_of(reply[name], name) for name in ("scores", "labels"))
     if isinstance(packed, ranked.StoredLabels):
         placed = packed.placements
         positives, negatives = placed.positives, placed.negatives

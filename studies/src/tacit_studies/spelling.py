@@ -115,7 +115,7 @@ def _dpauc_of_tables(protocol: DPAUC | PublishedDPAUC) -> _Verbatim:
     if isinstance(protocol, PublishedDPAUC):
         mechanism, word = protocol.mechanism, str(protocol.mechanism).partition("(")[0]
         if isinstance(mechanism, OnCounts):
-            accounting, clamp = mechanism.accounting, mechanism.clamps
+            accounting, clamp = mechanism.accounting, mechanism.points == "clamped"
         delta = mechanism.delta if isinstance(mechanism, Gaussian) else 0.0
     text = (
         f"DPAUC(epsilon={protocol.epsilon}, thresholds={protocol.thresholds}, mechanism={word!r}, "

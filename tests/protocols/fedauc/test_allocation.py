@@ -154,16 +154,15 @@ def test_a_known_centre_makes_the_influence_variance_smaller_than_the_adaptive_o
 def test_the_first_round_is_free_where_everybody_responds_and_small_elsewhere() -> None:
     alone = geometry_of(binormal_clients(500, 500, 1000))
     large = geometry_of(binormal_clients(5000, 5000, 4))
-    assert first_round_fraction(alone, "staircase", 1.0, 0.0) == 0.0
-    assert 0 < first_round_fraction(large, "staircase", 1.0, 0.0) <= max(FIRST_ROUND_FRACTIONS)
+    noise = RankNoise("staircase", 1.0)
+    assert first_round_fraction(alone, noise) == 0.0
+    assert 0 < first_round_fraction(large, noise) <= max(FIRST_ROUND_FRACTIONS)
 
 
 def test_a_hopeless_first_round_tells_nothing() -> None:
     geometry = geometry_of(binormal_clients(50, 50, 10))
     noise = RankNoise("laplace", 0.001)
-    prior = prior_from(
-        geometry, noise, adaptive_allocation(geometry, noise), np.array(70.0), np.array(0.9)
-    )
+    prior = prior_from(geometry, noise, np.array(70.0), np.array(0.9))
     assert prior.centre_error == pytest.approx(49.5)
 
 
@@ -176,8 +175,8 @@ def test_the_stated_error_of_the_centre_is_its_spread() -> None:
     truth = exact_auc(clients)
     centre = influence_centre(clients.records, 4000.0, truth)
     count, rest = (
-        noise.count_variance(first_allocation.fraction),
-        noise.unit_variance(first_allocation.fraction),
+        noise.drawn(1, first_allocation.fraction).variance,
+        noise.drawn(1, 1 - first_allocation.fraction).unit_variance,
     )
     reach = np.maximum(
         geometry.high - first_allocation.doubled_pivot / 2, first_allocation.doubled_pivot / 2
@@ -190,9 +189,7 @@ def test_the_stated_error_of_the_centre_is_its_spread() -> None:
     numerator = numerator + ((first_allocation.doubled_pivot / 2 - middle) * first + second).sum(-1)
     areas = 0.5 + numerator / (positives * (clients.records - positives))
     observed = np.std(influence_centre(clients.records, positives, areas) - centre)
-    stated = prior_from(
-        geometry, noise, first_allocation, np.array(4000.0), np.array(truth)
-    ).centre_error
+    stated = prior_from(geometry, noise, np.array(4000.0), np.array(truth)).centre_error
     assert float(stated) == pytest.approx(observed, rel=0.05)
 
 

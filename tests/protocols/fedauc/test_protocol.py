@@ -184,7 +184,7 @@ def test_the_exact_baseline_needs_both_classes() -> None:
 @given(st.floats(0.05, 8.0), st.floats(0.01, 0.99))
 def test_shares_never_add_up_to_more_than_epsilon(epsilon: float, fraction: float) -> None:
     noise = RankNoise("laplace", epsilon)
-    count, residual = noise.count_variance(fraction), noise.residual_variance(np.array(7), fraction)
+    count, residual = noise.drawn(1, fraction).variance, noise.drawn(7, 1 - fraction).variance
     spent = math.sqrt(2 / count) + 7 * math.sqrt(2 / residual)
     assert spent == pytest.approx(epsilon, rel=1e-9)
 

@@ -193,7 +193,7 @@ def test_hidden_ranks_refuse_an_announced_number_whose_sums_would_not_be_exact(
 
 
 def test_comparisons_refuse_ranks_whose_sums_would_not_be_exact() -> None:
-    """Levels are sums of two ranks, measured from a pivot of up to twice as much."""
+    """One record's rank is as high as a rank may be, beside two million lowest ones."""
     records = 2**21
     scores = np.linspace(0.0, 1.0, records)
     clients = Clients.from_arrays(
@@ -201,15 +201,15 @@ def test_comparisons_refuse_ranks_whose_sums_would_not_be_exact() -> None:
     )
     made = tacit.ComparedAUC(1.0)
     zero = clients.ragged(np.zeros(records, dtype=np.int64))
+    highest = clients.ragged(np.append(np.zeros(records - 1, dtype=np.int64), 2 * MAX_RECORDS))
     each: dict[str, Any] = {
-        "first": zero,
+        "first": highest,
         "second": zero,
         "responding": clients.ragged(np.zeros(records, dtype=np.bool_)),
-        "pivot": np.array([4 * MAX_RECORDS]),
     }
     query = Query(noisy_difference_sums, made, per_client=each)
     with pytest.raises(ValueError, match="the sum would not be exact"):
         query.step.answer(clients, query, NoNoise(), ClientState())
-    honest = replace(query, per_client={**each, "pivot": np.array([0])})
+    honest = replace(query, per_client={**each, "first": zero})
     reply: Mapping[str, Any] = query.step.answer(clients, honest, NoNoise(), ClientState())
     assert reply["levels"].tolist() == [0]

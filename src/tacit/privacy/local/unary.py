@@ -135,37 +135,25 @@ class BitCounter:
             raise ValueError(f"reports must have a power of two of bytes, got {size}")
         self.size, self._counters = size, _Counters()
         # what does not fill a row yet
-        self._parts, self._bytes = list[NDArray[np.uint8]](), 0
+        self._rest = np.zeros(0, dtype=np.uint8)
 
     def add(self, packed: NDArray[np.uint8]) -> None:
         """Add reports, one a row, shape (n, size), which must not change afterwards."""
         flat, row = np.ascontiguousarray(packed).reshape(-1), ROW_WORDS * WORD_BYTES
-        missing = row - self._bytes
-        if flat.size < missing:
-            self._wait(flat)
-            return
-        if self._bytes:
-            filled = np.concatenate([*self._parts, flat[:missing]])
-            self._counters.add(filled.view(np.uint64))
-            flat = flat[missing:]
-        self._parts, self._bytes = [], 0
-        whole = flat.size // row * row
-        for words in flat[:whole].view(np.uint64).reshape(-1, ROW_WORDS):
-            self._counters.add(words)
-        self._wait(flat[whole:])
-
-    def _wait(self, flat: NDArray[np.uint8]) -> None:
-        if flat.size:
-            # a copy, which keeps no block in memory
-            self._parts.append(flat.copy())
-            self._bytes += flat.size
+        missing = -self._rest.size % row
+        begun, flat = np.concatenate([self._rest, flat[:missing]]), flat[missing:]
+        rests = []
+        for part in (begun, flat):
+            whole = part.size // row * row
+            for words in part[:whole].view(np.uint64).reshape(-1, ROW_WORDS):
+                self._counters.add(words)
+            rests.append(part[whole:])
+        # a copy, which keeps no block in memory
+        self._rest = np.concatenate(rests)
 
     def counts(self) -> Integers:
         """How often each bit is set in all of them, shape (8 size,)."""
-        counts = self._counters.counts(self.size)
-        for part in self._parts:
-            counts += _unpacked(part, self.size)
-        return counts
+        return self._counters.counts(self.size) + _unpacked(self._rest, self.size)
 
 
 class _Counters:

@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 class Distribution(ABC):
-    """A distribution that a noise source draws from. Parameters are checked by each draw."""
+    """A distribution that a noise source draws from. Parameters are checked before a draw."""
 
     shared: ClassVar[bool] = False
     """Whether all replicates have the same draw: it is a choice, and hides nothing."""

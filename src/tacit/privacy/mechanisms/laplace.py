@@ -159,6 +159,10 @@ class PolyaShare(_TwoSided):
 
     share: Fraction
 
+    def __post_init__(self) -> None:
+        if self.share <= 0:
+            raise ValueError(f"share must be above 0, got {self.share}")
+
     @property
     def variance(self) -> Floats:
         """The share's part of the whole noise's variance."""
@@ -170,34 +174,28 @@ class PolyaShare(_TwoSided):
 
     def loss(self, shift: ArrayLike) -> Floats:
         """``shared_laplace_epsilon`` of the scale, the share and the shift."""
-        scales, shifts = np.broadcast_arrays(self.scale, np.abs(np.asarray(shift)))
-        flat = [
-            0.0 if move == 0 else math.inf if scale == 0 else self._loss(float(scale), move)
-            for scale, move in zip(scales.ravel(), shifts.ravel(), strict=True)
-        ]
-        return np.array(flat).reshape(shifts.shape)
+        return np.asarray(np.vectorize(self._loss, otypes=[np.float64])(self.scale, np.abs(shift)))
 
     def _loss(self, scale: float, move: float) -> float:
-        return distributions.shared_laplace_epsilon(
-            scale, float(self.share), max(whole_steps(move), 1)
-        )
+        if move == 0 or scale == 0:
+            return math.inf if move else 0.0
+        steps = max(whole_steps(move), 1)
+        return distributions.shared_laplace_epsilon(float(scale), float(self.share), steps)
 
     def exact(self, shape: Shape) -> Integers:
         """Exact Polya draws."""
         scales = np.broadcast_to(exact.checked_scale(self.scale, "scale"), shape)
-        share = exact.checked_share(self.share)
-        if share == 1:
+        if self.share == 1:
             return exact.by_parameter(scales, exact.discrete_laplace)
 
         def polya(scale: float, size: int) -> Integers:
-            return exact.polya(scale, share, size)
+            return exact.polya(scale, self.share, size)
 
         return exact.by_parameter(scales, polya) - exact.by_parameter(scales, polya)
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """Draws from NumPy's negative binomial."""
-        scales = exact.checked_scale(self.scale, "scale")
-        return simulated.polya(rng, scales, exact.checked_share(self.share), shape)
+        return simulated.polya(rng, exact.checked_scale(self.scale, "scale"), self.share, shape)
 
 
 def _discrete_loss(scale: float, steps: int) -> Any:

@@ -16,7 +16,6 @@ from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import Adjacency, Cost, check_epsilon
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Shape
 from tacit.privacy.sampling import exact
-from tacit.privacy.sampling.exact import check_probability, checked_bounds
 
 Booleans = NDArray[np.bool_]
 
@@ -33,13 +32,16 @@ class Bits(Distribution):
     probability: float
     kind = np.bool_
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"probability must be from 0 to 1, got {self.probability}")
+
     @property
     def threshold(self) -> int:
         """How many of the ``2**64`` words give the rarer of both bits, at most half of them.
 
         It is rounded towards one half, where a flipped bit says least, and never past it.
         """
-        check_probability(self.probability)
         rarer = min(self.probability, 1.0 - self.probability)
         return min(math.ceil(rarer * exact.SCALE_SLACK * 2.0**64), 2**63)
 
@@ -50,7 +52,6 @@ class Bits(Distribution):
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Booleans:
         """Bits from 32-bit integers: the probability is rounded to a multiple of 2**-32."""
-        check_probability(self.probability)
         threshold = round(self.probability * 2**32)
         if threshold == 2**32:
             return np.ones(shape, dtype=np.bool_)
@@ -72,15 +73,19 @@ class UniformIntegers(Distribution):
 
     bounds: ArrayLike
 
+    def __post_init__(self) -> None:
+        if np.any(np.asarray(self.bounds) < 1):
+            raise ValueError(f"bounds must be at least 1, got {np.min(self.bounds)}")
+
     def exact(self, shape: Shape) -> Integers:
         """Integers without modulo bias."""
-        limits = np.broadcast_to(checked_bounds(self.bounds), shape)
+        limits = np.broadcast_to(self.bounds, shape)
         drawn = exact.uniform_below(limits.ravel().astype(np.uint64))
         return drawn.astype(np.int64).reshape(shape)
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """Integers from NumPy."""
-        return rng.integers(0, checked_bounds(self.bounds), shape)
+        return rng.integers(0, np.asarray(self.bounds, dtype=np.int64), shape)
 
 
 @dataclass(frozen=True)

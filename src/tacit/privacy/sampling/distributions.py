@@ -79,14 +79,9 @@ def staircase_inner_width(sensitivity: ArrayLike, epsilon: ArrayLike) -> Integer
     """
     width = np.maximum(whole_sensitivity(sensitivity), 1)
     guess = np.floor(staircase_gamma(epsilon) * width)
-    candidates = [np.clip(guess + step, 1, width) for step in (0, 1, 2)]
-    best = candidates[0]
-    for candidate in candidates[1:]:
-        better = _staircase_moment(width, epsilon, candidate) < _staircase_moment(
-            width, epsilon, best
-        )
-        best = np.where(better, candidate, best)
-    return np.asarray(best, dtype=np.int64)
+    candidates = np.stack([np.clip(guess + step, 1, width) for step in (0, 1, 2)])
+    best = _staircase_moment(width, epsilon, candidates).argmin(axis=0)
+    return np.take_along_axis(candidates, best[np.newaxis], axis=0)[0].astype(np.int64)
 
 
 def discrete_staircase_variance(sensitivity: ArrayLike, epsilon: ArrayLike) -> Floats:

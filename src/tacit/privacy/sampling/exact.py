@@ -256,27 +256,6 @@ def checked_epsilon(epsilon: ArrayLike, sensitivity: Integers | Floats) -> Float
     return allowed
 
 
-def checked_share(share: Fraction) -> Fraction:
-    """A share of noise, above 0."""
-    if share <= 0:
-        raise ValueError(f"share must be above 0, got {share}")
-    return share
-
-
-def checked_bounds(bounds: ArrayLike) -> Integers:
-    """Bounds of uniform integers, each at least 1."""
-    limits = np.asarray(bounds, dtype=np.int64)
-    if np.any(limits < 1):
-        raise ValueError(f"bounds must be at least 1, got {limits.min()}")
-    return limits
-
-
-def check_probability(probability: float) -> None:
-    """Refuse a probability outside [0, 1]."""
-    if not 0 <= probability <= 1:
-        raise ValueError(f"probability must be from 0 to 1, got {probability}")
-
-
 Shape = tuple[int, ...]
 
 OUTER_SLACK = 1.0 + 2.0**-40

@@ -160,7 +160,6 @@ class AuditTrial:
     protocol : what it declares.
     noise : what it draws instead of the noise that it should draw.
     records : of its one client.
-    low_bits : whether the low bits of numbers are looked at.
     system : whether it draws from the operating system: slowly and never the same, so that an
         attack on it is a control only, and not judged by how near it comes to what is declared.
     """
@@ -171,7 +170,6 @@ class AuditTrial:
     protocol: Protocol
     noise: doubles.NoiseMaker = doubles.simulated
     records: int = 4
-    low_bits: bool = False
     system: bool = False
 
 

@@ -37,7 +37,8 @@ NEGLIGIBLE = 1e-12
 PLANNING_CLIENTS = 1024
 """Largest number of clients, evenly spaced, from which the first round is chosen."""
 
-PLAUSIBLE = tuple((rate, auc) for rate in (0.05, 0.25, 0.5) for auc in (0.6, 0.75, 0.9))
+PLAUSIBLE_RATES: Floats = np.repeat((0.05, 0.25, 0.5), 3)
+PLAUSIBLE_AUCS: Floats = np.tile((0.6, 0.75, 0.9), 3)
 """Base rates and AUCs over which the first round's size is chosen."""
 
 
@@ -74,14 +75,18 @@ class RankGeometry:
             sizes,
         )
 
+    @property
+    def columns(self) -> tuple[Floats, ...]:
+        """All that is one number a client, in the order of the fields."""
+        return self.low, self.high, self.mean, self.scatter, self.sizes
+
     def thinned(self, most: int) -> tuple[RankGeometry, float]:
         """At most ``most`` clients, evenly spaced, and how many clients each represents."""
         count = self.sizes.size
         if count <= most:
             return self, 1.0
         indices = np.linspace(0, count - 1, most).astype(np.int64)
-        fields = (self.low, self.high, self.mean, self.scatter, self.sizes)
-        return RankGeometry(self.records, *(values[indices] for values in fields)), count / most
+        return RankGeometry(self.records, *(each[indices] for each in self.columns)), count / most
 
 
 @dataclass(frozen=True)
@@ -185,8 +190,9 @@ def influence_allocation(
     response = response_variance(noise.epsilon)
     coefficient = 6 * (area - 0.5) ** 2
     half = (geometry.high - geometry.low) / 2
-    second_order = coefficient * geometry.sizes.size * float(noise.count_variance(USUAL_FRACTION))
-    second_order = second_order + imbalance * (half**2).sum() * noise.unit_variance(USUAL_FRACTION)
+    count_noise, rest = noise.drawn(1, USUAL_FRACTION), noise.drawn(1, 1 - USUAL_FRACTION)
+    second_order = coefficient * geometry.sizes.size * float(count_noise.variance)
+    second_order = second_order + imbalance * (half**2).sum() * rest.unit_variance
     for _ in range(rounds):
         uncertainty = extra + second_order
         pivot, fraction, noisy_variance = _best_pivot_and_fraction(
@@ -195,7 +201,7 @@ def influence_allocation(
         scatter = geometry.scatter + geometry.sizes * (geometry.mean - centre) ** 2
         flipped_variance = response * (scatter + geometry.sizes * uncertainty)
         respond = flipped_variance < noisy_variance
-        count = np.where(respond, response * geometry.sizes, noise.count_variance(fraction))
+        count = np.where(respond, response * geometry.sizes, noise.drawn(1, fraction).variance)
         total_variance = np.minimum(flipped_variance, noisy_variance).sum(axis=-1, keepdims=True)
         implied = coefficient * count.sum(axis=-1, keepdims=True) + imbalance * total_variance
         second_order = np.sqrt(second_order * implied)
@@ -217,9 +223,9 @@ def predicted_variance(
         sensitivity = doubled_sensitivity(
             geometry, allocation.doubled_pivot, allocation.sensitivity
         )
-        noisy_residual = noise.residual_variance(sensitivity, allocation.fraction) / 4
+        noisy_residual = noise.drawn(sensitivity, 1 - allocation.fraction).variance / 4
         offset = np.where(allocation.respond, offset, allocation.doubled_pivot / 2 - centre)
-        count = np.where(allocation.respond, count, noise.count_variance(allocation.fraction))
+        count = np.where(allocation.respond, count, noise.drawn(1, allocation.fraction).variance)
         residual = np.where(allocation.respond, residual, noisy_residual)
     return offset**2 * count + residual, count, offset * count
 
@@ -263,9 +269,9 @@ def doubled_sensitivity(
 
 
 def prior_from(
-    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, positives: Floats, auc: Floats
+    geometry: RankGeometry, noise: RankNoise, positives: Floats, auc: Floats
 ) -> PriorEstimate:
-    """The prior estimate from a noisy first round, with the error of its influence centre.
+    """The prior estimate from a first round with this noise, and its influence centre's error.
 
     ``c - c_true = (N-P)/(P N) * numerator error - 2 (AUC - 1/2) * count error`` to first order. A
     round whose count noise reaches a third of a class gives no information about c: its error is
@@ -275,9 +281,8 @@ def prior_from(
     inside = np.clip(positives, 1.0, records - 1.0)
     area = np.clip(auc, 0.0, 1.0)
     centre = np.asarray(influence_centre(records, inside, area))[..., np.newaxis]
-    numerator, count, both = (
-        part.sum(axis=-1) for part in predicted_variance(geometry, noise, allocation, centre)
-    )
+    variances = predicted_variance(geometry, noise, adaptive_allocation(geometry, noise), centre)
+    numerator, count, both = (part.sum(axis=-1) for part in variances)
     slope = (records - 2 * inside) / (inside * (records - inside))
     count_slope = -2 * (area - 0.5)
     variance = slope**2 * numerator + 2 * slope * count_slope * both + count_slope**2 * count
@@ -290,10 +295,8 @@ def prior_from(
     )
 
 
-def first_round_fraction(
-    geometry: RankGeometry, mechanism: str, epsilon: float, delta: float
-) -> float:
-    """The fraction of epsilon for a first round, which estimates the influence centre.
+def first_round_fraction(geometry: RankGeometry, noise: RankNoise) -> float:
+    """The fraction of the budget for a first round, which estimates the influence centre.
 
     For each plausible base rate and AUC, the variance after a first round of each size is predicted
     from public figures; the size with the smallest mean logarithm is chosen. It is zero where the
@@ -301,61 +304,50 @@ def first_round_fraction(
     better choice for every client.
     """
     sample, weight = geometry.thinned(PLANNING_CLIENTS)
-    fields = (sample.low, sample.high, sample.mean, sample.scatter, sample.sizes)
-    columns = tuple(np.asarray(field, dtype=np.float64).tobytes() for field in fields)
-    return _sampled_fraction(sample.records, columns, weight, mechanism, epsilon, delta)
+    columns = tuple(np.asarray(each, dtype=np.float64).tobytes() for each in sample.columns)
+    return _sampled_fraction(sample.records, columns, weight, noise)
 
 
 @lru_cache(maxsize=64)
 def _sampled_fraction(
-    records: int,
-    columns: tuple[bytes, ...],
-    weight: float,
-    mechanism: str,
-    epsilon: float,
-    delta: float,
+    records: int, columns: tuple[bytes, ...], weight: float, noise: RankNoise
 ) -> float:
     """The same for the fields of a geometry as bytes: repeated runs have one geometry."""
     sample = RankGeometry(records, *map(np.frombuffer, columns))
-    spend = _first_round_losses(sample, weight, mechanism, epsilon, delta)
-    return FIRST_ROUND_FRACTIONS[int(np.argmin(spend))]
+    return min(
+        FIRST_ROUND_FRACTIONS,
+        key=lambda fraction: _first_round_loss(sample, weight, noise, fraction),
+    )
 
 
 def vague_prior(records: int) -> PriorEstimate:
     """The estimate before any release: the mean over plausible classifiers, and their deviation."""
-    rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
-    centres = influence_centre(records, rates * records, areas)
+    centres = influence_centre(records, PLAUSIBLE_RATES * records, PLAUSIBLE_AUCS)
     return PriorEstimate(
-        float(rates.mean()) * records,
-        float(areas.mean()),
+        float(PLAUSIBLE_RATES.mean()) * records,
+        float(PLAUSIBLE_AUCS.mean()),
         float(np.std(centres)),
     )
 
 
-def _first_round_losses(
-    geometry: RankGeometry, weight: float, mechanism: str, epsilon: float, delta: float
-) -> list[float]:
-    losses = []
-    rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
-    positives = rates * geometry.records
-    centres = np.asarray(influence_centre(geometry.records, positives, areas))[:, np.newaxis]
-    for fraction in FIRST_ROUND_FRACTIONS:
-        rest = RankNoise(mechanism, (1 - fraction) * epsilon, (1 - fraction) * delta)
-        if fraction:
-            first = RankNoise(mechanism, fraction * epsilon, fraction * delta)
-            first_allocation = adaptive_allocation(geometry, first)
-            prior = prior_from(geometry, first, first_allocation, positives, areas)
-            # the sample's error, as that of all clients
-            error = np.minimum(prior.centre_error * np.sqrt(weight), (geometry.records - 1) / 2)
-            prior = replace(prior, centre_error=error)
-        else:
-            prior = vague_prior(geometry.records)
-        allocation = influence_allocation(geometry, rest, prior)
-        numerator, count, _ = predicted_variance(geometry, rest, allocation, centres)
-        centre_variance = np.asarray(prior.centre_error) ** 2 if fraction else 0.0
-        noisy_variance = numerator.sum(-1) + centre_variance * count.sum(-1)
-        losses.append(float(np.mean(np.log(np.maximum(noisy_variance, NEGLIGIBLE)))))
-    return losses
+def _first_round_loss(
+    geometry: RankGeometry, weight: float, noise: RankNoise, fraction: float
+) -> float:
+    """The mean logarithm of the variance that a first round of this size leaves."""
+    records = geometry.records
+    positives = PLAUSIBLE_RATES * records
+    centres = np.asarray(influence_centre(records, positives, PLAUSIBLE_AUCS))[:, np.newaxis]
+    prior, error = vague_prior(records), np.zeros(())
+    if fraction:
+        prior = prior_from(geometry, noise.part(fraction), positives, PLAUSIBLE_AUCS)
+        # the sample's error, as that of all clients
+        error = np.minimum(prior.centre_error * np.sqrt(weight), (records - 1) / 2)
+        prior = replace(prior, centre_error=error)
+    rest = noise.rest(fraction)
+    allocation = influence_allocation(geometry, rest, prior)
+    numerator, count, _ = predicted_variance(geometry, rest, allocation, centres)
+    noisy_variance = numerator.sum(-1) + error**2 * count.sum(-1)
+    return float(np.mean(np.log(np.maximum(noisy_variance, NEGLIGIBLE))))
 
 
 def _best_pivot_and_fraction(
@@ -367,7 +359,7 @@ def _best_pivot_and_fraction(
     """
     middle = (geometry.low + geometry.high) / 2
     distance = np.abs(middle - centre)
-    noisy_variance = (distance**2 + extra) * float(noise.count_variance(1.0))
+    noisy_variance = (distance**2 + extra) * float(noise.drawn(1, 1.0).variance)
     reach, fraction = np.zeros_like(noisy_variance), np.ones_like(noisy_variance)
     wide = np.flatnonzero(geometry.high > geometry.low)
     if wide.size:
@@ -400,7 +392,8 @@ def _search_fractions(
 @lru_cache(maxsize=256)
 def _grid_variances(noise: RankNoise) -> tuple[Floats, Floats]:
     """The variances C and U at every fraction of the grid."""
-    return noise.count_variance(FRACTION_GRID), noise.unit_variance(FRACTION_GRID)
+    count, rest = noise.drawn(1, FRACTION_GRID), noise.drawn(1, 1 - FRACTION_GRID)
+    return count.variance, rest.unit_variance
 
 
 def _mean_pivot(geometry: RankGeometry) -> tuple[NDArray[np.int64], Floats]:

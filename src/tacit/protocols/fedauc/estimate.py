@@ -64,8 +64,12 @@ def result_from_pairs(
     second = second + numerator * count * ((negatives - inside) / pairs) ** 2
     error = np.sqrt(numerator + second) / pairs
     warnings: tuple[str, ...] = ()
-    if np.ndim(value) == 0:
-        warnings = _warnings(records, float(positives), float(value), float(error), float(count))
+    if np.ndim(value) == 0 and np.isnan(value):
+        warnings = (
+            "not enough signal at this epsilon: the noisy number of positives is "
+            f"{float(positives):.1f} of {records} records, with a standard error of "
+            f"{math.sqrt(count):.1f}; predicted error of the AUC about {float(error):.2g}",
+        )
     return ServerResult(
         value=value,
         privacy_error=error,
@@ -79,21 +83,8 @@ def result_from_pairs(
     )
 
 
-def _warnings(
-    records: int, positives: float, value: float, error: float, count: float
-) -> tuple[str, ...]:
-    if not math.isnan(value):
-        return ()
-    return (
-        "not enough signal at this epsilon: the noisy number of positives is "
-        f"{positives:.1f} of {records} records, with a standard error of "
-        f"{math.sqrt(count):.1f}; predicted error of the AUC about {error:.2g}",
-    )
-
-
-def area_of_sums(records: int, positives: Floats, centred: Floats) -> tuple[Floats, Floats]:
-    """Class size and AUC: ``1/2 + centred rank sum / (P (M - P))``; NaN without both classes."""
+def area_of_sums(records: int, positives: Floats, centred: Floats) -> Floats:
+    """The AUC: ``1/2 + centred rank sum / (P (M - P))``; NaN without both classes."""
     pairs = positives * (records - positives)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(pairs > 0, 0.5 + centred / pairs, np.nan)
-    return positives, value
+        return np.where(pairs > 0, 0.5 + centred / pairs, np.nan)

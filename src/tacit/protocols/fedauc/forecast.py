@@ -15,7 +15,6 @@ from tacit.protocols.fedauc.allocation import (
     Allocation,
     PriorEstimate,
     RankGeometry,
-    adaptive_allocation,
     first_round_fraction,
     influence_allocation,
     influence_centre,
@@ -26,8 +25,7 @@ from tacit.protocols.fedauc.allocation import (
 from tacit.protocols.fedauc.declared import HiddenRanks
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.fedauc.secure_sums import FirstRound, divided, numerator_variance, sensitivity
-from tacit.protocols.shared.rank_noise import STAIRCASE, RankNoise
+from tacit.protocols.fedauc.secure_sums import divided, expected_rounds
 
 MAX_DRAWN = 2**19
 """Largest number of ranks drawn for a plan."""
@@ -73,11 +71,9 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> forec
         if isinstance(protocol, _KnownCentre):
             prior = PriorEstimate(float(scenario.positives), GUESSES[1], 0.0)
         if fraction:
-            first = RankNoise(STAIRCASE, fraction * protocol.epsilon)
-            first_allocation = adaptive_allocation(geometry, first)
-            prior = prior_from(geometry, first, first_allocation, positives, area)
+            prior = prior_from(geometry, noise.part(fraction), positives, area)
             centre_variance = float(prior.centre_error) ** 2
-        noise = RankNoise(STAIRCASE, (1 - fraction) * protocol.epsilon)
+        noise = noise.rest(fraction)
         allocation = influence_allocation(sample, noise, prior)
     weight *= scenario.clients / geometry.sizes.size
     centre = influence_centre(records, positives, area)
@@ -93,10 +89,7 @@ def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> fore
     """The variance formulas of sums, after a first round that finds the true sizes and AUC."""
     records, positives = scenario.records, np.array(float(scenario.positives))
     area, parts = np.array(shape.auc), divided(records, protocol.epsilon)
-    spent, pairs = parts.first * protocol.epsilon, positives * (records - positives)
-    first = FirstRound.of_sums(records, positives, (area - 0.5) * pairs, spent, parts.count)
-    reach = sensitivity(records, first.pivot(records)) / 2
-    numerator = numerator_variance(first, protocol.epsilon - spent, reach)
+    first, numerator = expected_rounds(records, positives, area, protocol.epsilon, parts)
     counted = np.asarray(first.count_variance)
     result = result_from_pairs(records, positives, area, numerator, counted)
     smaller = min(scenario.positives, scenario.negatives)
@@ -176,27 +169,16 @@ def expected_geometry(records: int, clients: int) -> RankGeometry:
         Ragged(2 * ranks, np.arange(sampled_clients + 1, dtype=np.int64) * drawn)
     )
     scale = per_client / drawn
-    return RankGeometry(
-        records,
-        sampled.low,
-        sampled.high,
-        sampled.mean,
-        scale * sampled.scatter,
-        scale * sampled.sizes,
-    )
+    scatter, sizes = scale * sampled.scatter, scale * sampled.sizes
+    return replace(sampled, records=records, scatter=scatter, sizes=sizes)
 
 
 def planned_first_round(protocol: FedAUC, scenario: Scenario) -> float:
     """The fraction of epsilon that the influence allocation spends on a first round; 0 for none."""
     if isinstance(protocol, _KnownCentre):
         return 0.0
-    return _fraction(scenario.records, scenario.clients, protocol.epsilon)
-
-
-@lru_cache(maxsize=64)
-def _fraction(records: int, clients: int, epsilon: float) -> float:
-    geometry = expected_geometry(records, clients)
-    return first_round_fraction(geometry, STAIRCASE, epsilon, 0.0)
+    geometry = expected_geometry(scenario.records, scenario.clients)
+    return first_round_fraction(geometry, protocol.rank_noise)
 
 
 PLANNING = forecast.Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)

@@ -103,8 +103,8 @@ def noisy_hidden_rank_sums(
     count, residual = steps.pair_of_sums(ranks, clients.labels[clients.ascending], middle)
     shape = (clients.count,)
     return {
-        "positives": mechanism.noisy_count(noise, count, fraction, shape),
-        "residuals": mechanism.noisy_residual(noise, residual, middle, fraction, shape),
+        "positives": count + noise.draw(mechanism.drawn(1, fraction), shape),
+        "residuals": residual + noise.draw(mechanism.drawn(middle, 1 - fraction), shape),
     }
 
 

@@ -101,17 +101,16 @@ def divided_by_influence(
 ) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
     """Noise and allocation of the main round, after a first round if one is worth its price."""
     whole: RankNoise = protocol.rank_noise
-    fraction = first_round_fraction(geometry, whole.mechanism, whole.epsilon, whole.delta)
+    fraction = first_round_fraction(geometry, whole)
     prior = vague_prior(geometry.records)
     if fraction:
-        first = RankNoise(whole.mechanism, fraction * whole.epsilon, fraction * whole.delta)
-        allocation = adaptive_allocation(geometry, first)
-        sums = yield from asked_sums(protocol, ranks, geometry, first, allocation)
-        positives, area = area_of_sums(geometry.records, *sums)
-        prior = prior_from(geometry, first, allocation, positives, np.nan_to_num(area, nan=0.5))
-    noise = RankNoise(
-        whole.mechanism, whole.epsilon - fraction * whole.epsilon, whole.delta * (1 - fraction)
-    )
+        first = whole.part(fraction)
+        sums = yield from asked_sums(
+            protocol, ranks, geometry, first, adaptive_allocation(geometry, first)
+        )
+        area = np.nan_to_num(area_of_sums(geometry.records, *sums), nan=0.5)
+        prior = prior_from(geometry, first, sums[0], area)
+    noise = whole.rest(fraction)
     return noise, influence_allocation(geometry, noise, prior)
 
 
@@ -141,7 +140,7 @@ def result_of_sums(
     geometry: RankGeometry, noise: RankNoise, allocation: Allocation, sums: tuple[Floats, Floats]
 ) -> ServerResult:
     """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
-    positives, value = area_of_sums(geometry.records, *sums)
+    positives, value = sums[0], area_of_sums(geometry.records, *sums)
     inside = np.clip(positives, 1.0, geometry.records - 1.0)
     area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
     pairs = np.asarray(inside * (geometry.records - inside))[..., np.newaxis]

@@ -11,7 +11,7 @@ The two rounds of FedAUC by secure sums: the division of epsilon, and the AUC of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -30,7 +30,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, View, step
 from tacit.protocols.fedauc import steps
-from tacit.protocols.fedauc.allocation import PLAUSIBLE, influence_centre
+from tacit.protocols.fedauc.allocation import PLAUSIBLE_AUCS, PLAUSIBLE_RATES, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.shared.influence_sum import number_field, on_scale, whole_units
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
@@ -145,10 +145,8 @@ def summed_rank_pairs(
     The server learns the two noisy sums over all clients, and how many clients answered.
     """
     fields, middle = _pair_fields(query), np.array(summed_records(clients, query) - 1)
-    pivot = np.zeros(clients.count, dtype=np.int64)
-    counts, _ = steps.pair_of_clients(clients, _kept_ranks(clients, query, state), pivot)
-    residual = _residual(clients, query, state, middle, fields["residual"])
-    exact = {"positives": counts.sum(axis=-1), "residual": residual}
+    positives, residual = _exact_pair(clients, query, state, middle, fields["residual"])
+    exact = {"positives": positives, "residual": residual}
     # every record that was ranked is in the sums, whatever room other sums have
     return releases.noisy_sums(
         fields, exact, replace(query, most_records=None), clients.count, noise
@@ -187,22 +185,23 @@ def summed_residuals(
     if pivot.min() < 0 or pivot.max() > 2 * (records - 1):
         raise ValueError(f"a doubled pivot must be from 0 to {2 * (records - 1)}")
     fields = _residual_fields(query)
-    exact = {"residual": _residual(clients, query, state, pivot, fields["residual"])}
+    _, residual = _exact_pair(clients, query, state, pivot, fields["residual"])
     # every record that was ranked is in the sums, whatever room other sums have
     return releases.noisy_sums(
-        fields, exact, replace(query, most_records=None), clients.count, noise
+        fields, {"residual": residual}, replace(query, most_records=None), clients.count, noise
     )
 
 
-def _residual(
+def _exact_pair(
     clients: Clients, query: Query, state: ClientState, pivot: Integers, field: releases.Released
-) -> Integers:
-    """The residual rank sum of a batch in units, shape () or (R,)."""
+) -> tuple[Integers, Integers]:
+    """A batch's positives, and its residual rank sum in units, shape () or (R,)."""
     ranks, records = _kept_ranks(clients, query, state), steps.public_records(query)
     pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
-    _, residuals = steps.pair_of_clients(clients, ranks, pivots)
+    counts, residuals = steps.pair_of_clients(clients, ranks, pivots)
     reach = sensitivity(records, pivot)[..., np.newaxis]
-    return np.asarray(whole_units(residuals, reach, field.sensitivity).sum(axis=-1))
+    units = whole_units(residuals, reach, field.sensitivity)
+    return counts.sum(axis=-1), units.sum(axis=-1)
 
 
 def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np.int64]:
@@ -259,16 +258,21 @@ class FirstRound:
     def of_sums(
         cls, records: int, positives: Floats, residual: Floats, epsilon: float, count_part: float
     ) -> FirstRound:
-        """From the count and the sum of ranks about the middle rank."""
+        """From the count and the sum of ranks about the middle rank.
+
+        The influence centre is ``c = P - 1/2 + A (M - 2P)``. With A = 1/2 + T / (P N), T the sum of
+        ranks about the middle: ``dc/dP = 1 - 2A - T (N-P)^2 / (P N)^2`` and ``dc/dT = (N - P) / (P
+        N)``, T and P with independent noise.
+        """
         count_variance = float(discrete_laplace_variance(1 / (epsilon * count_part)))
         inside = np.clip(positives, 1.0, records - 1.0)
-        area = np.clip(0.5 + residual / (inside * (records - inside)), 0.0, 1.0)
-        return cls(
-            positives,
-            count_variance,
-            area,
-            _centre_variance(records, inside, area, count_variance, epsilon * (1 - count_part)),
-        )
+        pairs, difference = inside * (records - inside), records - inside - inside
+        area = np.clip(0.5 + residual / pairs, 0.0, 1.0)
+        by_count = 1 - 2 * area - (area - 0.5) * difference**2 / pairs
+        reach = sensitivity(records, np.array(records - 1)) / 2
+        _, noise = on_scale(0, number_field(epsilon * (1 - count_part)), reach)
+        centre_variance = by_count**2 * count_variance + (difference / pairs) ** 2 * noise
+        return cls(positives, count_variance, area, centre_variance)
 
     def pivot(self, records: int) -> Integers:
         """The doubled rank nearest to the influence centre, from 0 to 2 (M-1)."""
@@ -323,54 +327,40 @@ def divided(records: int, epsilon: float) -> Parts:
     return min(drawn, key=lambda parts: _loss(records, epsilon, parts))
 
 
+def expected_rounds(
+    records: int, positives: Floats, area: Floats, epsilon: float, parts: Parts
+) -> tuple[FirstRound, Floats]:
+    """A first round that finds these positives and AUC, and the numerator's variance after it."""
+    spent, pairs = parts.first * epsilon, positives * (records - positives)
+    first = FirstRound.of_sums(records, positives, (area - 0.5) * pairs, spent, parts.count)
+    reach = sensitivity(records, first.pivot(records)) / 2
+    return first, numerator_variance(first, epsilon - spent, reach)
+
+
 def _loss(records: int, epsilon: float, parts: Parts) -> float:
     """The mean logarithm of the AUC's variance; that of a class that does not show is 1/4."""
-    rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
-    positives = rates * records
+    positives = PLAUSIBLE_RATES * records
+    first, variance = expected_rounds(records, positives, PLAUSIBLE_AUCS, epsilon, parts)
     pairs = positives * (records - positives)
-    spent = parts.first * epsilon
-    first = FirstRound.of_sums(records, positives, (areas - 0.5) * pairs, spent, parts.count)
-    reach = sensitivity(records, first.pivot(records)) / 2
-    variance = numerator_variance(first, epsilon - spent, reach)
     relative = np.where(first.shows_both_classes(records), variance / pairs**2, 0.25)
     return float(np.mean(np.log(relative)))
-
-
-def _centre_variance(
-    records: int, positives: Floats, area: Floats, count_variance: float, rest: float
-) -> Floats:
-    """The variance of ``c = P - 1/2 + A (M - 2P)`` by the first round's noise.
-
-    With A = 1/2 + T / (P N), T the sum of ranks about the middle: ``dc/dP = 1 - 2A - T (N-P)^2 /
-    (P N)^2`` and ``dc/dT = (N - P) / (P N)``, T and P with independent noise.
-    """
-    negatives = records - positives
-    pairs, difference = positives * negatives, negatives - positives
-    by_count = 1 - 2 * area - (area - 0.5) * difference**2 / pairs
-    by_sum = difference / pairs
-    reach = sensitivity(records, np.array(records - 1)) / 2
-    _, noise = on_scale(0, number_field(rest), reach)
-    return by_count**2 * count_variance + by_sum**2 * noise
 
 
 def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conversation:
     """The rounds after the scores were ranked: ranks down, and two sums up."""
     records = int(ranks.offsets[-1])
-    shared: dict[str, Any] = {"clients": clients, "records": records}
     yield Query(keep_ranks, protocol, {"records": records}, {"ranks": ranks})
     parts = divided(records, protocol.epsilon)
     spent = parts.first * protocol.epsilon
-    asked = {**shared, "epsilon": spent, "count_part": parts.count}
-    reply = yield Query(summed_rank_pairs, protocol, asked, view=View.SUM)
-    _check_clients(reply, clients)
+    asked = {"records": records, "epsilon": spent, "count_part": parts.count}
+    reply = yield from _sum_of_all(summed_rank_pairs, protocol, clients, asked)
     reach = sensitivity(records, np.array(records - 1)) / 2  # of ranks, which were doubled
     residual, _ = on_scale(reply["residual"], number_field(spent * (1 - parts.count)), reach)
     positives = np.asarray(reply["positives"], dtype=np.float64)
     first = FirstRound.of_sums(records, positives, residual, spent, parts.count)
     pivot, epsilon = first.pivot(records), protocol.epsilon - spent
-    asked = {**shared, "epsilon": epsilon, "pivot": pivot}
-    reply = yield Query(summed_residuals, protocol, asked, view=View.SUM)
-    _check_clients(reply, clients)
+    asked = {"records": records, "epsilon": epsilon, "pivot": pivot}
+    reply = yield from _sum_of_all(summed_residuals, protocol, clients, asked)
     reach = sensitivity(records, pivot) / 2
     residual, by_number = on_scale(reply["residual"], number_field(epsilon), reach)
     value = first.area_with(records, pivot, residual)
@@ -384,11 +374,20 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
     )
 
 
-def _check_clients(reply: Reply, clients: int) -> None:
-    """Refuse a sum without some of the clients that were ranked: their records have ranks."""
+def _sum_of_all(
+    step: Step, protocol: Any, clients: int, asked: Mapping[str, Any]
+) -> Generator[Query, Reply, Reply]:
+    """A sum over all clients that were ranked; one without some is refused, as records had ranks.
+
+    Raises
+    ------
+    DataError : where not all clients are in it.
+    """
+    reply = yield Query(step, protocol, {"clients": clients, **asked}, view=View.SUM)
     answered = int(np.asarray(reply["clients"]))
     if answered != clients:
         raise DataError(
             f"all {clients} clients that were ranked must be in the sum, got {answered}: evaluate "
             "those that are left anew"
         )
+    return reply

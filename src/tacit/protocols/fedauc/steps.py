@@ -226,23 +226,34 @@ def _whole(query: Query, name: str) -> int:
     return int(value)
 
 
-def checked_ranks(clients: Clients, query: Query) -> Ragged[np.int64]:
+def values_of_records(clients: Clients, query: Query, name: str, dtype: Any) -> Ragged[Any]:
+    """A query's value for every record.
+
+    Raises
+    ------
+    ValueError : for values of another type or shape.
+    """
+    column = query.per_client[name]
+    # an engine's ranks are 64-bit integers, and no message holds them
+    if not isinstance(column, ranked.StoredRanks) and (
+        not isinstance(column, Ragged) or column.values.dtype != dtype or column.values.ndim != 1
+    ):
+        raise ValueError(f"{name} must be ragged values of type {np.dtype(dtype)}")
+    if not np.array_equal(column.offsets, clients.offsets):
+        raise ValueError(f"{name} must hold one value for every record")
+    return column
+
+
+def checked_ranks(clients: Clients, query: Query, name: str = "ranks") -> Ragged[np.int64]:
     """The doubled ranks of a query, one for every record.
 
     Raises
     ------
     ValueError : for values of another type or shape, or out of range.
     """
-    ranks = query.per_client["ranks"]
-    # an engine's ranks are 64-bit integers, and no message holds them
-    if not isinstance(ranks, ranked.StoredRanks) and (
-        not isinstance(ranks, Ragged) or ranks.values.dtype != np.int64 or ranks.values.ndim != 1
-    ):
-        raise ValueError("ranks must be ragged 64-bit integers")
-    if not np.array_equal(ranks.offsets, clients.offsets):
-        raise ValueError("there must be one rank for every record")
+    ranks = values_of_records(clients, query, name, np.int64)
     if ranks.minimum().min() < 0 or ranks.maximum().max() > 2 * MAX_RECORDS:
-        raise ValueError(f"doubled ranks must be from 0 to {2 * MAX_RECORDS}")
+        raise ValueError(f"{name}: doubled ranks must be from 0 to {2 * MAX_RECORDS}")
     return ranks
 
 
@@ -303,8 +314,8 @@ def noisy_rank_sums(
     shape = (clients.count,)
     if not respond.all():
         sensitivity = np.maximum(largest_distance(ranks, pivot), request.sensitivity)
-        noisy_count = mechanism.noisy_count(noise, count, fraction, shape)
-        noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, fraction, shape)
+        noisy_count = count + noise.draw(mechanism.drawn(1, fraction), shape)
+        noisy_residual = residual + noise.draw(mechanism.drawn(sensitivity, 1 - fraction), shape)
         if not respond.any():
             return {"positives": noisy_count, "residuals": noisy_residual}
     answered = flipped_pair(request, clients, noise, state)

@@ -244,15 +244,9 @@ class PublishedFedAUC(protocol.RankSums):
                 audits.AuditTrial(audits.SUMS, "noisy rank sums", False, sums),
                 audits.AuditTrial(audits.SUMS, "their noise halved", True, sums, halved),
                 audits.AuditTrial(
-                    audits.LOW_BITS,
-                    grid,
-                    False,
-                    laplace,
-                    doubles.GridNoise,
-                    low_bits=True,
-                    system=True,
+                    audits.LOW_BITS, grid, False, laplace, doubles.GridNoise, system=True
                 ),
-                audits.AuditTrial(audits.LOW_BITS, bare, True, laplace, low_bits=True),
+                audits.AuditTrial(audits.LOW_BITS, bare, True, laplace),
             ),
             (cls(1.0, DiscreteLaplace()),),
         )

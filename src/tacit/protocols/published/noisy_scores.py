@@ -110,8 +110,6 @@ class NoisyScores(Protocol):
         reply = yield Query(share_noisy_scores, self)
         sent = ragged_of(reply["scores"], "scores")
         records = sent.values.shape[-1]
-        if records < 2:
-            raise ValueError(f"an AUC needs at least two records, got {records}")
         ranks = Ragged(np.apply_along_axis(doubled_mid_ranks, -1, sent.values), sent.offsets)
         reply = yield Query(plain_rank_sums, self, per_client={"ranks": ranks})
         positives = int(np.asarray(reply["positives"]).sum())

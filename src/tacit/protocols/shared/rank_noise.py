@@ -20,7 +20,6 @@ from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.sampling.distributions import staircase_inner_width
-from tacit.privacy.sampling.noise import NoiseSource
 
 Numbers = NDArray[Any]
 
@@ -29,9 +28,6 @@ WHOLE_SUMS = 2**62
 ROUNDED_SUMS = 2**53
 """Bound of sums with continuous noise: below it, whole numbers are exact in the floating-point
 numbers to which noise is added (``privacy.sampling.noise``)."""
-
-ONE_RECORD: NDArray[np.int64] = np.array(1, dtype=np.int64)
-"""Sensitivity of the count of positives to one label."""
 
 LEAST_FRACTION = 1e-9
 """Of the budget, for a number without noise."""
@@ -51,13 +47,8 @@ SUM_MECHANISMS: dict[str, type[SumMechanism]] = {
 }
 """The mechanisms for the pair, by their words."""
 
-KINDS: dict[str, type[SumMechanism | RandomisedResponse]] = {
-    **SUM_MECHANISMS,
-    RESPONSE: RandomisedResponse,
-}
+MECHANISMS = (*SUM_MECHANISMS, RESPONSE)
 """All mechanisms, that for single labels included."""
-
-MECHANISMS = tuple(KINDS)
 
 
 @dataclass(frozen=True)
@@ -82,10 +73,19 @@ class RankNoise:
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
 
+    def part(self, fraction: float) -> RankNoise:
+        """The same mechanism at a fraction of the budget."""
+        return RankNoise(self.mechanism, fraction * self.epsilon, fraction * self.delta)
+
+    def rest(self, fraction: float) -> RankNoise:
+        """The same mechanism at the budget that is left when a fraction was spent."""
+        epsilon, delta = fraction * self.epsilon, fraction * self.delta
+        return RankNoise(self.mechanism, self.epsilon - epsilon, self.delta - delta)
+
     @property
     def kind(self) -> type[SumMechanism | RandomisedResponse]:
         """The class of the mechanism."""
-        return KINDS[self.mechanism]
+        return SUM_MECHANISMS.get(self.mechanism, RandomisedResponse)
 
     @property
     def largest_sum(self) -> int:
@@ -100,28 +100,19 @@ class RankNoise:
         return Cost(self.epsilon, adjacency=Adjacency.LABEL)
 
     def drawn(self, sensitivity: Numbers | int, fraction: ArrayLike) -> SumMechanism:
-        """The mechanism of one number of the pair, at its fraction of the budget."""
+        """The mechanism of one number of the pair, at its fraction of the budget.
+
+        A number that no label moves gets no noise: it is then 0.
+
+        Parameters
+        ----------
+        sensitivity : 1 for the count.
+        fraction : for the residual what the count leaves, 1 less the count's.
+        """
         kind = SUM_MECHANISMS[self.mechanism]
         if issubclass(kind, Gaussian):
             return Gaussian(sensitivity, self.epsilon, self.delta, PAIR, fraction)
         return kind(sensitivity, np.asarray(fraction) * self.epsilon)
-
-    def noisy_count(
-        self, noise: NoiseSource, count: Numbers, fraction: ArrayLike, shape: tuple[int, ...]
-    ) -> Numbers:
-        """The count plus its noise."""
-        return count + noise.draw(self.drawn(ONE_RECORD, fraction), shape)
-
-    def noisy_residual(
-        self,
-        noise: NoiseSource,
-        residual: Numbers,
-        sensitivity: Numbers,
-        fraction: ArrayLike,
-        shape: tuple[int, ...],
-    ) -> Numbers:
-        """The residual plus its noise; exact where its sensitivity is zero, as it is then zero."""
-        return residual + noise.draw(self.drawn(sensitivity, 1.0 - np.asarray(fraction)), shape)
 
     def stairs(
         self, weights: Floats, sensitivity: Numbers | int, fraction: ArrayLike
@@ -139,17 +130,3 @@ class RankNoise:
         epsilon = np.maximum(np.asarray(fraction, dtype=np.float64), LEAST_FRACTION) * self.epsilon
         width, epsilon = (np.broadcast_to(each, weights.shape).copy() for each in (width, epsilon))
         return errors.StaircaseDraws(weights, width, staircase_inner_width(width, epsilon), epsilon)
-
-    def count_variance(self, fraction: ArrayLike) -> Floats:
-        """The variance of the count's noise."""
-        return self.drawn(ONE_RECORD, np.asarray(fraction, dtype=np.float64)).variance
-
-    def residual_variance(self, sensitivity: Numbers, fraction: ArrayLike) -> Floats:
-        """The variance of the residual's noise, in squared doubled ranks."""
-        rest = 1.0 - np.asarray(fraction, dtype=np.float64)
-        variance = self.drawn(np.maximum(sensitivity, 1), rest).variance
-        return np.where(sensitivity > 0, variance, 0.0)
-
-    def unit_variance(self, fraction: ArrayLike) -> Floats:
-        """The variance of the residual's noise for a large sensitivity, divided by its square."""
-        return self.drawn(ONE_RECORD, 1.0 - np.asarray(fraction, dtype=np.float64)).unit_variance

@@ -9,7 +9,9 @@ A client's checks of a comparison query: the server's numbers must not weaken th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.mechanisms.response import response_variance
 from tacit.protocol.conversation import Query
-from tacit.protocols.fedauc.steps import MAX_RECORDS, check_sums
+from tacit.protocols.fedauc.steps import check_sums, checked_ranks, values_of_records
 from tacit.protocols.shared.rank_noise import STAIRCASE, RankNoise
 
 PLAUSIBLE_RATE = 0.25
@@ -86,9 +88,34 @@ class RankPairs:
         """The sum of both."""
         return Ragged(self.first.values + self.second.values, self.first.offsets)
 
-    def middle_levels(self) -> Integers:
-        """Each client's mean level, rounded, shape (K,): the pivot of its sum of levels."""
+    @property
+    def pivot(self) -> Integers:
+        """Each client's mean level, rounded, shape (K,): its sum of levels is measured from it."""
         return np.rint(self.level.sum() / self.level.sizes).astype(np.int64)
+
+    @property
+    def centred(self) -> Ragged[np.int64]:
+        """Every record's level less its client's pivot, shape (M,)."""
+        level = self.level
+        return Ragged(level.values - np.repeat(self.pivot, level.sizes), level.offsets)
+
+    @cached_property
+    def weights(self) -> Mapping[str, Ragged[np.int64]]:
+        """What a record's label counts in each of the three sums, in doubled ranks."""
+        ones = Ragged(np.ones(self.records, dtype=np.int64), self.first.offsets)
+        return {"positives": ones, "differences": self.difference, "levels": self.centred}
+
+    def sums(self, labels: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+        """The three sums of every client's labels, shape (..., K).
+
+        Parameters
+        ----------
+        labels : in the order of the ranks, shape (..., M).
+        """
+        return {
+            name: np.add.reduceat(weight.values * labels, weight.offsets[:-1], axis=-1)
+            for name, weight in self.weights.items()
+        }
 
 
 def largest_by_client(values: Ragged[np.int64], among: NDArray[np.bool_]) -> Integers:
@@ -146,61 +173,55 @@ def records_that_respond(
     client = np.repeat(np.arange(sizes.size), sizes)
     squares = difference.values.astype(np.float64) ** 2
     order = np.lexsort((squares, client))
-    cuts = _Cuts(squares[order], difference.offsets, noise)
+    ascending = Ragged(squares[order], difference.offsets)
     first = 4 * (PLAUSIBLE_DIFFERENCE * (1 - 2 * PLAUSIBLE_RATE) * records) ** 2
     slope = (1 - 2 * PLAUSIBLE_RATE) / (PLAUSIBLE_RATE * (1 - PLAUSIBLE_RATE) * records)
     weight = first
     for _ in range(rounds):
-        summed, variance = cuts.best(weight)
+        summed, variance = _best_cuts(ascending, noise, weight)
         weight = first + slope**2 * variance
-    if cuts.noise_exceeds_class(summed):
+    if _noise_exceeds_class(Ragged(summed, difference.offsets), noise):
         return np.ones(records, dtype=np.bool_)
     responding = np.empty(records, dtype=np.bool_)
     responding[order] = ~summed
     return responding
 
 
-@dataclass(frozen=True, eq=False)
-class _Cuts:
-    """Divisions of every client's records, ascending by the square of their difference.
+def _best_cuts(
+    squares: Ragged[np.float64], noise: PartNoise, weight: float
+) -> tuple[NDArray[np.bool_], float]:
+    """Which records are summed, shape (M,), and the predicted variance, in doubled ranks.
 
     Parameters
     ----------
-    squares : shape (M,), ascending within each client.
-    offsets : of the clients, shape (K+1,).
+    squares : of the differences, ascending within each client.
     noise : the noise of the sums.
+    weight : of the count's errors.
     """
+    starts, sizes = squares.offsets[:-1], squares.sizes
+    unit = float(noise.difference.drawn(1, 1.0).unit_variance)
+    count = float(noise.count.drawn(1, 1.0).variance)
+    flipped_variance = response_variance(noise.epsilon) * (squares.values + weight)
+    below = np.cumsum(flipped_variance)
+    below -= np.repeat(below[starts] - flipped_variance[starts], sizes)
+    all_flipped = below[squares.offsets[1:] - 1]
+    variance = unit * squares.values + weight * count + (np.repeat(all_flipped, sizes) - below)
+    least = np.minimum.reduceat(variance, starts)
+    index = np.arange(variance.size) - np.repeat(starts, sizes)
+    cut = np.maximum.reduceat(np.where(variance == np.repeat(least, sizes), index, -1), starts)
+    cut = np.where(all_flipped < least, -1, cut)
+    return index <= np.repeat(cut, sizes), float(np.minimum(all_flipped, least).sum())
 
-    squares: Floats
-    offsets: Integers
-    noise: PartNoise
 
-    def best(self, weight: float) -> tuple[NDArray[np.bool_], float]:
-        """Which records are summed, shape (M,), and the predicted variance, in doubled ranks."""
-        starts, sizes = self.offsets[:-1], np.diff(self.offsets)
-        unit = float(self.noise.difference.unit_variance(0.0))
-        count = float(self.noise.count.count_variance(1.0))
-        flipped_variance = response_variance(self.noise.epsilon) * (self.squares + weight)
-        below = np.cumsum(flipped_variance)
-        below -= np.repeat(below[starts] - flipped_variance[starts], sizes)
-        all_flipped = below[self.offsets[1:] - 1]
-        variance = unit * self.squares + weight * count + (np.repeat(all_flipped, sizes) - below)
-        least = np.minimum.reduceat(variance, starts)
-        index = np.arange(variance.size) - np.repeat(starts, sizes)
-        cut = np.maximum.reduceat(np.where(variance == np.repeat(least, sizes), index, -1), starts)
-        cut = np.where(all_flipped < least, -1, cut)
-        return index <= np.repeat(cut, sizes), float(np.minimum(all_flipped, least).sum())
+def _noise_exceeds_class(summed: Ragged[np.bool_], noise: PartNoise) -> bool:
+    """Whether noisy counts reach a third of a plausible class where flipped labels do better.
 
-    def noise_exceeds_class(self, summed: NDArray[np.bool_]) -> bool:
-        """Whether noisy counts reach a third of a plausible class where flipped labels do better.
-
-        The predicted variances assume small noise, and would not show it.
-        """
-        kappa = response_variance(self.noise.epsilon)
-        clients = np.count_nonzero(np.logical_or.reduceat(summed, self.offsets[:-1]))
-        counted = clients * float(self.noise.count.count_variance(1.0)) + kappa * (~summed).sum()
-        reach = PLAUSIBLE_RATE * summed.size / 3
-        return bool(counted > max(reach**2, kappa * summed.size))
+    The predicted variances assume small noise, and would not show it.
+    """
+    kappa, records = response_variance(noise.epsilon), summed.values.size
+    clients = np.count_nonzero(np.logical_or.reduceat(summed.values, summed.offsets[:-1]))
+    counted = clients * float(noise.count.drawn(1, 1.0).variance) + kappa * (~summed.values).sum()
+    return bool(counted > max((PLAUSIBLE_RATE * records / 3) ** 2, kappa * records))
 
 
 @dataclass(frozen=True)
@@ -233,11 +254,11 @@ def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> tuple[Cen
     asked : what every client is asked.
     noise : the noise of the sums.
     """
-    ranks, pivot, responding = asked.ranks, asked.pivot, asked.responding
-    counts = asked.any_summed * noise.count.count_variance(1.0)
+    ranks, pivot, responding = asked.ranks, asked.ranks.pivot, asked.responding
+    counts = asked.any_summed * noise.count.drawn(1, 1.0).variance
     differences, levels = (
-        part.residual_variance(largest_by_client(values, ~responding), 0.0).sum()
-        for part, values in ((noise.difference, ranks.difference), (noise.level, asked.centred))
+        part.drawn(largest_by_client(values, ~responding), 1.0).variance.sum()
+        for part, values in ((noise.difference, ranks.difference), (noise.level, ranks.centred))
     )
     kappa = response_variance(noise.epsilon)
 
@@ -264,12 +285,10 @@ class DifferenceRequest:
     Parameters
     ----------
     ranks : doubled ranks of the clients' records by both models.
-    pivot : of every client's levels, shape (K,).
     responding : which records answer by randomised response, shape (M,).
     """
 
     ranks: RankPairs
-    pivot: Integers
     responding: NDArray[np.bool_]
 
     @classmethod
@@ -281,44 +300,16 @@ class DifferenceRequest:
         ValueError : for a value of another type, shape or range, or ranks whose sum would not be
             exact; the message names it.
         """
-        first, second = (_record_values(clients, query, name, np.int64) for name in RANKS)
-        for name, ranks in zip(RANKS, (first, second), strict=True):
-            if ranks.values.min() < 0 or ranks.values.max() > 2 * MAX_RECORDS:
-                raise ValueError(f"{name} ranks must be from 0 to {2 * MAX_RECORDS}, doubled")
-        pivot = np.asarray(query.per_client["pivot"])
-        if pivot.dtype != np.int64 or pivot.shape != (clients.count,):
-            raise ValueError(
-                f"pivot must hold one int64 a client, got {pivot.dtype} of shape {pivot.shape}"
-            )
-        if pivot.min() < 0 or pivot.max() > 4 * MAX_RECORDS:
-            raise ValueError(f"pivots must be from 0 to {4 * MAX_RECORDS}")
-        responding = _record_values(clients, query, "responding", np.bool_)
-        request = cls(RankPairs(first, second), pivot, responding.values)
+        first, second = (checked_ranks(clients, query, name) for name in ("first", "second"))
+        responding = values_of_records(clients, query, "responding", np.bool_)
+        request = cls(RankPairs(first, second), responding.values)
         every_record = np.ones(clients.records, dtype=np.bool_)
-        for weights in (request.ranks.difference, request.centred):
+        for weights in request.ranks.weights.values():
             largest = largest_by_client(weights, every_record)
             check_sums(clients.sizes, largest, query.protocol.part_noise.level.largest_sum)
         return request
 
     @property
-    def centred(self) -> Ragged[np.int64]:
-        """Every record's level less its client's pivot, shape (M,)."""
-        level = self.ranks.level
-        return Ragged(level.values - np.repeat(self.pivot, level.sizes), level.offsets)
-
-    @property
     def any_summed(self) -> NDArray[np.bool_]:
         """The clients with a record that enters noisy sums, shape (K,)."""
         return np.logical_or.reduceat(~self.responding, self.ranks.first.offsets[:-1])
-
-
-RANKS = ("first", "second")
-
-
-def _record_values(clients: Clients, query: Query, name: str, dtype: Any) -> Ragged[Any]:
-    column = query.per_client[name]
-    if not isinstance(column, Ragged) or column.values.dtype != dtype or column.values.ndim != 1:
-        raise ValueError(f"{name} must be ragged values of type {np.dtype(dtype)}")
-    if not np.array_equal(column.offsets, clients.offsets):
-        raise ValueError(f"{name} must hold one value for every record")
-    return column

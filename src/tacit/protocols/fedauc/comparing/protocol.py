@@ -11,7 +11,6 @@ Estimates from noisy rank sums of two models: AUCs, their difference, errors, wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +19,12 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.scales import clients_apart
 from tacit.metrics.paired_ranking import paired_plug_in_variance, rank_correlation
-from tacit.metrics.ranking import auc, doubled_mid_ranks
+from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost, worst_case
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.sampling.noise import NoiseSource
@@ -37,7 +37,6 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Each, Local, trust_setting
 from tacit.protocol.fields import ragged_of
 from tacit.protocol.settings.declaring import setting
@@ -70,17 +69,12 @@ def totals_of_sums(asked: DifferenceRequest, epsilon: float, reply: Reply) -> tu
     reply : the clients' sums.
     """
     flip, ranks = flip_probability(epsilon), asked.ranks
-    starts, totals = ranks.first.offsets[:-1], []
-    for name, weights in (
-        ("positives", np.ones(ranks.records, dtype=np.int64)),
-        ("differences", ranks.difference.values),
-        ("levels", asked.centred.values),
-    ):
+    totals = []
+    for name, expected in ranks.sums(asked.responding).items():
         answered = np.asarray(reply[f"answered_{name}"])
-        expected = flip * np.add.reduceat(weights * asked.responding, starts)
-        totals.append(np.asarray(reply[name]) + (answered - expected) / (1 - 2 * flip))
+        totals.append(np.asarray(reply[name]) + (answered - flip * expected) / (1 - 2 * flip))
     count, difference, level = totals
-    centred = level + (asked.pivot - 2 * (ranks.records - 1)) * count
+    centred = level + (ranks.pivot - 2 * (ranks.records - 1)) * count
     doubled = (centred + difference, centred - difference)
     first, second = (each.sum(axis=-1, dtype=np.float64) / 4 for each in doubled)
     return count.sum(axis=-1, dtype=np.float64), first, second
@@ -141,7 +135,7 @@ def _one_auc(
     records: int, positives: Floats, centred: Floats, variance: CentredVariance, count: Floats
 ) -> ServerResult:
     """One model's AUC from its centred rank sum."""
-    _, value = area_of_sums(records, positives, centred)
+    value = area_of_sums(records, positives, centred)
     inside = np.clip(positives, 1.0, records - 1.0)
     known = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
     centre = np.asarray(influence_centre(records, inside, known))
@@ -217,23 +211,14 @@ def noisy_difference_sums(
     settings: ComparedAUC = query.protocol
     request = DifferenceRequest.of(clients, query)
     order = pair_order(clients)
-    weights = (request.ranks.difference, request.centred)
-    summed_labels = clients.labels[order] * ~request.responding
-    noisy = _noisy_sums(weights, summed_labels, request, settings.part_noise, noise)
+    noisy = _noisy_sums(request, clients.labels[order], settings.part_noise, noise)
     answers = np.zeros(clients.records, dtype=np.int8)
     if request.responding.any():
         whole = ~request.any_summed
         flipped = flipped_labels(clients, settings.epsilon, noise, state, whole)
         answers = flipped[..., order] * request.responding
-    flipped_sums = _sums(weights, answers)
-    return {
-        "positives": noisy[0],
-        "differences": noisy[1],
-        "levels": noisy[2],
-        "answered_positives": flipped_sums[0],
-        "answered_differences": flipped_sums[1],
-        "answered_levels": flipped_sums[2],
-    }
+    answered = request.ranks.sums(answers)
+    return {**noisy, **{f"answered_{name}": sums for name, sums in answered.items()}}
 
 
 @dataclass(frozen=True)
@@ -262,6 +247,7 @@ class ComparedAUC(Protocol):
     trust: NoisySumsOfEach | Local | str = trust_setting(NoisySumsOfEach())
 
     name = "compared-auc"
+    threats = staticmethod(lambda settings: TWO_MODELS)
     adjacency = Adjacency.LABEL
     state_types = (Flipped,)
     figure = "difference of two AUCs"
@@ -273,11 +259,6 @@ class ComparedAUC(Protocol):
         """The noise of the three sums, where there is any."""
         sums = self.trust if isinstance(self.trust, NoisySumsOfEach) else NoisySumsOfEach()
         return PartNoise(self.epsilon, sums.emphasis)
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what."""
-        return TWO_MODELS
 
     def comparison(self) -> Protocol:
         """Itself."""
@@ -298,17 +279,11 @@ class ComparedAUC(Protocol):
         records = sent[0].values.size
         if records < 2:
             raise DataError(f"a comparison needs at least two records, got {records}")
-        first, second = (
-            Ragged(doubled_mid_ranks(scores.values), scores.offsets) for scores in sent
-        )
+        first, second = map(doubled_ranks, sent)
         ranks = RankPairs(first, second)
-        asked = DifferenceRequest(ranks, ranks.middle_levels(), self._responding(ranks))
-        columns: dict[str, Field] = {
-            "first": first,
-            "second": second,
-            "responding": Ragged(asked.responding, first.offsets),
-            "pivot": asked.pivot,
-        }
+        asked = DifferenceRequest(ranks, self._responding(ranks))
+        responding = Ragged(asked.responding, first.offsets)
+        columns: dict[str, Field] = {"first": first, "second": second, "responding": responding}
         reply = yield Query(noisy_difference_sums, self, per_client=columns)
         sums = totals_of_sums(asked, self.epsilon, reply)
         variances = predicted_variances(asked, self.part_noise)
@@ -323,31 +298,17 @@ class ComparedAUC(Protocol):
 
 
 def _noisy_sums(
-    weights: tuple[Ragged[np.int64], Ragged[np.int64]],
-    labels: NDArray[np.int8],
-    request: DifferenceRequest,
-    parts: PartNoise,
-    noise: NoiseSource,
-) -> list[NDArray[Any]]:
-    """Noisy count, sum of differences and sum of levels of every client, shape (..., K)."""
-    shape = (weights[0].clients,)
-    true = _sums(weights, labels)
-    counted = parts.count.noisy_count(noise, true[0], 1.0, shape)
-    sums = [np.where(request.any_summed, counted, np.zeros_like(counted))]
-    for part, weight, total in zip((parts.difference, parts.level), weights, true[1:], strict=True):
-        largest = largest_by_client(weight, ~request.responding)
-        sums.append(part.noisy_residual(noise, total, largest, 0.0, shape))
-    return sums
-
-
-def _sums(
-    weights: tuple[Ragged[np.int64], Ragged[np.int64]], labels: NDArray[np.int8]
-) -> list[NDArray[np.int64]]:
-    """Count of positives and both weighted sums of every client, shape (..., K)."""
-    starts = weights[0].offsets[:-1]
-    count = np.add.reduceat(labels, starts, axis=-1, dtype=np.int64)
-    weighted = [np.add.reduceat(weight.values * labels, starts, axis=-1) for weight in weights]
-    return [count, *weighted]
+    request: DifferenceRequest, labels: NDArray[np.int8], parts: PartNoise, noise: NoiseSource
+) -> dict[str, NDArray[Any]]:
+    """The noisy sums of the records that do not respond, of every client, shape (..., K)."""
+    ranks, shape = request.ranks, (request.any_summed.size,)
+    exact = ranks.sums(labels * ~request.responding)
+    counted = exact["positives"] + noise.draw(parts.count.drawn(1, 1.0), shape)
+    noisy = {"positives": np.where(request.any_summed, counted, np.zeros_like(counted))}
+    for name, part in (("differences", parts.difference), ("levels", parts.level)):
+        largest = largest_by_client(ranks.weights[name], ~request.responding)
+        noisy[name] = exact[name] + noise.draw(part.drawn(largest, 1.0), shape)
+    return noisy
 
 
 def _second(clients: Clients) -> NDArray[np.float64]:

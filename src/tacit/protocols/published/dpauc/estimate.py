@@ -23,6 +23,8 @@ from tacit.metrics.curves import (
     trapezoid_area,
 )
 from tacit.metrics.ranking import plug_in_variance
+from tacit.privacy.mechanisms.gaussian import Gaussian
+from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.protocols.shared.cells import falling, signal_warnings
 from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
@@ -50,18 +52,16 @@ class CountNoise:
     Parameters
     ----------
     clients : K, how many independent draws a sum holds.
-    scale : the Laplace scale or the standard deviation of one draw.
-    gaussian : which of the two.
+    drawn : the mechanism of one draw.
     """
 
     clients: int
-    scale: float
-    gaussian: bool
+    drawn: Laplace | Gaussian
 
     @property
     def variance(self) -> float:
         """The variance of the noise in a sum."""
-        return self.clients * self.scale**2 * (1.0 if self.gaussian else 2.0)
+        return self.clients * float(self.drawn.variance)
 
     def imitate(self, shape: tuple[int, ...]) -> Floats:
         """Noise with this distribution, from a fixed seed: for measuring errors, not for privacy.
@@ -69,11 +69,10 @@ class CountNoise:
         A sum of K Laplace draws is the difference of two Gamma(K) draws.
         """
         rng = np.random.default_rng(0)
-        if self.gaussian:
+        if isinstance(self.drawn, Gaussian):
             return rng.normal(0.0, math.sqrt(self.variance), shape)
-        return self.scale * (
-            rng.gamma(self.clients, size=shape) - rng.gamma(self.clients, size=shape)
-        )
+        first, second = (rng.gamma(self.clients, size=shape) for _ in range(2))
+        return self.drawn.scale * (first - second)
 
 
 def class_totals(counts: Floats) -> tuple[Floats, Floats]:
@@ -135,26 +134,17 @@ def _imitate(smooth: Floats, draws: Floats) -> tuple[float, float]:
     releases = smoothed_counts(smooth + first)
     at_once = max(1, IN_CACHE // second[:, 0].size)
     groups = range(0, REPEATED_ESTIMATES, at_once)
-    biases = np.concatenate(
-        [_clamping_biases(releases[start : start + at_once], second) for start in groups]
-    )
+    clamped = [_clamped_areas(releases[start : start + at_once], second) for start in groups]
+    biases = np.concatenate(clamped).mean(axis=-1) - trapezoid_area(*pooled_points(releases))
     areas = _clamped_areas(smooth[np.newaxis], draws)[0]
-    errors = areas[:REPEATED_ESTIMATES] - biases - _smooth_area(smooth)
-    return float(np.mean(errors**2)), float(areas.mean()) - _smooth_area(smooth)
-
-
-def _clamping_biases(smooth: Floats, draws: Floats) -> Floats:
-    areas = _clamped_areas(smooth, draws)
-    return areas.mean(axis=-1) - trapezoid_area(*pooled_points(smooth))
+    true = trapezoid_area(*pooled_points(smooth))
+    errors = areas[:REPEATED_ESTIMATES] - biases - true
+    return float(np.mean(errors**2)), float(areas.mean() - true)
 
 
 def _clamped_areas(smooth: Floats, draws: Floats) -> Floats:
     """The areas of all sums of counts (S, 4, T) and draws (D, 4, T), shape (S, D)."""
     return trapezoid_area(*clamped_points(smooth[:, np.newaxis] + draws))
-
-
-def _smooth_area(smooth: Floats) -> float:
-    return float(trapezoid_area(*pooled_points(smooth)))
 
 
 def smoothed_counts(counts: Floats) -> Floats:

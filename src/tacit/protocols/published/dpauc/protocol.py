@@ -14,7 +14,6 @@ published: of flipped labels, whose cells the server sees.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -97,23 +96,6 @@ class OnCounts(Choice):
             if getattr(self, name) not in words:
                 raise ValueError(f"{name} must be one of {words}, got {getattr(self, name)!r}")
 
-    @property
-    def clamps(self) -> bool:
-        """Whether counts are clamped and points ordered."""
-        return self.points == "clamped"
-
-    def distance(self, thresholds: int, adjacency: str) -> int:
-        """The L1 distance of the counts between neighbours; also their squared L2 distance."""
-        if self.accounting == "paper":
-            return 4 * thresholds
-        return (1 if adjacency == "record" else 2) * thresholds
-
-    @abstractmethod
-    def drawn(
-        self, thresholds: int, adjacency: str, epsilon: float
-    ) -> laplace.Laplace | gaussian.Gaussian:
-        """The mechanism of all counts together."""
-
 
 @dataclass(frozen=True)
 class Laplace(OnCounts):
@@ -126,10 +108,6 @@ class Laplace(OnCounts):
     """
 
     word = "laplace"
-
-    def drawn(self, thresholds: int, adjacency: str, epsilon: float) -> laplace.Laplace:
-        """Of scale ``distance / epsilon``."""
-        return laplace.Laplace(self.distance(thresholds, adjacency), epsilon)
 
 
 @dataclass(frozen=True)
@@ -152,11 +130,6 @@ class Gaussian(OnCounts):
                 f"gaussian needs a delta between 0 and 1, such as gaussian(delta=1e-6), got "
                 f"{self.delta}"
             )
-
-    def drawn(self, thresholds: int, adjacency: str, epsilon: float) -> gaussian.Gaussian:
-        """Of the analytic calibration for the L2 distance."""
-        distance = math.sqrt(self.distance(thresholds, adjacency))
-        return gaussian.Gaussian(distance, epsilon, self.delta, 4 * thresholds)
 
 
 @dataclass(frozen=True)
@@ -320,9 +293,19 @@ class PublishedDPAUC(ScaledScores, Protocol):
         return self.mechanism
 
     @property
+    def distance(self) -> int:
+        """The L1 distance of all counts between neighbours; also their squared L2 distance."""
+        if self.on_counts.accounting == "paper":
+            return 4 * self.thresholds
+        return (1 if self.adjacency == "record" else 2) * self.thresholds
+
+    @property
     def count_noise(self) -> laplace.Laplace | gaussian.Gaussian:
         """The noise on a confusion count."""
-        return self.on_counts.drawn(self.thresholds, self.adjacency, self.epsilon)
+        if isinstance(self.mechanism, Gaussian):
+            reach, numbers = math.sqrt(self.distance), 4 * self.thresholds
+            return gaussian.Gaussian(reach, self.epsilon, self.mechanism.delta, numbers)
+        return laplace.Laplace(self.distance, self.epsilon)
 
     @property
     def guarantee(self) -> Cost:
@@ -332,8 +315,8 @@ class PublishedDPAUC(ScaledScores, Protocol):
             return super().guarantee
         if isinstance(self.mechanism, Gaussian):
             return self.count_noise.cost(adjacency)
-        distance = self.on_counts.distance(self.thresholds, self.adjacency)
-        all_counts = Together((laplace.Laplace(1, self.epsilon / distance),), distance)
+        one_count = laplace.Laplace(1, self.epsilon / self.distance)
+        all_counts = Together((one_count,), self.distance)
         return Cost(self.epsilon, adjacency=adjacency, mechanism=all_counts)
 
     @property
@@ -375,11 +358,9 @@ class PublishedDPAUC(ScaledScores, Protocol):
             noise = CellNoise(response_variance(self.epsilon) * records)
             return result_of(self, (positives, records - positives), noise)
         reply = yield Query(noisy_confusion_counts, self)
-        counts, drawn = np.asarray(reply["counts"]), self.count_noise
-        is_gaussian = isinstance(drawn, gaussian.Gaussian)
-        scale = float(drawn.sigma if isinstance(drawn, gaussian.Gaussian) else drawn.scale)
-        on_sums = CountNoise(counts.shape[-1], scale, is_gaussian)
-        clamps = self.on_counts.clamps
+        counts = np.asarray(reply["counts"])
+        on_sums = CountNoise(counts.shape[-1], self.count_noise)
+        clamps = self.on_counts.points == "clamped"
         return result_from_confusion(self.edge_scores, counts.sum(axis=-1), on_sums, clamps)
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:

@@ -13,6 +13,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.privacy.local.unary import unary_bits
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import Field
+from tacit.protocol.fields import ragged_of
 
 BITS_AT_ONCE = 2**24
 """Number of unary bits that are drawn and counted at a time, about."""
@@ -64,21 +65,19 @@ def packed_counts(slots: Field, sent: Field, sizes: Integers, slot: int) -> tupl
     ------
     ValueError : for reports whose bytes do not fit their slots.
     """
-    if not (isinstance(slots, Ragged) and isinstance(sent, Ragged)):
-        raise TypeError("unary reports must be ragged")
-    chosen = slots.values
+    chosen, packed = ragged_of(slots, "slots").values, ragged_of(sent, "unary reports").values
     if chosen.size and not (chosen.min() >= 0 and chosen.max() < sizes.size):
         raise ValueError(f"slots must be from 0 to {sizes.size - 1}, got {chosen.max()}")
     widths = packed_bytes(sizes)[chosen]
-    if int(widths.sum()) != sent.values.shape[-1]:
-        raise ValueError(f"reports must hold {widths.sum()} bytes, got {sent.values.shape[-1]}")
+    if int(widths.sum()) != packed.shape[-1]:
+        raise ValueError(f"reports must hold {widths.sum()} bytes, got {packed.shape[-1]}")
     starts, size = (np.cumsum(widths) - widths)[chosen == slot], int(sizes[slot])
-    counts = np.zeros((*sent.values.shape[:-1], size), dtype=np.int64)
+    counts = np.zeros((*packed.shape[:-1], size), dtype=np.int64)
     step_rows = max(1, BITS_AT_ONCE // size)
     for start in range(0, starts.size, step_rows):
         positions = starts[start : start + step_rows, np.newaxis]
         bits = np.unpackbits(
-            sent.values[..., positions + np.arange(packed_bytes(sizes)[slot])], axis=-1, count=size
+            packed[..., positions + np.arange(packed_bytes(sizes)[slot])], axis=-1, count=size
         )
         counts += bits.sum(axis=-2, dtype=np.int64)
     return counts, starts.size
