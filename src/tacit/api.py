@@ -75,7 +75,8 @@ def clients_of(records: Any, **columns: Any) -> Clients:
 
 
 def _is_table(value: Any) -> bool:
-    return hasattr(value, "__arrow_c_stream__")
+    # a column of a frame has a stream, too, and one axis
+    return hasattr(value, "__arrow_c_stream__") and len(getattr(value, "shape", (0, 0))) != 1
 
 
 def _of_table(table: Any, **columns: Any) -> Clients:

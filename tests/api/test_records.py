@@ -42,8 +42,15 @@ def same(one: Clients, other: Clients) -> bool:
         (SCORES, LABELS),
         (np.array(SCORES), np.array(LABELS, dtype=bool)),
         {"score": SCORES, "label": LABELS},
+        (pd.Series(SCORES), pd.Series(LABELS)),
+        (pl.Series(SCORES), pl.Series(LABELS)),
+        {"score": pd.Series(SCORES), "label": pd.Series(LABELS)},
+        {"score": pl.Series(SCORES), "label": pl.Series(LABELS)},
     ],
-    ids=["clients", "pandas", "polars", "arrow", "lists", "arrays", "columns"],
+    ids=[
+        *("clients", "pandas", "polars", "arrow", "lists", "arrays", "columns"),
+        *("pandas-pair", "polars-pair", "pandas-columns", "polars-columns"),
+    ],
 )
 def test_every_form_of_one_client_is_the_same(records: Any) -> None:
     assert same(clients_of(records), WHOLE)
@@ -57,6 +64,7 @@ def test_a_column_names_the_clients(frame: Any) -> None:
 def test_other_forms_of_several_clients() -> None:
     halves = [pd.DataFrame(COLUMNS)[:2], pd.DataFrame(COLUMNS)[2:]]
     assert same(clients_of((SCORES, LABELS, SITES)), BY_SITE)
+    assert same(clients_of(tuple(pd.DataFrame(COLUMNS)[name] for name in COLUMNS)), BY_SITE)
     by_name = dict(zip(("north", "south"), halves, strict=True))
     assert same(clients_of(by_name), BY_SITE)
     assert clients_of(halves).names == ("0", "1")

@@ -46,6 +46,12 @@ def test_whole_numbers_are_ordered_as_numbers() -> None:
     assert Groups.from_arrays([10, 9, 10]).names == ("9", "10")
 
 
+def test_agreed_numbers_are_names_of_groups() -> None:
+    assert Groups.from_arrays([10, 2], names=[2, 10]).names == ("2", "10")  # type: ignore[list-item]
+    with pytest.raises(DataError, match="is none of 2, 3: agree on every group"):
+        Groups.from_arrays([10, 2], names=[2, 3])  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("client", [None, "site"])
 def test_files_give_each_record_its_group(tmp_path: Path, form: str, client: str | None) -> None:

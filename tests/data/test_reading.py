@@ -386,9 +386,29 @@ def test_a_mark_that_is_never_closed_takes_in_no_records(
         stream.write(text.encode())
     with refused(
         f"a quotation mark of {name} is not closed, in the record that begins on line 4 and "
-        "goes on to the end of the file"
+        f"goes on to line {4 + after}"
     ):
         read(name)
+
+
+@pytest.mark.parametrize("before", ["", '0.2,0,"c"d"e\n'])
+def test_two_marks_that_are_not_closed_take_in_no_records(folder: Path, before: str) -> None:
+    """The second one would close the first, and what is between them would be one value."""
+    lines = '0.5,1,"a\n0.2,0,b\n0.9,1,"c\n0.1,0,d\n'
+    Path("a.csv").write_text(f"score,label,note\n{before}{lines}")
+    first = 3 if before else 2
+    with refused(
+        "a quotation mark of a.csv is not closed, in the record that begins on line "
+        f"{first} and goes on to line {first + 2}"
+    ):
+        read("a.csv")
+
+
+def test_a_long_value_of_several_lines_is_closed(folder: Path) -> None:
+    """Python's parser takes values of 131,072 characters, unless it is told otherwise."""
+    note = 'a 5"" tube\n' * 20_000
+    Path("a.csv").write_text(f'score,label,note\n0.5,1,"{note}"\n0.2,0,a 5" tube\n')
+    assert read("a.csv").records == 2
 
 
 def test_a_mark_within_a_value_opens_nothing(folder: Path) -> None:

@@ -88,7 +88,8 @@ class Groups:
         present_names = tuple(str(name) for name in distinct)
         if names is None:
             return cls(present_names, index.astype(np.int64))
-        return cls(tuple(names), _indices(present_names, names)[index], agreed=True)
+        agreed = tuple(map(str, names))
+        return cls(agreed, _indices(present_names, agreed)[index], agreed=True)
 
     @property
     def sizes(self) -> NDArray[np.int64]:

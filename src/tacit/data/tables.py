@@ -54,8 +54,6 @@ MAX_QUOTED = 60
 
 _MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _LONG_ROW = "straddles two block boundaries"
-_UNCLOSED = ("unexpected end of data", "field larger than field limit")
-"""What Python's parser says where a mark is not closed: few, or many, bytes follow it."""
 _READ_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
 
@@ -356,10 +354,12 @@ class _TextFile:
         def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
             if not self.header:
                 return
+            rows = 0
             try:
                 for batch in self._parsed([by_name[name] for name in chosen], closing, handler):
+                    rows += batch.num_rows
                     yield batch.rename_columns(list(chosen))
-                self._check_closed(closing)
+                self._check_closed(rows, closing)
             except pa.ArrowInvalid as error:
                 raise self._meaning(error) from None
 
@@ -403,29 +403,37 @@ class _TextFile:
             ),
         )
 
-    def _check_closed(self, closing: ExitStack) -> None:
-        """Refuse a quotation mark that is never closed: its record would take in all after it.
+    def _check_closed(self, rows: int, closing: ExitStack) -> None:
+        """Refuse a quotation mark that is not closed: its record would take in those after it.
 
-        Marks in quoted values are doubled, so that such a file has an odd number of them; others
-        may, too, and are told from it by Python's parser.
+        It ends at the next mark that opens a value, or with the file. So records are fewer than
+        lines, and Python's parser, which goes on after other faults, tells such a record from one
+        with line ends in its values.
         """
-        packed, quotes = _opened_text(self.source, self.extension, closing), 0
+        packed, quotes, lines, last = _opened_text(self.source, self.extension, closing), 0, 0, b""
         while block := packed.read(BLOCK_BYTES):
-            quotes += block.count(b'"')
-        if quotes % 2 == 0:
+            quotes, lines, last = quotes + block.count(b'"'), lines + block.count(b"\n"), block[-1:]
+        if not quotes or rows + 1 >= lines + (last != b"\n"):
             return
         packed = _opened_text(self.source, self.extension, closing)
         text = io.TextIOWrapper(packed, encoding="utf-8", errors="replace", newline="")
-        reader, line = csv.reader(text, delimiter=self.separator, strict=True), 1
+        reader, line, is_read = csv.reader(text, delimiter=self.separator, strict=True), 1, False
+        limit = csv.field_size_limit(BLOCK_BYTES)
         try:
-            for _ in reader:
-                line = reader.line_num + 1
-        except csv.Error as error:
-            if str(error).startswith(_UNCLOSED):
-                raise DataError(
-                    f"a quotation mark of {self.source} is not closed, in the record that begins "
-                    f"on line {line} and goes on to the end of the file"
-                ) from None
+            while not is_read:
+                try:
+                    for _ in reader:
+                        line = reader.line_num + 1
+                    is_read = True
+                except csv.Error:
+                    if reader.line_num > line:
+                        raise DataError(
+                            f"a quotation mark of {self.source} is not closed, in the record that "
+                            f"begins on line {line} and goes on to line {reader.line_num}"
+                        ) from None
+                    line = reader.line_num + 1
+        finally:
+            csv.field_size_limit(limit)
 
     def _meaning(self, error: pa.ArrowInvalid) -> Exception:
         """What an error of Arrow's parser means, with the row and line; else the error itself."""

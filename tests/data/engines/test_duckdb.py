@@ -171,6 +171,14 @@ def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: P
         tacit.evaluate(stored, tacit.ExactAUC())
 
 
+def test_a_folder_within_a_folder_is_no_file_whatever_its_name(tmp_path: Path) -> None:
+    """Programs that write a table as many files call their folder like a file."""
+    for name in ("records.parquet", "old.csv"):
+        (tmp_path / "all" / name).mkdir(parents=True)
+    pq.write_table(table(), tmp_path / "all" / "records.parquet" / "PART.PARQUET")
+    assert from_files([str(tmp_path / "all")]).records == 4000
+
+
 def test_a_pattern_without_files_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file is found for"):
         from_files([str(tmp_path / "*.parquet")])
@@ -180,6 +188,9 @@ def test_a_pattern_without_files_and_other_files_are_refused(tmp_path: Path) -> 
     assert from_files([str(folder)]).records == 4000
     (folder / "b.csv").write_text("score,label\n0.5,1\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"Parquet files alone, and .*mixed has .*b\.csv"):
+        from_files([str(folder)])
+    (folder / "b.csv").rename(folder / "b.CSV")
+    with pytest.raises(DataError, match=r"Parquet files alone, and .*mixed has .*b\.CSV"):
         from_files([str(folder)])
     (tmp_path / "x.txt").write_text("no", encoding="utf-8")
     with pytest.raises(DataError, match="must be Parquet files, got"):

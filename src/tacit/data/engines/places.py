@@ -77,9 +77,10 @@ def matched(sources: Sequence[str]) -> list[str]:
 
 def _in_folder(folder: Path) -> list[str]:
     """The Parquet files of a folder, which holds no other files of records."""
-    found = sorted(str(path) for path in folder.rglob("*") if path.name.endswith(RECORD_FILES))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    found = sorted(str(path) for path in files if path.name.lower().endswith(RECORD_FILES))
     for file in found:
-        if not file.endswith(PARQUET):
+        if not file.lower().endswith(PARQUET):
             raise DataError(
                 f"a folder of records holds Parquet files alone, and {folder} has {file}: name "
                 "files, or a pattern such as 'folder/*.csv'"

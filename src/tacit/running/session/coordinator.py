@@ -275,7 +275,7 @@ class Coordinator:
         except StopIteration as end:
             self.server_result = end.value
             return {}
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             raise RunError(f"the server cannot compute with the replies: {error}") from error
         return self._begin(query)
 

@@ -257,7 +257,7 @@ class MPCExchange(Exchange):
         replies = [self._replies[party] for party in self.active]
         try:
             self.reply = self._program.combined(self._query, replies)
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
             raise fields.MessageError(f"what the parties computed does not fit: {error}") from error
         return {}
 

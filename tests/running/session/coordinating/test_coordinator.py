@@ -8,11 +8,13 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, worst_case
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.fields import decode, encode
 from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.running.session.coordinator import Coordinator, RunError
@@ -111,8 +113,11 @@ Lie = Callable[[int, Values], Values]
 """What a party says instead of its cost, by its index."""
 
 
-def lied_to(name: str, lie: Lie) -> Coordinator:
-    """A run of three parties to its end, in which they say another cost than they debited."""
+def lied_to(name: str, lie: Lie, told: Lie = lambda _, fields: fields) -> Coordinator:
+    """A run of three parties to its end, in which they say another cost than they debited.
+
+    ``told`` are the fields that they send instead of their own.
+    """
     keys = Keys.generate(3)
     agreement = keys.agreement(PROTOCOLS[name])
     clients = binormal_clients(30, 40, 3)
@@ -127,6 +132,7 @@ def lied_to(name: str, lie: Lie) -> Coordinator:
             reply = verified(parties[index].answer(message), agreement, index, COORDINATOR)
             values = decode_values(reply.body)
             values["spent"] = lie(index, values["spent"])
+            values["content"] = encode(told(index, decode(values["content"])))
             body = encode_values(values)
             signed = replace(reply, body=body).signed(agreement, keys.parties[index])
             coordinator.receive(index, signed)
@@ -151,6 +157,17 @@ def test_a_cost_beyond_all_numbers_is_stated_and_stops_nothing() -> None:
     run = lied_to("fedauc", lambda index, cost: most if index == 0 else cost)
     assert run.most_spent.epsilon == 1e200
     assert run.server_result is not None
+
+
+def test_a_number_beyond_what_the_server_computes_with_ends_the_run_in_words() -> None:
+    def huge(index: int, fields: Values) -> Values:
+        return {
+            k: np.full_like(v, 1e300, dtype=float) if index == 0 and k == "positives" else v
+            for k, v in fields.items()
+        }
+
+    with pytest.raises(RunError, match="the server cannot compute with the replies: int too large"):
+        lied_to("noisy-scores", lambda _, cost: cost, huge)
 
 
 @pytest.mark.parametrize(
