@@ -36,7 +36,7 @@ NAMES = ("ici", "e50", "e90", "emax")
 
 FIELDS = ("mean", "median", "ninetieth", "largest")
 
-MOST_CURVATURE_NOISE = 0.02
+MOST_CURVATURE_NOISE = 0.04
 """Largest relative noise of the fit's curvature at which stated errors are the measured ones."""
 CURVED = "the noise of the smooth fit's curvature is too large for a linearised error"
 
