@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.exceptions import Exit
 
 from tacit.auditing.exposure import Exposure
 from tacit.auditing.protocol_audit import CONFIDENCE, Audit, CaseAudit
@@ -152,10 +153,10 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 REFUTED = 1
+"""The exit status of an audit that refutes a guarantee, or a self-test that fails."""
+
 EPSILON = 1.0
 """What is audited where nobody says."""
-
-"""The exit status of an audit that refutes a guarantee, or a self-test that fails."""
 
 ALL = "all"
 AUDIT_EXAMPLES = """\b
@@ -189,10 +190,8 @@ Exit status:
 @click.option("--quick", is_flag=True, help="Fewer draws, and so weaker attacks.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
 @json_option
-@click.pass_context
+@prompt_interrupt()
 def audit(
-    context: click.Context,
-    /,
     name: str | None,
     testing: bool,
     quick: bool,
@@ -208,26 +207,23 @@ def audit(
     answers. Nothing is spent: the records are synthetic and all noise is simulated.
     """
     chosen = {key: value for key, value in settings.items() if value is not None}
+    outcome: Audit | SelfTest
     if testing:
         if name is not None or chosen:
             raise click.UsageError("--self-test takes no protocol and no settings")
-        with prompt_interrupt():
-            tested = self_test(seed, quick, _show_progress)
-        passed, text = tested.passed, self_test_text(tested)
-        content = tested.to_dict()
+        outcome = self_test(seed, quick, _show_progress)
+        text = self_test_text(outcome)
     elif name is None:
         raise click.UsageError("give --protocol, or --self-test")
     else:
         cases = _cases(name, chosen)
         takes = any(case.takes_epsilon for case in cases)
         epsilon = chosen.get("epsilon", EPSILON) if takes else None
-        with prompt_interrupt():
-            audited = audit_cases(cases, epsilon, seed, quick, _show_progress)
-        passed, text = audited.passed, audit_text(audited)
-        content = audited.to_dict()
-    output.show(content, lambda: text)
-    if not passed:
-        context.exit(REFUTED)
+        outcome = audit_cases(cases, epsilon, seed, quick, _show_progress)
+        text = audit_text(outcome)
+    output.show(outcome.to_dict(), lambda: text)
+    if not outcome.passed:
+        raise Exit(REFUTED)
 
 
 def _cases(name: str, chosen: dict[str, Any]) -> list[audits.AuditCase]:

@@ -14,7 +14,7 @@ from tacit.cli import record_options
 from tacit.cli.evaluating.sources import files_in_memory
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL, terminable
+from tacit.cli.shell import check_signal, terminable
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
@@ -73,12 +73,9 @@ Exit status:
     default=None,
     help="Also compute the exact AUCs, not private. By default only with --split.",
 )
-@click.pass_context
 @terminable()
 @record_options.gathered_columns
 def compare(
-    context: click.Context,
-    /,
     files: tuple[str, ...],
     columns: FileColumns,
     versus: ByFile,
@@ -123,8 +120,7 @@ def compare(
     output.show(comparison.to_dict(), lambda: as_lines(rows, warnings))
     if picture is not None:
         picture.save(draw_comparison(comparison))
-    if not comparison.has_signal:
-        context.exit(NO_SIGNAL)
+    check_signal(comparison.has_signal)
 
 
 def _refuse_same_columns(score: ByFile, versus: ByFile) -> None:

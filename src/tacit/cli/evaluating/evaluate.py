@@ -16,7 +16,7 @@ from tacit.cli.evaluating import forms, sources
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.record_options import refuse
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL, terminable
+from tacit.cli.shell import check_signal, terminable
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
 from tacit.data.units import PROBABILITY
@@ -201,7 +201,7 @@ def evaluate(
     needed = replace(columns, label=_label_column(chosen, columns))
     picture = None if plot is None else PictureFile.for_drawing(plot)
     if groups is not None and chosen is not None:
-        forms.evaluate_by_group(context, needed, chosen, given, picture)
+        forms.evaluate_by_group(context.params, needed, chosen, given, picture)
         return
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
     with record_options.printed_doubts():
@@ -246,8 +246,7 @@ def evaluate(
     fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
     output.show(_content(result, fitted), lambda: _lines(result, fitted))
     _save(result, fitted, picture, map_file)
-    if not result.has_signal:
-        context.exit(NO_SIGNAL)
+    check_signal(result.has_signal)
 
 
 def _refuse_conflicts(params: Mapping[str, Any]) -> None:
