@@ -16,7 +16,7 @@ import click
 import tacit
 from tacit.cli.evaluating.sources import Group, files_in_memory, say_left_out
 from tacit.cli.record_options import printed_doubts, refuse, together
-from tacit.cli.setting_options import Spelled, Texts
+from tacit.cli.setting_options import Spelled, as_names
 from tacit.cli.shell import check_signal
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
@@ -129,7 +129,7 @@ def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
 category_options = together(
     click.option(
         "--scores",
-        type=Texts(),
+        type=as_names,
         metavar="A,B,...",
         help="With several classes: the column of scores of each class.",
     ),
