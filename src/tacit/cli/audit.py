@@ -112,22 +112,18 @@ def _case_text(case: CaseAudit) -> str:
 
 
 def _step_row(step: StepAudit) -> Row:
-    bound = step.bound
     return (
         step.name,
         step.adjacency.value,
-        _epsilon(step.declared.epsilon, step.declared.delta),
-        "-" if bound is None else f"{bound.epsilon:.3f}",
+        *_bounds(step),
         "-" if step.share is None else f"{step.share:.0%}",
         step.verdict,
     )
 
 
 def _trial_row(trial: TrialOutcome) -> Row:
-    bound = trial.audit.bound
-    declared = _epsilon(trial.audit.declared.epsilon, trial.audit.declared.delta)
-    least = "-" if bound is None else f"{bound.epsilon:.3f}"
-    return (f"{'! ' if trial.broken else '  '}{trial.name}", declared, least, trial.verdict)
+    name = f"{'! ' if trial.broken else '  '}{trial.name}"
+    return (name, *_bounds(trial.audit), trial.verdict)
 
 
 def _exposure_row(exposure: Exposure) -> Row:
@@ -143,8 +139,11 @@ def _exposure_row(exposure: Exposure) -> Row:
     )
 
 
-def _epsilon(epsilon: float, delta: float) -> str:
-    return f"{epsilon:.3g}" if delta == 0 else f"{epsilon:.3g}, {delta:g}"
+def _bounds(step: StepAudit) -> tuple[str, str]:
+    """The declared epsilon with its delta, and the least epsilon that the attack proved."""
+    declared, bound = step.declared, step.bound
+    delta = f", {declared.delta:g}" if declared.delta else ""
+    return f"{declared.epsilon:.3g}{delta}", "-" if bound is None else f"{bound.epsilon:.3f}"
 
 
 def _table(rows: Sequence[Row]) -> str:
