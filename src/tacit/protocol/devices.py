@@ -270,26 +270,6 @@ class Stage(Interface):
         """How often each report came (``DeviceReports.counts``), about all of them."""
 
 
-@dataclass(frozen=True)
-class PayloadsInMemory:
-    """Reports in memory.
-
-    Parameters
-    ----------
-    payloads : shape (M, bytes).
-    """
-
-    payloads: Payloads
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return self.payloads.shape[0]
-
-    def counts(self, devices: DeviceReports, query: Query) -> Integers:
-        """The sum of the counts of all batches."""
-        return devices.counts_of_batches(query, slices(self.payloads))
-
-
 def slices(payloads: Payloads) -> Iterator[Payloads]:
     """Payloads in batches; one batch, without any, where there are none."""
     for start in range(0, max(len(payloads), 1), BATCH_REPORTS):
