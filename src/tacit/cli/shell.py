@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -46,19 +46,13 @@ class Tacit(click.Group):
             raise click.UsageError(f"there is no command {args[0]!r}{meant or ': see --help'}", ctx)
         return super().resolve_command(ctx, args)
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run as click does, with errors in this command's own form."""
+        run: Any = super().main
         if not standalone_mode:
-            return super().main(args, prog_name, complete_var, False, **extra)
+            return run(*args, standalone_mode=False, **extra)
         try:
-            code = super().main(args, prog_name, complete_var, False, **extra)
+            code = run(*args, standalone_mode=False, **extra)
         except (click.Abort, KeyboardInterrupt):
             fail("interrupted", INTERRUPTED)
         except click.ClickException as error:
@@ -129,6 +123,23 @@ def check_signal(has_signal: bool) -> None:
     """End with a status of its own where what was shown has no estimate."""
     if not has_signal:
         raise Exit(NO_SIGNAL)
+
+
+def refuse(options: Iterable[tuple[str, object]], sentence: str) -> None:
+    """Refuse options that do not go with others.
+
+    Parameters
+    ----------
+    options : as they are typed, with their values; None for those not given.
+    sentence : says why, with ``{}`` in place of the first option that was given.
+
+    Raises
+    ------
+    click.UsageError : naming the option.
+    """
+    for option, value in options:
+        if value is not None:
+            raise click.UsageError(sentence.format(option))
 
 
 def show(text: str) -> None:

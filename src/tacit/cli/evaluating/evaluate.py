@@ -14,9 +14,8 @@ import tacit
 from tacit.cli import record_options
 from tacit.cli.evaluating import forms, sources
 from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.record_options import refuse
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import check_signal, terminable
+from tacit.cli.shell import check_signal, refuse, terminable
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
 from tacit.data.units import PROBABILITY
@@ -259,9 +258,8 @@ def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     record_options.refuse_split_clients(split, params["client"])
     sources.check_source(files, params["table"], params["query"], counts)
     alone = ("client", "person", "split", "scores", "private_group", "groups", "second", "rescale")
-    more = {"--exact": params["exact"] or None}
     if counts is not None:
-        options = (*_named(params, alone), *more.items())
+        options = (*_named(params, alone), ("--exact", params["exact"] or None))
         refuse(options, "{} needs records, and --counts has none")
     idle = _named(params, ("scores", "private_group", "counts"))
     sources.check_missing(params["missing"], params["missing_epsilon"], files, idle)

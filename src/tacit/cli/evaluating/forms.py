@@ -15,9 +15,9 @@ import click
 
 import tacit
 from tacit.cli.evaluating.sources import Group, files_in_memory, say_left_out
-from tacit.cli.record_options import printed_doubts, refuse, together
+from tacit.cli.record_options import printed_doubts, together
 from tacit.cli.setting_options import Spelled, as_names
-from tacit.cli.shell import check_signal
+from tacit.cli.shell import check_signal, refuse
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns, read_categories
