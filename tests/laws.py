@@ -11,7 +11,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_kinds
 from tacit.testing.checks import conversation_of, losses, one_client
 from tacit.testing.laws import laws_for
-from tacit.testing.recording import Recorder, loss_between
+from tacit.testing.recording import Recorder, loss_between, neighbours
 
 KINDS = list(protocol_kinds().values())
 
@@ -51,7 +51,8 @@ def test_the_privacy_law_has_power() -> None:
     queries = list(conversation_of(clients, PROTOCOLS["fedauc-adaptive"], NoNoise()))
     query = queries[-1][0]
     cost = Cost(query.protocol.epsilon / 1.3, adjacency=Adjacency.LABEL)
-    assert max(loss.delta(cost.epsilon) for loss in losses(clients, query, cost)) == 1.0
+    found = losses(clients, neighbours(clients, Adjacency.LABEL), query, cost)
+    assert max(loss.delta(cost.epsilon) for loss in found) == 1.0
     quiet = Recorder()
     other = {"positives": np.array([9]), "residuals": np.array([0])}
     with pytest.raises(AssertionError, match="without noise"):

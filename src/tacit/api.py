@@ -56,7 +56,7 @@ def clients_of(records: Any, **columns: Any) -> Clients:
     if isinstance(records, Clients):
         return records
     if _is_table(records):
-        return _of_table(records, **columns)
+        return Clients.from_frame(records, **columns)
     if isinstance(records, Mapping):
         return _of_mapping(records, **columns)
     listed = [records] if isinstance(records, str | os.PathLike) else records
@@ -79,23 +79,24 @@ def _is_table(value: Any) -> bool:
     return hasattr(value, "__arrow_c_stream__") and len(getattr(value, "shape", (0, 0))) != 1
 
 
-def _of_table(table: Any, **columns: Any) -> Clients:
-    return Clients.from_frame(table, **columns)
-
-
 def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
     """A table by client, or an array by column."""
     if records and all(map(_is_table, records.values())):
         return _clients_of_tables({str(name): table for name, table in records.items()}, **columns)
-    return _of_table(pa.table({str(name): values for name, values in records.items()}), **columns)
+    table = pa.table({str(name): values for name, values in records.items()})
+    return Clients.from_frame(table, **columns)
 
 
 def _clients_of_tables(tables: Mapping[str, Any], **columns: Any) -> Clients:
     """One client a table, with the mapping's names."""
     if columns.get("client") is not None:
         raise DataError(f"each table is a client: leave client={columns['client']!r} out")
-    parts = [replace(_of_table(each, **columns), names=(name,)) for name, each in tables.items()]
-    return Clients.concatenate(parts)
+    return Clients.concatenate(
+        [
+            replace(Clients.from_frame(each, **columns), names=(name,))
+            for name, each in tables.items()
+        ]
+    )
 
 
 def _of_arrays(arrays: tuple[Any, ...], **columns: Any) -> Clients:

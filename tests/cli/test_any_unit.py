@@ -64,7 +64,7 @@ def options(name: str) -> tuple[object, ...]:
     chosen: list[object] = ["--protocol", name, *columns_of(kind)]
     for key, setting in known_settings(kind).items():
         value, flag = getattr(protocol, key), key.replace("_", "-")
-        if key == "scale" or not (setting.applies(protocol) and setting.differs(protocol)):
+        if key == "scale" or value is None or not setting.differs(protocol):
             continue
         if isinstance(value, bool):
             chosen.append(f"--{flag}" if value else f"--no-{flag}")

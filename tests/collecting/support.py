@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacit.collecting.batches import parts_of_batch
+from tacit.collecting.batches import StoredReports, parts_of_batch
 from tacit.collecting.campaign import Terms
 from tacit.collecting.estimating import stage_query
 from tacit.collecting.folder import Folder
@@ -58,8 +59,13 @@ def all_payloads(terms: Terms, clients: Clients, noise: NoiseSource) -> list[Pay
     if reports.stages == 2:
         parts.append(part(clients, first, clients.records))
     for each in parts:
-        before.append(device_payloads(terms, stage_query(terms, before), each, noise))
+        before.append(device_payloads(terms, stage_query(terms, in_memory(before)), each, noise))
     return before
+
+
+def in_memory(payloads: Sequence[Payloads]) -> list[StoredReports]:
+    """Stages whose reports are in memory: none is sealed yet."""
+    return [StoredReports((), each) for each in payloads]
 
 
 def device_payloads(terms: Terms, query: Query, clients: Clients, noise: NoiseSource) -> Payloads:

@@ -75,7 +75,7 @@ def test_reports_of_the_bundle_give_the_estimate(tmp_path: Path, count: int) -> 
             answer = client.post("reports", content=sent[start : start + size * BATCH])
             assert answer.json()["accepted"] == min(BATCH, (len(sent) - start) // size)
     payloads = stored_payloads(folder)
-    estimate = evaluation_of(folder.campaign, payloads, size).estimate
+    estimate = evaluation_of(folder.campaign, folder.stages(), size).estimate
     error = np.hypot(estimate.privacy_error, estimate.approximation_error)
     assert abs(estimate.value - auc(clients.scores, clients.labels)) < 5 * error
     assert abs(set_bits_score(payloads[0], flip_probability(2.0))) < 5
@@ -151,7 +151,7 @@ def test_the_page_sends_reports(driver: Any, tmp_path: Path, loads: int) -> None
     payloads = stored_payloads(folder)
     assert payloads[0].shape[0] == loads
     if loads == 200:
-        estimate = evaluation_of(folder.campaign, payloads, 39).estimate
+        estimate = evaluation_of(folder.campaign, folder.stages(), 39).estimate
         exact = auc(*(np.array(column) for column in zip(*records, strict=True)))
         error = np.hypot(estimate.privacy_error, estimate.approximation_error)
         assert abs(estimate.value - exact) < 5 * error

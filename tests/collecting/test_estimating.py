@@ -17,7 +17,7 @@ from tacit.privacy.sampling import exact
 from tacit.privacy.sampling.noise import SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import Payloads, influences_of
-from tests.collecting.support import DOUBLE, SINGLE, all_payloads, records_of, terms_of
+from tests.collecting.support import DOUBLE, SINGLE, all_payloads, in_memory, records_of, terms_of
 
 CASES = (*SINGLE, *DOUBLE)
 LARGE = 20_000
@@ -44,7 +44,7 @@ def test_an_estimate_is_within_four_of_its_errors(case: tuple[str, dict[str, Any
     """False alarm below 1e-4 a case, by the normal tail at four errors."""
     clients = records_of(LARGE)
     terms = terms_of(case, LARGE)
-    result = concluded(terms, all_payloads(terms, clients, SimulatedNoise(1))).result
+    result = concluded(terms, in_memory(all_payloads(terms, clients, SimulatedNoise(1)))).result
     error = np.hypot(float(result.privacy_error), float(result.approximation_error or 0.0))
     assert abs(float(result.value) - auc(clients.scores, clients.labels)) < 4 * error
 
@@ -65,7 +65,7 @@ def test_counts_give_what_the_reports_themselves_give(case: tuple[str, dict[str,
             query = conversation.send(reply)
     except StopIteration as ended:
         expected = ended.value
-    counted = concluded(terms, sent)
+    counted = concluded(terms, in_memory(sent))
     assert counted.result.value == expected.value
     assert counted.result.privacy_error == expected.privacy_error
     sizes = map(devices.reported, counted.queries, counted.counts)
@@ -96,7 +96,7 @@ def payloads_of_900(case: tuple[str, dict[str, Any]]) -> list[Payloads]:
 @cache_by_case
 def queries_of_900(case: tuple[str, dict[str, Any]]) -> tuple[Query, ...]:
     """What they are asked."""
-    return concluded(terms_of(case, 900), payloads_of_900(case)).queries
+    return concluded(terms_of(case, 900), in_memory(payloads_of_900(case))).queries
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -104,7 +104,7 @@ def test_no_honest_report_is_refused(case: tuple[str, dict[str, Any]]) -> None:
     terms = terms_of(case)
     payloads = all_payloads(terms, records_of(4000), SystemNoise())
     for stage, sent in enumerate(payloads):
-        query = stage_query(terms, payloads[:stage])
+        query = stage_query(terms, in_memory(payloads[:stage]))
         assert not terms.reports.refused(query, sent).any()
 
 
@@ -113,7 +113,7 @@ def test_what_nobody_sends_is_refused(case: tuple[str, dict[str, Any]]) -> None:
     terms = terms_of(case)
     for stage in range(terms.reports.stages):
         before = all_payloads(terms, records_of(4000), SimulatedNoise(3))[:stage]
-        query = stage_query(terms, before)
+        query = stage_query(terms, in_memory(before))
         sent = np.full((1, terms.reports.payload_bytes(query)), 255, dtype=np.uint8)
         assert terms.reports.refused(query, sent).all()
 
@@ -147,14 +147,15 @@ def test_padding_levels_and_implausible_bits_are_refused() -> None:
 def worst(case: tuple[str, dict[str, Any]], honest: list[Payloads], up: bool) -> float:
     """The largest change of the estimate by one of many replacements of 1 % of the last stage."""
     terms, rng = terms_of(case, LARGE), np.random.default_rng(4)
-    query = stage_query(terms, honest[:-1])
-    value = float(concluded(terms, honest).result.value)
+    query = stage_query(terms, in_memory(honest[:-1]))
+    value = float(concluded(terms, in_memory(honest)).result.value)
     sent, changes = honest[-1], [0.0]
     liars = sent.shape[0] // 100
     for candidate in rng.permutation(np.unique(sent, axis=0))[:40]:
         if not terms.reports.refused(query, candidate[np.newaxis])[0]:
             lied = np.concatenate([np.tile(candidate, (liars, 1)), sent[liars:]])
-            changes.append(float(concluded(terms, [*honest[:-1], lied]).result.value) - value)
+            ended = concluded(terms, in_memory([*honest[:-1], lied]))
+            changes.append(float(ended.result.value) - value)
     return max(changes) if up else min(changes)
 
 
@@ -163,7 +164,7 @@ def test_liars_move_the_estimate_no_further_than_it_says(case: tuple[str, dict[s
     """To first order: a tenth more is left for the second, and an error for the mean report."""
     terms = terms_of(case, LARGE)
     honest = all_payloads(terms, records_of(LARGE), SimulatedNoise(5))
-    ended = concluded(terms, honest)
+    ended = concluded(terms, in_memory(honest))
     least, most = influences_of(terms.reports, ended)
     assert least < 0 < most
     for bound, up in ((most, True), (least, False)):
@@ -174,16 +175,16 @@ def test_the_bound_is_reached_by_the_worst_symbol() -> None:
     case = SINGLE[2]
     terms = terms_of(case, LARGE)
     honest = all_payloads(terms, records_of(LARGE), SimulatedNoise(6))
-    most = influences_of(terms.reports, concluded(terms, honest))[1]
+    most = influences_of(terms.reports, concluded(terms, in_memory(honest)))[1]
     assert worst(case, honest, up=True) > 0.008 * most
 
 
 def test_too_few_reports_are_an_error() -> None:
     terms = terms_of()
     with pytest.raises(CampaignError, match="two reports, got 0"):
-        concluded(terms, [np.zeros((0, 3), dtype=np.uint8)])
+        concluded(terms, in_memory([np.zeros((0, 3), dtype=np.uint8)]))
     with pytest.raises(CampaignError, match="2 stages, got 1"):
-        concluded(terms_of(DOUBLE[1]), [np.zeros((9, 2), dtype=np.uint8)])
+        concluded(terms_of(DOUBLE[1]), in_memory([np.zeros((9, 2), dtype=np.uint8)]))
 
 
 def test_the_device_and_the_step_draw_by_the_same_integers() -> None:

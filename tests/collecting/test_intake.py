@@ -391,7 +391,7 @@ def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, ob
     early = messages_of(folder, 500)
     taken(intake, early[:400])
     with pytest.raises(CampaignError, match="needs the reports of 2 stages, got 1"):
-        evaluation_of(folder.campaign, stored_payloads(folder), 40)
+        evaluation_of(folder.campaign, folder.stages(), 40)
     held = intake.check(early[400])
     signed = folder.next_stage()
     assert intake.store([early[400]]) == ["stage"]
@@ -405,7 +405,7 @@ def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, ob
     assert all(taken(intake, late))
     assert signed.content["stage"] == 1
     assert [each.shape[0] for each in stored_payloads(folder)] == [400, 3000]
-    result = evaluation_of(folder.campaign, stored_payloads(folder), 40)
+    result = evaluation_of(folder.campaign, folder.stages(), 40)
     assert abs(result.estimate.value - 0.76) < 5 * result.estimate.privacy_error + 0.05
     with pytest.raises(CampaignError, match="the last one is open"):
         folder.next_stage()

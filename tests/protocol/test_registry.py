@@ -14,12 +14,13 @@ from tacit import DPAUC, ExactAUC
 from tacit.protocol import registry
 from tacit.protocol.registry import (
     SettingError,
+    comparison_kind_of,
     comparison_names,
-    comparison_of,
     kind_of,
     protocol_names,
     protocol_of,
     register,
+    with_settings,
 )
 from tacit.protocol.settings.declaring import setting
 
@@ -83,9 +84,10 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 
 def test_a_comparison_has_the_name_of_its_protocol() -> None:
     assert "fedauc" in comparison_names()
-    assert comparison_of("fedauc", {"epsilon": 2.0}).guarantee.epsilon == 2.0
+    compared = with_settings(comparison_kind_of("fedauc"), "fedauc", {"epsilon": 2.0})
+    assert compared.guarantee.epsilon == 2.0
     with pytest.raises(SettingError, match="must be one of fedauc, score-histogram, got 'dpauc'"):
-        comparison_of("dpauc", {"epsilon": 2.0})
+        comparison_kind_of("dpauc")
 
 
 def test_the_names_of_one_package_are_those_that_no_other_has(tmp_path: Path) -> None:

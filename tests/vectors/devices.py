@@ -26,7 +26,7 @@ from tacit.privacy.sampling.noise import SystemNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import Payloads
 from tacit.protocol.registry import protocol_of
-from tests.collecting.support import device_payloads
+from tests.collecting.support import device_payloads, in_memory
 
 Content = dict[str, Any]
 
@@ -84,7 +84,7 @@ def first_stage_payloads(terms: Terms) -> Payloads:
 
 def asked(terms: Terms, before: Sequence[Payloads]) -> Query:
     """A stage's query, with published numbers of 9 digits: versions of NumPy differ in the last."""
-    query = stage_query(terms, before)
+    query = stage_query(terms, in_memory(before))
     rounded = {
         name: np.round(each, 9) if isinstance(each, np.ndarray) and each.dtype.kind == "f" else each
         for name, each in query.broadcast.items()

@@ -196,12 +196,11 @@ def _mixed(rows: Floats, salt: Floats) -> Floats:
 def _by_column(first: Floats, second: Floats) -> Score:
     """The sum of the log-ratios of all columns."""
     learnt = [_histograms(*columns) for columns in zip(first.T, second.T, strict=True)]
-    cuts = [edges for edges, _, _ in learnt]
-    ratios = [_log_ratios(a, b) for _, a, b in learnt]
+    ratios = [(edges, _log_ratios(a, b)) for edges, a, b in learnt]
 
     def score(rows: Floats) -> Floats:
         total = np.zeros(rows.shape[0])
-        for column, edges, column_ratios in zip(rows.T, cuts, ratios, strict=True):
+        for column, (edges, column_ratios) in zip(rows.T, ratios, strict=True):
             total += column_ratios[np.searchsorted(edges, column)]
         return total
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.exceptions import Exit
 
 from tacit.auditing.exposure import Exposure
 from tacit.auditing.protocol_audit import CONFIDENCE, Audit, CaseAudit
@@ -111,22 +112,18 @@ def _case_text(case: CaseAudit) -> str:
 
 
 def _step_row(step: StepAudit) -> Row:
-    bound = step.bound
     return (
         step.name,
         step.adjacency.value,
-        _epsilon(step.declared.epsilon, step.declared.delta),
-        "-" if bound is None else f"{bound.epsilon:.3f}",
+        *_bounds(step),
         "-" if step.share is None else f"{step.share:.0%}",
         step.verdict,
     )
 
 
 def _trial_row(trial: TrialOutcome) -> Row:
-    bound = trial.audit.bound
-    declared = _epsilon(trial.audit.declared.epsilon, trial.audit.declared.delta)
-    least = "-" if bound is None else f"{bound.epsilon:.3f}"
-    return (f"{'! ' if trial.broken else '  '}{trial.name}", declared, least, trial.verdict)
+    name = f"{'! ' if trial.broken else '  '}{trial.name}"
+    return (name, *_bounds(trial.audit), trial.verdict)
 
 
 def _exposure_row(exposure: Exposure) -> Row:
@@ -142,8 +139,11 @@ def _exposure_row(exposure: Exposure) -> Row:
     )
 
 
-def _epsilon(epsilon: float, delta: float) -> str:
-    return f"{epsilon:.3g}" if delta == 0 else f"{epsilon:.3g}, {delta:g}"
+def _bounds(step: StepAudit) -> tuple[str, str]:
+    """The declared epsilon with its delta, and the least epsilon that the attack proved."""
+    declared, bound = step.declared, step.bound
+    delta = f", {declared.delta:g}" if declared.delta else ""
+    return f"{declared.epsilon:.3g}{delta}", "-" if bound is None else f"{bound.epsilon:.3f}"
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -152,10 +152,10 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 REFUTED = 1
+"""The exit status of an audit that refutes a guarantee, or a self-test that fails."""
+
 EPSILON = 1.0
 """What is audited where nobody says."""
-
-"""The exit status of an audit that refutes a guarantee, or a self-test that fails."""
 
 ALL = "all"
 AUDIT_EXAMPLES = """\b
@@ -189,10 +189,8 @@ Exit status:
 @click.option("--quick", is_flag=True, help="Fewer draws, and so weaker attacks.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
 @json_option
-@click.pass_context
+@prompt_interrupt()
 def audit(
-    context: click.Context,
-    /,
     name: str | None,
     testing: bool,
     quick: bool,
@@ -208,26 +206,23 @@ def audit(
     answers. Nothing is spent: the records are synthetic and all noise is simulated.
     """
     chosen = {key: value for key, value in settings.items() if value is not None}
+    outcome: Audit | SelfTest
     if testing:
         if name is not None or chosen:
             raise click.UsageError("--self-test takes no protocol and no settings")
-        with prompt_interrupt():
-            tested = self_test(seed, quick, _show_progress)
-        passed, text = tested.passed, self_test_text(tested)
-        content = tested.to_dict()
+        outcome = self_test(seed, quick, _show_progress)
+        text = self_test_text(outcome)
     elif name is None:
         raise click.UsageError("give --protocol, or --self-test")
     else:
         cases = _cases(name, chosen)
         takes = any(case.takes_epsilon for case in cases)
         epsilon = chosen.get("epsilon", EPSILON) if takes else None
-        with prompt_interrupt():
-            audited = audit_cases(cases, epsilon, seed, quick, _show_progress)
-        passed, text = audited.passed, audit_text(audited)
-        content = audited.to_dict()
-    output.show(content, lambda: text)
-    if not passed:
-        context.exit(REFUTED)
+        outcome = audit_cases(cases, epsilon, seed, quick, _show_progress)
+        text = audit_text(outcome)
+    output.show(outcome.to_dict(), lambda: text)
+    if not outcome.passed:
+        raise Exit(REFUTED)
 
 
 def _cases(name: str, chosen: dict[str, Any]) -> list[audits.AuditCase]:

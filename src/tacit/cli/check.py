@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
+from click.exceptions import Exit
 
 from tacit.cli import record_options
 from tacit.cli.evaluating.sources import files_in_memory
@@ -47,10 +48,8 @@ Exit status:
     help="Whether records without a score or a label are a problem, or left out and noted.",
 )
 @json_option
-@click.pass_context
 @record_options.gathered_columns
 def check(
-    context: click.Context,
     files: tuple[str, ...],
     columns: FileColumns,
     output: JsonOutput,
@@ -64,4 +63,4 @@ def check(
     output.show(asdict(checked), lambda: "\n".join(checked.lines))
     if checked.number:
         complain(f"tacit: {checked.number} problem{'s' * (checked.number > 1)}")
-        context.exit(PROBLEMS)
+        raise Exit(PROBLEMS)

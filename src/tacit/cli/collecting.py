@@ -7,7 +7,6 @@ that devices spend with their reports; ``stage`` ends a campaign's stage and sig
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import click
 import numpy as np
 
 from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.shell import NO_SIGNAL, show
+from tacit.cli.shell import check_signal, show
 from tacit.collecting import estimating
 from tacit.collecting.campaign import Campaign, Terms
 from tacit.collecting.folder import Folder
@@ -188,5 +187,4 @@ def estimate(folder: Path, output: JsonOutput, report: str | None, honest: float
     if file is not None:
         file.write(result.to_html().encode())
     output.show(result.to_dict(), lambda: str(result))
-    if not result.has_signal:
-        sys.exit(NO_SIGNAL)
+    check_signal(result.has_signal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,10 @@ from tacit.cli import record_options
 from tacit.cli.evaluating.sources import files_in_memory
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL, terminable
+from tacit.cli.shell import check_signal, terminable
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
-from tacit.data.scales import ByFile
+from tacit.data.scales import ByFile, by_file
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
 from tacit.results.drawing.displays import draw_comparison
@@ -73,12 +73,9 @@ Exit status:
     default=None,
     help="Also compute the exact AUCs, not private. By default only with --split.",
 )
-@click.pass_context
 @terminable()
 @record_options.gathered_columns
 def compare(
-    context: click.Context,
-    /,
     files: tuple[str, ...],
     columns: FileColumns,
     versus: ByFile,
@@ -99,12 +96,13 @@ def compare(
     the operating system, unless --split or --seed ask for a simulation.
     """
     chosen = chosen_protocol(protocol, settings, COMPARISONS)
-    _refuse_same_columns(columns.score, versus)
+    paths = files_in_memory(files, "compare")
+    models = _models(paths, columns.score, versus)
     record_options.check_person_options(columns.person, per_person)
     picture = None if plot is None else PictureFile.for_drawing(plot)
     record_options.refuse_split_clients(split, columns.client)
     with record_options.printed_doubts():
-        clients = _read(files_in_memory(files, "compare"), columns, versus)
+        clients = _read(paths, columns, versus)
     if split is not None:
         clients = record_options.split_clients(clients, split, "uniform", seed, per_person)
     comparison = tacit.compare(
@@ -112,7 +110,7 @@ def compare(
         None,
         chosen,
         seed,
-        names=(_one_name(columns.score), _one_name(versus)),
+        names=models,
         exact=split is not None if exact is None else exact,
         federation=federation,
         per_person=per_person,
@@ -123,29 +121,22 @@ def compare(
     output.show(comparison.to_dict(), lambda: as_lines(rows, warnings))
     if picture is not None:
         picture.save(draw_comparison(comparison))
-    if not comparison.has_signal:
-        context.exit(NO_SIGNAL)
+    check_signal(comparison.has_signal)
 
 
-def _refuse_same_columns(score: ByFile, versus: ByFile) -> None:
-    """Refuse one column for both models.
+def _models(paths: Sequence[str], score: ByFile, versus: ByFile) -> tuple[str, str]:
+    """What both models are called: their columns in the first file.
 
     Raises
     ------
-    click.UsageError : naming the column.
+    click.UsageError : for one column of both models, naming it.
     """
-    of_files = [each for each in (score, versus) if isinstance(each, Mapping)]
-    for file in of_files[0] if of_files else ("",):
-        first, second = (
-            each[file] if isinstance(each, Mapping) else each for each in (score, versus)
-        )
+    columns = [by_file(paths, each, "score", "a column") for each in (score, versus)]
+    pairs = list(zip(*columns, strict=True))
+    for first, second in pairs:
         if first == second:
             raise click.UsageError(f"--versus names the same column as --score, {first!r}")
-
-
-def _one_name(column: ByFile) -> str:
-    """What a model is called: its column, or that of the first file."""
-    return next(iter(column.values())) if isinstance(column, Mapping) else column
+    return pairs[0]
 
 
 def _read(files: Sequence[str], columns: FileColumns, versus: ByFile) -> Clients:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import click
+from click.exceptions import Exit
 
 from tacit.cli.shell import as_json, show
 from tacit.ledger import entries
@@ -167,8 +168,7 @@ def set_limit(
 @ledger.command("verify", epilog=VERIFY_EXAMPLES)
 @click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option("--head", metavar="HEX", help="A head noted before, which the ledger must have had.")
-@click.pass_context
-def verify(context: click.Context, /, path: str, head: str | None) -> None:
+def verify(path: str, head: str | None) -> None:
     """Follow the chain of hashes: was an entry changed, removed, inserted or moved?
 
     Entries cut off at the end, or a whole ledger written anew, show only against a head that was
@@ -181,7 +181,7 @@ def verify(context: click.Context, /, path: str, head: str | None) -> None:
             last = pages.head.hex()
     except entries.LedgerError as error:
         show(str(error))
-        context.exit(BROKEN)
+        raise Exit(BROKEN) from None
     show(f"{path} verifies: {number} entries\nhead {last}")
 
 

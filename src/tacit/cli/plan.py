@@ -7,7 +7,7 @@ import click
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.record_options import PerPerson
 from tacit.cli.setting_options import Spelled
-from tacit.cli.shell import NO_SIGNAL
+from tacit.cli.shell import check_signal
 from tacit.planning.planner import plan as make_plan
 from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.trust import Trust, trust_words
@@ -78,10 +78,7 @@ Exit status:
     "slope'. By default the AUC, with protocols of other figures beside it.",
 )
 @json_option
-@click.pass_context
 def plan(
-    context: click.Context,
-    /,
     records: int,
     positives: int | None,
     classes: int | None,
@@ -114,5 +111,4 @@ def plan(
         classes=classes,
     )
     output.show(made.to_dict(), lambda: str(made))
-    if made.recommended is None:
-        context.exit(NO_SIGNAL)
+    check_signal(made.recommended is not None)

@@ -178,28 +178,20 @@ def _refuse_repeats(command: click.Command, args: list[str], ctx: click.Context)
             raise click.UsageError(f"{name} is given twice, and takes one value", ctx)
 
 
-class Unavailable(click.Command):
+def _unavailable(name: str, reason: str, hidden: bool = False) -> click.Command:
     """A command that cannot be run. It accepts every argument and answers with the reason."""
 
-    def __init__(self, name: str, reason: str, hidden: bool = False) -> None:
-        anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-        super().__init__(
-            name,
-            context_settings=anything,
-            help=f"Not available: {reason}.",
-            add_help_option=False,
-            hidden=hidden,
-        )
-        self.reason = reason
+    def refuse() -> None:
+        raise click.ClickException(reason)
 
-    def invoke(self, ctx: click.Context) -> None:
-        """Refuse.
-
-        Raises
-        ------
-        click.ClickException : always, with the reason.
-        """
-        raise click.ClickException(self.reason)
+    return click.Command(
+        name,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        callback=refuse,
+        help=f"Not available: {reason}.",
+        add_help_option=False,
+        hidden=hidden,
+    )
 
 
 def plugin_names() -> list[str]:
@@ -220,11 +212,11 @@ def plugin_command(name: str) -> click.Command | None:
         return _not_installed(name)
     if len(points) > 1:
         names = " and ".join(sorted(map(_distribution, points)))
-        return Unavailable(name, f"the command {name} is added by two distributions: {names}")
+        return _unavailable(name, f"the command {name} is added by two distributions: {names}")
     return _loaded(points[0])
 
 
-def _not_installed(name: str) -> Unavailable | None:
+def _not_installed(name: str) -> click.Command | None:
     if name not in INSTALLABLE:
         return None
     distribution, folder = INSTALLABLE[name]
@@ -232,7 +224,7 @@ def _not_installed(name: str) -> Unavailable | None:
         f"the command {name} is not installed; it is in {distribution}. In a clone of tacit: "
         f"pip install {folder}"
     )
-    return Unavailable(name, reason, hidden=True)
+    return _unavailable(name, reason, hidden=True)
 
 
 def _loaded(point: EntryPoint) -> click.Command:
@@ -240,9 +232,9 @@ def _loaded(point: EntryPoint) -> click.Command:
     try:
         command = point.load()
     except Exception as error:  # any error of another distribution's module at its import
-        return Unavailable(point.name, f"{source} cannot be loaded: {_summary(error)}")
+        return _unavailable(point.name, f"{source} cannot be loaded: {_summary(error)}")
     if not isinstance(command, click.Command):
-        return Unavailable(point.name, f"{source} is no click.Command but {command!r}")
+        return _unavailable(point.name, f"{source} is no click.Command but {command!r}")
     name_help(command)
     return command
 

@@ -8,7 +8,7 @@ The options of how files are written: words for labels, separator, decimal mark.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import wraps
@@ -46,23 +46,6 @@ def together(*options: Decorator) -> Decorator:
         return command
 
     return added
-
-
-def refuse(options: Iterable[tuple[str, object]], sentence: str) -> None:
-    """Refuse options that do not go with others.
-
-    Parameters
-    ----------
-    options : as they are typed, with their values; None for those not given.
-    sentence : says why, with ``{}`` in place of the first option that was given.
-
-    Raises
-    ------
-    click.UsageError : naming the option.
-    """
-    for option, value in options:
-        if value is not None:
-            raise click.UsageError(sentence.format(option))
 
 
 _NAMED = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ",", "space": " "}

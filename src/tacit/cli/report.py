@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from tacit.cli.shell import show
+from tacit.cli.shell import refuse, show
 from tacit.output import OutputFile
 from tacit.reporting.model_index import TASK, model_index
 from tacit.reporting.page import report as report_page
@@ -64,15 +64,15 @@ def report(
     Several results are compared with the first one. A result that was changed after it was
     written, that is of another version, or that is about another federation, is refused.
     """
-    _refuse_idle(form, title, model, task)
+    if form != "model-index":
+        refuse((("--model", model), ("--task", task)), "{} needs --format model-index")
+    if form != "html":
+        refuse((("--title", title),), f"{{}} cannot be used with --format {form}")
     target = PAGE if output is None and form == "html" else output
     file = None if target is None else OutputFile(target)
     if file is not None and any(file.replaces(each) for each in results):
         raise click.UsageError(f"{target} is one of the results, which the output would replace")
-    if form == "html":
-        made = report_page(reading.read_documents(results), title)
-    else:
-        made = _made(form, results, model, task)
+    made = _made(form, results, title, model, task)
     if file is None:
         show(made.rstrip("\n"))
         return
@@ -80,18 +80,14 @@ def report(
     show(f"{WRITTEN[form]}: {file.path}")
 
 
-def _made(form: str, paths: Sequence[str], model: str | None, task: str | None) -> str:
-    """The files in a format that is no page."""
+def _made(
+    form: str, paths: Sequence[str], title: str | None, model: str | None, task: str | None
+) -> str:
+    """The results in a format."""
+    if form == "html":
+        return report_page(reading.read_documents(paths), title)
     if form == "csv":
         return as_csv(reading.read_documents(paths))
     if form == "md":
         return as_markdown(reading.read_documents(paths))
     return model_index(reading.read_results(paths), model, task or TASK)
-
-
-def _refuse_idle(form: str, title: str | None, model: str | None, task: str | None) -> None:
-    if form != "model-index" and (model is not None or task is not None):
-        name = "--model" if model is not None else "--task"
-        raise click.UsageError(f"{name} needs --format model-index")
-    if form != "html" and title is not None:
-        raise click.UsageError(f"--title cannot be used with --format {form}")

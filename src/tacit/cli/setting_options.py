@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, get_args, get_origin
 
 import click
@@ -64,16 +65,14 @@ class Source:
     ----------
     names : of the protocols.
     kind_of : the class of a name.
-    protocol_of : the protocol of a name with settings.
     """
 
     names: Callable[[], Sequence[str]]
     kind_of: Callable[[str], Any]
-    protocol_of: Callable[[str, Mapping[str, Any]], Protocol]
 
 
-PROTOCOLS = Source(registry.protocol_names, registry.kind_of, registry.protocol_of)
-COMPARISONS = Source(registry.comparison_names, registry.comparison_kind_of, registry.comparison_of)
+PROTOCOLS = Source(registry.protocol_names, registry.kind_of)
+COMPARISONS = Source(registry.comparison_names, registry.comparison_kind_of)
 
 
 class SettingsCommand(click.Command):
@@ -103,7 +102,6 @@ class SettingsCommand(click.Command):
             )
         )
         self._after, self._source = settings_after, source
-        self._made: dict[tuple[str, ...], list[click.Option]] = {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, with the options of the protocol among them."""
@@ -111,11 +109,14 @@ class SettingsCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The parameters, with the settings among them."""
+        """The parameters, with the settings among them.
+
+        A setting that has the name of a parameter of the command itself has no option.
+        """
         parameters = super().get_params(ctx)
         taken = {name for parameter in parameters for name in (*parameter.opts, parameter.name)}
         names = ctx.meta.get(CHOSEN) or tuple(self._source.names())
-        options = self._options(names)
+        options = _options_of(self._source, names)
         added = [each for each in options if taken.isdisjoint((*each.opts, each.name))]
         position = 1 + next(i for i, each in enumerate(parameters) if each.name == self._after)
         return [*parameters[:position], *added, *parameters[position:]]
@@ -165,24 +166,6 @@ class SettingsCommand(click.Command):
             formatter.write_text("\n\n".join([few, *paragraphs]))
         return None
 
-    def _options(self, names: tuple[str, ...]) -> list[click.Option]:
-        """The options of these protocols' settings, made once: click distinguishes them as objects.
-
-        A setting that has the name of a parameter of the command itself has no option.
-        """
-        if names not in self._made:
-            self._made[names] = self._new_options(names)
-        return self._made[names]
-
-    def _new_options(self, names: tuple[str, ...]) -> list[click.Option]:
-        kinds = {name: known_settings(self._source.kind_of(name)) for name in names}
-        labelled: dict[str, list[Labelled]] = {}
-        for name, known in kinds.items():
-            for key, setting in known.items():
-                if setting.declared.help is not None and option_type(setting) is not None:
-                    labelled.setdefault(key, []).append((name, setting))
-        return [option_of(settings, len(kinds)) for settings in labelled.values()]
-
     def _wanted(self, args: Sequence[str]) -> tuple[str, ...] | None:
         """The protocol whose options suffice for these arguments; None where none does."""
         word = self._chosen(args)
@@ -191,7 +174,7 @@ class SettingsCommand(click.Command):
             return None
         used = {arg.partition("=")[0] for arg in args if arg.startswith("--")}
         used -= {"--help"}
-        parameters = [*self.params, *self._options((name,))]
+        parameters = [*self.params, *_options_of(self._source, (name,))]
         known = {each for option in parameters for each in (*option.opts, *option.secondary_opts)}
         return (name,) if used <= known else None
 
@@ -205,6 +188,17 @@ class SettingsCommand(click.Command):
             elif arg.startswith(f"{CHOICE}="):
                 chosen = arg.partition("=")[2]
         return chosen
+
+
+@cache
+def _options_of(source: Source, names: tuple[str, ...]) -> list[click.Option]:
+    """The options of these protocols' settings, made once: click distinguishes them as objects."""
+    labelled: dict[str, list[Labelled]] = {}
+    for name in names:
+        for key, setting in known_settings(source.kind_of(name)).items():
+            if setting.declared.help is not None and option_type(setting) is not None:
+                labelled.setdefault(key, []).append((name, setting))
+    return [option_of(settings, len(names)) for settings in labelled.values()]
 
 
 def _short_record(record: Record | None, option: click.Option) -> Record | None:
@@ -241,8 +235,8 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
     kind, flag = option_type(first), first.name.replace("_", "-")
     flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
     choices = [choice for _, setting in settings for choice in setting.choices]
-    if isinstance(kind, Choice):
-        kind = Choice(tuple(dict.fromkeys(choices)))
+    if isinstance(kind, Spelled):
+        kind = Spelled(tuple(dict.fromkeys(choices)))
     return click.Option(
         [flags, first.name],
         type=kind,
@@ -257,70 +251,43 @@ def option_type(setting: Setting) -> Any:
     if setting.declared.type is not None:
         return setting.declared.type
     if setting.choices:
-        return Choice(setting.choices)
+        return Spelled(setting.choices)
     listed = any(get_origin(form) is tuple for form in setting.forms)
     for form in setting.forms:
         if form in (bool, int, float, str):
-            return NumberOrNumbers() if form is int and listed else form
+            return as_number_or_numbers if form is int and listed else form
         if get_origin(form) is tuple and get_args(form)[-1] is not Ellipsis:
             return click.Tuple(get_args(form))
         if get_origin(form) in (tuple, Sequence):
-            return Texts() if get_args(form)[0] is str else Numbers()
+            return as_names if get_args(form)[0] is str else as_numbers
     return None
 
 
-class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
-    """One of some texts; a choice with parameters of its own may have them in brackets."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The choice of a text; the protocol reads one with parameters in brackets."""
-        if isinstance(value, str) and "(" in value:
-            return value
-        return super().convert(value, param, ctx)
-
-
-class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+def as_numbers(text: str) -> tuple[float, ...]:
     """Numbers separated by commas."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers of a text."""
-        try:
-            return tuple(float(part) for part in value.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not numbers separated by commas", param, ctx)
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not numbers separated by commas") from None
 
 
-class NumberOrNumbers(Numbers):
+def as_number_or_numbers(text: str) -> Any:
     """A whole number, or numbers separated by commas."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers of a text; of one without a comma the number."""
-        if isinstance(value, str) and "," not in value:
-            return click.types.convert_type(int).convert(value, param, ctx)
-        return super().convert(value, param, ctx)
+    return as_numbers(text) if "," in text else click.types.convert_type(int)(text)
 
 
-class Texts(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+def as_names(text: str) -> tuple[str, ...]:
     """Names separated by commas."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The names of a text."""
-        if not isinstance(value, str):
-            return value
-        names = tuple(part.strip() for part in value.split(","))
-        if not all(names):
-            self.fail(f"{value!r} is not names separated by commas", param, ctx)
-        return names
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise click.BadParameter(f"{text!r} is not names separated by commas")
+    return parts
 
 
 def _metavar(kind: Any) -> str | None:
-    if isinstance(kind, NumberOrNumbers):
+    if kind is as_number_or_numbers:
         return "N|A,B,..."
-    if isinstance(kind, Numbers | Texts):
+    if kind in (as_numbers, as_names):
         return "A,B,..."
     is_range = isinstance(kind, click.Tuple) and len(kind.types) == 2
     return "LOW HIGH" if is_range else None
@@ -348,7 +315,7 @@ def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PRO
     """The protocol with the settings that were given, all of which it must use."""
     chosen = {key: value for key, value in settings.items() if value is not None}
     try:
-        return source.protocol_of(name, chosen)
+        return registry.with_settings(source.kind_of(name), name, chosen)
     except registry.SettingError as error:
         flag, choice = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
         if error.missing:

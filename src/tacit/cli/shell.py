@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
+from click.exceptions import Exit
 
 from tacit.protocol import mpc
 from tacit.protocol.settings.types import suggestion
@@ -45,19 +46,13 @@ class Tacit(click.Group):
             raise click.UsageError(f"there is no command {args[0]!r}{meant or ': see --help'}", ctx)
         return super().resolve_command(ctx, args)
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run as click does, with errors in this command's own form."""
+        run: Any = super().main
         if not standalone_mode:
-            return super().main(args, prog_name, complete_var, False, **extra)
+            return run(*args, standalone_mode=False, **extra)
         try:
-            code = super().main(args, prog_name, complete_var, False, **extra)
+            code = run(*args, standalone_mode=False, **extra)
         except (click.Abort, KeyboardInterrupt):
             fail("interrupted", INTERRUPTED)
         except click.ClickException as error:
@@ -90,48 +85,61 @@ def as_json(content: Any) -> str:
 
 @contextmanager
 def prompt_interrupt() -> Iterator[None]:
-    """End at once when interrupted: waiting for working threads would save nothing.
-
-    An interrupt that the caller ignores stays ignored.
-    """
+    """End at once when interrupted: waiting for working threads would save nothing."""
 
     def end(number: int, frame: object) -> NoReturn:
         cursor = "\033[?25h\n" if sys.stderr.isatty() else ""
         click.echo(f"{cursor}tacit: interrupted", err=True)
         os._exit(INTERRUPTED)
 
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
+    with _handled(end, signal.SIGINT):
         yield
-        return
-    signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """End as on Ctrl-C when asked to terminate, so that temporary files are removed.
-
-    A signal that the caller ignores stays ignored.
-    """
+    """End as on Ctrl-C when asked to terminate, so that temporary files are removed."""
 
     def interrupt(number: int, frame: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    asked = [
-        number
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is not signal.SIG_IGN
-    ]
-    before = {number: signal.signal(number, interrupt) for number in asked}
+    with _handled(interrupt, signal.SIGTERM, signal.SIGHUP):
+        yield
+
+
+@contextmanager
+def _handled(handler: Callable[[int, object], NoReturn], *numbers: int) -> Iterator[None]:
+    """Have signals handled meanwhile; one that the caller ignores stays ignored."""
+    asked = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in asked}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def check_signal(has_signal: bool) -> None:
+    """End with a status of its own where what was shown has no estimate."""
+    if not has_signal:
+        raise Exit(NO_SIGNAL)
+
+
+def refuse(options: Iterable[tuple[str, object]], sentence: str) -> None:
+    """Refuse options that do not go with others.
+
+    Parameters
+    ----------
+    options : as they are typed, with their values; None for those not given.
+    sentence : says why, with ``{}`` in place of the first option that was given.
+
+    Raises
+    ------
+    click.UsageError : naming the option.
+    """
+    for option, value in options:
+        if value is not None:
+            raise click.UsageError(sentence.format(option))
 
 
 def show(text: str) -> None:

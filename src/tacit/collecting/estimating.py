@@ -38,23 +38,21 @@ TRUSTED = (
 )
 
 
-def stage_query(terms: Terms, before: Sequence[devices.Stage | devices.Payloads]) -> Query:
+def stage_query(terms: Terms, before: Sequence[devices.Stage]) -> Query:
     """What devices are asked in the stage after these: the first where there is none before.
 
     Parameters
     ----------
     terms : of the campaign.
-    before : the reports of every earlier stage: payloads of shape (M, bytes), or a ``Stage``.
+    before : the reports of every earlier stage.
     """
-    ended = _asked(terms, before)
+    ended = devices.conversed(terms.protocol, terms.reports, terms.devices, before)
     if isinstance(ended, devices.Concluded):
         raise CampaignError(f"the campaign has {len(before)} stages, and no more")
     return ended
 
 
-def concluded(
-    terms: Terms, stages: Sequence[devices.Stage | devices.Payloads]
-) -> devices.Concluded:
+def concluded(terms: Terms, stages: Sequence[devices.Stage]) -> devices.Concluded:
     """The result of all stages' reports.
 
     Raises
@@ -64,7 +62,7 @@ def concluded(
     """
     if len(stages) == terms.reports.stages and len(stages[-1]) < 2:
         raise CampaignError(f"an estimate needs two reports, got {len(stages[-1])}")
-    ended = _asked(terms, stages)
+    ended = devices.conversed(terms.protocol, terms.reports, terms.devices, stages)
     if isinstance(ended, Query):
         raise CampaignError(
             f"an estimate needs the reports of {terms.reports.stages} stages, got {len(stages)}"
@@ -72,18 +70,8 @@ def concluded(
     return ended
 
 
-def _asked(
-    terms: Terms, stages: Sequence[devices.Stage | devices.Payloads]
-) -> Query | devices.Concluded:
-    """The query that these stages leave open, or the end of the conversation."""
-    held = [
-        devices.PayloadsInMemory(each) if isinstance(each, np.ndarray) else each for each in stages
-    ]
-    return devices.conversed(terms.protocol, terms.reports, terms.devices, held)
-
-
 def evaluation_of(
-    campaign: Campaign, stages: Sequence[devices.Stage | devices.Payloads], report_bytes: int
+    campaign: Campaign, stages: Sequence[devices.Stage], report_bytes: int
 ) -> Evaluation:
     """The result of a campaign in the form of every other result.
 

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.local import bounded
 from tacit.protocol.conversation import Field, Protocol, Query, Reply, Step
+from tacit.protocol.fields import ragged_of
 from tacit.protocol.releases import conducted
 from tacit.results.server_result import ServerResult
 
@@ -162,10 +162,7 @@ class NumberReports(DeviceReports):
 
     def payloads(self, query: Query, reply: Reply) -> Payloads:
         """The numbers of records, one a client."""
-        sent = reply[self.field]
-        if not isinstance(sent, Ragged):
-            raise TypeError(f"{self.field} must be ragged")
-        return as_bytes(sent.values, self.number_bytes)
+        return as_bytes(ragged_of(reply[self.field], self.field).values, self.number_bytes)
 
     def counts(self, query: Query, payloads: Payloads) -> Integers:
         """How often each number came."""
@@ -271,26 +268,6 @@ class Stage(Interface):
 
     def counts(self, devices: DeviceReports, query: Query) -> Integers:
         """How often each report came (``DeviceReports.counts``), about all of them."""
-
-
-@dataclass(frozen=True)
-class PayloadsInMemory:
-    """Reports in memory.
-
-    Parameters
-    ----------
-    payloads : shape (M, bytes).
-    """
-
-    payloads: Payloads
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return self.payloads.shape[0]
-
-    def counts(self, devices: DeviceReports, query: Query) -> Integers:
-        """The sum of the counts of all batches."""
-        return devices.counts_of_batches(query, slices(self.payloads))
 
 
 def slices(payloads: Payloads) -> Iterator[Payloads]:

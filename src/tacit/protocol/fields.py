@@ -207,18 +207,13 @@ class _Reader:
     def __init__(self, message: bytes) -> None:
         if len(message) > MAX_BYTES:
             raise MessageError(f"a message holds at most {MAX_BYTES} bytes, got {len(message)}")
-        self._message = message
+        self._message, self.size = message, len(message)
         self._place = 0
-
-    @property
-    def size(self) -> int:
-        """The message's bytes."""
-        return len(self._message)
 
     def take(self, size: int) -> bytes:
         end = self._place + size
-        if end > len(self._message):
-            raise MessageError(f"message cut short at byte {len(self._message)}")
+        if end > self.size:
+            raise MessageError(f"message cut short at byte {self.size}")
         taken = self._message[self._place : end]
         self._place = end
         return taken
@@ -227,8 +222,8 @@ class _Reader:
         return struct.unpack(form, self.take(struct.calcsize(form)))
 
     def finish(self) -> None:
-        if self._place != len(self._message):
-            raise MessageError(f"{len(self._message) - self._place} bytes after the message's end")
+        if self._place != self.size:
+            raise MessageError(f"{self.size - self._place} bytes after the message's end")
 
 
 def _read_field(reader: _Reader) -> tuple[str, Field]:

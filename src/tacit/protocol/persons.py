@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tacit.privacy import composition
 from tacit.privacy.cost import MIN_BUDGET
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.settings.declaring import known_settings
 
 SLACK = 1 + 1e-9
 """Factor by which roundings of floating-point numbers may exceed a guarantee."""
@@ -38,7 +40,8 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
     if per_person == 0:
         return protocol
     composition.check_per_person(per_person)
-    guarantee, settings = protocol.guarantee, {each.name for each in fields(_dataclass(protocol))}
+    guarantee = protocol.guarantee
+    settings = {name: getattr(protocol, name) for name in known_settings(type(protocol))}
     if math.isinf(guarantee.epsilon) or "epsilon" not in settings:
         raise ValueError(
             f"{protocol.name} protects no record by differential privacy, so it protects no "
@@ -51,7 +54,7 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
         )
     if per_person == 1:
         return protocol
-    budget = float(getattr(protocol, "epsilon"))  # noqa: B009 -- a setting of most protocols
+    budget = float(settings["epsilon"])
     epsilon = budget / per_person
     if epsilon < MIN_BUDGET:
         raise ValueError(
@@ -63,8 +66,9 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
         delta = guarantee.delta / composition.delta_weights(
             guarantee.epsilon / per_person, per_person
         )
-        changes |= _with_delta(protocol, delta)
-    divided: Protocol = replace(_dataclass(protocol), **changes)
+        changes |= _with_delta(settings, delta)
+    changeable: Any = protocol
+    divided: Protocol = replace(changeable, **changes)
     spent = composition.of_person(divided.guarantee, per_person)
     if spent.epsilon > guarantee.epsilon * SLACK or spent.delta > guarantee.delta * SLACK:
         raise ValueError(
@@ -74,9 +78,8 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
     return divided
 
 
-def _with_delta(protocol: Protocol, delta: float) -> dict[str, Any]:
+def _with_delta(settings: Mapping[str, Any], delta: float) -> dict[str, Any]:
     """The settings that hold a delta, with another: one of that name, or a choice's parameter."""
-    settings = {each.name: getattr(protocol, each.name) for each in fields(_dataclass(protocol))}
     if "delta" in settings:
         return {"delta": delta}
     return {
@@ -84,8 +87,3 @@ def _with_delta(protocol: Protocol, delta: float) -> dict[str, Any]:
         for name, value in settings.items()
         if "delta" in getattr(value, "__dataclass_fields__", {})
     }
-
-
-def _dataclass(protocol: Protocol) -> Any:
-    """The protocol, which is a dataclass by its class's own declaration."""
-    return protocol

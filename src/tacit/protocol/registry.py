@@ -60,7 +60,7 @@ def register(kind: Kind) -> Kind:
     """
     name = kind.name
     current = _registered.get(name)
-    sources = [_called(each) for each in _entries(PROTOCOL_GROUP, name)]
+    sources = [_called(each) for each in _entry_points(PROTOCOL_GROUP).get(name, ())]
     if current is not None and _source(current) != _source(kind):
         sources.append(_source(current))
     if sources:
@@ -207,21 +207,7 @@ def check_written(entry: Mapping[str, Any]) -> None:
     for key, known in known_settings(kind).items():
         if key not in entry or known.declared.shown is not None:
             continue
-        value = tuple(entry[key]) if isinstance(entry[key], list) else entry[key]
-        problem = problem_with(kind, key, value)
-        if problem is not None:
-            raise SettingError(key, problem)
-        known.chosen(value)
-
-
-def comparison_of(name: str, settings: Mapping[str, Any]) -> Protocol:
-    """The comparison of two models by the protocol of this name.
-
-    Raises
-    ------
-    SettingError, ValueError : as for ``protocol_of``.
-    """
-    return with_settings(comparison_kind_of(name), name, settings)
+        known.chosen(_typed(kind, key, entry[key]))
 
 
 def with_settings(kind: Any, name: str, settings: Mapping[str, Any]) -> Protocol:
@@ -234,14 +220,17 @@ def with_settings(kind: Any, name: str, settings: Mapping[str, Any]) -> Protocol
     for key, setting in known.items():
         if setting.needed and key not in settings:
             raise SettingError(key, f"{name} needs the setting {key!r}", missing=True)
-    values = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
-    }
-    for key, value in values.items():
-        problem = problem_with(kind, key, value)
-        if problem is not None:
-            raise SettingError(key, problem)
+    values = {key: _typed(kind, key, value) for key, value in settings.items()}
     return cast("Protocol", kind(**values))
+
+
+def _typed(kind: Any, key: str, value: Any) -> Any:
+    """A setting's value, of a type that it takes; a list is read as a tuple."""
+    given = tuple(value) if isinstance(value, list) else value
+    problem = problem_with(kind, key, given)
+    if problem is not None:
+        raise SettingError(key, problem)
+    return given
 
 
 def holders_of(key: str) -> tuple[str, ...]:
@@ -264,13 +253,9 @@ def _entry_points(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
     return named
 
 
-def _entries(group: str, name: str) -> tuple[EntryPoint, ...]:
-    return _entry_points(group).get(name, ())
-
-
 def _loaded(group: str, name: str) -> Any:
     """The one class that packages registered under a name."""
-    entries = _entries(group, name)
+    entries = _entry_points(group)[name]
     if len(entries) > 1:
         raise _taken(name, map(_called, entries))
     return entries[0].load()

@@ -488,12 +488,12 @@ def layout_of(fields: Fields) -> Layout:
 
 def bounds_of(fields: Fields, query: Query) -> dict[str, int]:
     """The bounds of a sum of these fields."""
-    share = _share(query, 1)
+    share, clients = _share(query, 1), planned_clients(query)
     bounds = {
-        name: clipped_sum_bound(query, each.share(share), each.per_record)
+        name: sum_bound(query, clients * _limit(query, each.per_record), each.share(share))
         for name, each in fields.items()
     }
-    return bounds | {CLIENTS: planned_clients(query)}
+    return bounds | {CLIENTS: clients}
 
 
 def planned_clients(query: Query) -> int:
@@ -523,27 +523,22 @@ def clipped(exact: Any, query: Query, reach: int = 1) -> Integers:
     return np.clip(exact, -limit, limit)
 
 
-def clipped_sum_bound(query: Query, noise: PolyaShare | None = None, reach: int = 1) -> int:
-    """The largest magnitude of a sum over all clients of numbers that were clipped.
+def sum_bound(query: Query, exact: int, noise: PolyaShare | None = None) -> int:
+    """The largest magnitude of a sum over all clients whose exact part is at most ``exact``.
 
     Parameters
     ----------
-    query : the query, of which ``most_records`` is known.
+    query : the query, which says how many clients are asked.
+    exact : the largest magnitude of the exact part.
     noise : one client's share of the noise; None without any.
-    reach : as in ``clipped``.
 
     Examples
     --------
     >>> from fractions import Fraction
-    >>> asked = Query(None, None, {"clients": 3}, most_records=100)
-    >>> clipped_sum_bound(asked), clipped_sum_bound(asked, PolyaShare(1, 1.0, Fraction(1, 3)))
+    >>> asked = Query(None, None, {"clients": 3})
+    >>> sum_bound(asked, 300), sum_bound(asked, 300, PolyaShare(1, 1.0, Fraction(1, 3)))
     (300, 361)
     """
-    return sum_bound(query, planned_clients(query) * _limit(query, reach), noise)
-
-
-def sum_bound(query: Query, exact: int, noise: PolyaShare | None = None) -> int:
-    """The largest magnitude of a sum over all clients whose exact part is at most ``exact``."""
     if noise is None:
         return min(exact, MAX_SUM)
     shares = float(noise.share) * planned_clients(query)

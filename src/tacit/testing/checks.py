@@ -7,7 +7,7 @@ docstring what it would catch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -229,7 +229,8 @@ def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list
         for other in recording.neighbours(clients, cost.adjacency):
             again = query.step.cost(other, query, ClientState())
             assert again == cost, "the declared cost depends on the records"
-        step_losses = list(losses(clients, query, cost, notes))
+        neighbours = recording.neighbours(clients, cost.adjacency)
+        step_losses = list(losses(clients, neighbours, query, cost, notes))
         worst = max(loss.delta(cost.epsilon) for loss in step_losses)
         assert worst <= max(cost.delta, 0.0) * (1 + 1e-9), "a neighbour costs more than declared"
         measured.append((cost, step_losses))
@@ -267,20 +268,11 @@ def _check_person(protocol: Protocol, clients: Clients, other: Clients, most: in
     """What two data sets that differ in one person cost, step by step, and in all."""
     notes = ClientState() if protocol.law_traits.keeps_state else None
     total = 0.0
-    for query, reply in conversation_of(clients, protocol, NoNoise(), notes):
+    for query, _ in conversation_of(clients, protocol, NoNoise(), notes):
         cost = query.step.cost(clients, query, ClientState())
         if math.isinf(cost.epsilon):
             continue
-        noise = recording.Recorder()
-        query.step.answer(clients, query, noise, notes or ClientState())
-        moved = query.step.answer(other, query, NoNoise(), notes or ClientState())
-        if noise.flips and cost.adjacency is Adjacency.LABEL:
-            changed = np.count_nonzero(clients.labels != other.labels)
-            loss = recording.Loss(changed * _one_flip(noise))
-        elif noise.flips:
-            loss = _bit_loss(reply, moved, noise)
-        else:
-            loss = recording.loss_between(reply, moved, noise)
+        (loss,) = losses(clients, [other], query, cost, notes)
         whole = composition.of_person(cost, most)
         assert loss.delta(whole.epsilon) <= whole.delta * (1 + 1e-9), "a person costs too much"
         total += loss.epsilon
@@ -306,34 +298,33 @@ def _check_free(protocol: Protocol, clients: Clients, query: Query, reply: Reply
 
 
 def losses(
-    clients: Clients, query: Query, cost: Cost, notes: ClientState | None = None
+    clients: Clients,
+    others: Iterable[Clients],
+    query: Query,
+    cost: Cost,
+    notes: ClientState | None = None,
 ) -> Iterator[recording.Loss]:
-    """What every neighbour costs in the noise that the step asks for."""
-    assert cost.adjacency is not None
+    """What each of several other data sets costs in the noise that the step asks for."""
     noise = recording.Recorder()
     reply = query.step.answer(clients, query, noise, notes or ClientState())
-    for other in recording.neighbours(clients, cost.adjacency):
-        if noise.flips and cost.adjacency is Adjacency.REPLACE:
-            yield _bit_loss(reply, query.step.answer(other, query, NoNoise(), ClientState()), noise)
-        elif noise.flips:
+    for other in others:
+        if noise.flips and cost.adjacency is Adjacency.LABEL:
             yield _response_loss(clients, other, query, reply, noise)
-        else:
-            moved = query.step.answer(other, query, NoNoise(), notes or ClientState())
-            yield recording.loss_between(reply, moved, noise)
+            continue
+        moved = query.step.answer(other, query, NoNoise(), notes or ClientState())
+        compared = _bit_loss if noise.flips else recording.loss_between
+        yield compared(reply, moved, noise)
 
 
 def _response_loss(
     clients: Clients, other: Clients, query: Query, reply: Reply, noise: recording.Recorder
 ) -> recording.Loss:
-    """A flipped bit undoes a flipped label exactly, so the loss is that of one bit."""
+    """A flipped bit undoes a flipped label exactly, so the loss is that of a bit for each."""
     changed = np.flatnonzero(clients.labels != other.labels)
-    assert changed.size == 1
-    undone = query.step.answer(
-        other, query, recording.Recorder(flipped=int(changed[0])), ClientState()
-    )
+    undone = query.step.answer(other, query, recording.Recorder(flipped=changed), ClientState())
     recording.check_sizes(reply, undone)
     assert_same(reply, undone)
-    return recording.Loss(_one_flip(noise))
+    return recording.Loss(changed.size * _one_flip(noise))
 
 
 def _bit_loss(reply: Reply, other: Reply, noise: recording.Recorder) -> recording.Loss:
@@ -380,7 +371,7 @@ def check_vanishing(protocol: Protocol) -> None:
     """
     clients, notes = protocol.fitted(binormal_clients(8, 12, 4)), ClientState()
     for query, _ in conversation_of(clients, protocol, NoNoise(), notes):
-        noise = recording.ShareRecorder()
+        noise = recording.Recorder()
         if query.view is View.SUM:
             query.step.answer(clients, query, noise, notes)
         said = query.step.shares and query.step.shares(query)
@@ -388,7 +379,7 @@ def check_vanishing(protocol: Protocol) -> None:
     asked = clients.count + VANISHED
     if protocol.min_clients(asked) > clients.count:
         return
-    noise = recording.ShareRecorder()
+    noise = recording.Recorder()
     result = simulate(clients, protocol, noise, asked=asked).server_result
     whole = all(share >= 1 - 1e-9 for share in noise.shares)
     assert whole or result.protection is not None, "a client that vanishes weakens the guarantee"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from tacit.arrays import Integers
 from tacit.auditing.questions import changed, removed
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
@@ -29,11 +30,15 @@ def values_of(value: Field) -> np.ndarray[Any, Any]:
 
 @dataclass
 class Recorder(NoNoise):
-    """No noise, but a record of the noise that was asked for, and flips on demand."""
+    """No noise, but a record of the noise that was asked for, and flips on demand.
+
+    ``shares`` are the shares of a sum's noise, each as a multiple of the whole.
+    """
 
     draws: list[tuple[Mechanism, tuple[int, ...]]] = field(default_factory=list)
-    flipped: int | None = None
+    flipped: Integers | None = None
     flips: list[float] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
     replicates: int | None = None
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
@@ -44,24 +49,10 @@ class Recorder(NoNoise):
             if self.flipped is not None:
                 drawn.reshape(-1)[self.flipped] = True
         elif isinstance(distribution, Mechanism):
-            whole = not isinstance(distribution, PolyaShare) or distribution.share == 1
-            assert whole, "one client draws all of the noise"
             self.draws.append((distribution, shape))
+            if isinstance(distribution, PolyaShare):
+                self.shares.append(float(distribution.share))
         return drawn
-
-
-@dataclass
-class ShareRecorder(NoNoise):
-    """No noise, but the shares of a sum's noise that were asked for."""
-
-    shares: list[float] = field(default_factory=list)
-    replicates: int | None = None
-
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
-        """No noise, and a record of the share."""
-        if isinstance(distribution, PolyaShare):
-            self.shares.append(float(distribution.share))
-        return super().draw(distribution, shape)
 
 
 def flip_chance(distribution: RandomisedResponse | Bits) -> float:
@@ -93,6 +84,7 @@ def loss_between(first_reply: Reply, second_reply: Reply, noise: Recorder) -> Lo
     be equal. Draws beyond the last entry add noise to noise, and reveal nothing.
     """
     check_sizes(first_reply, second_reply)
+    assert all(share == 1 for share in noise.shares), "one client draws all of the noise"
     moved = np.concatenate(
         [
             np.abs(values_of(value) - values_of(second_reply[name])).astype(float).ravel()

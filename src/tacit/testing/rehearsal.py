@@ -8,7 +8,7 @@ sends; only the wires are missing, and the script says what happens on them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -35,6 +35,8 @@ from tacit.testing.room import Room
 
 Action = Literal["drop", "delay", "duplicate", "reorder", "truncate", "flip", "replay"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
+COPIES: Mapping[Action, int] = {"drop": 0, "delay": 0, "duplicate": 2}
+"""How often a message arrives at once under an action, if not once."""
 Forge = Callable[[int, messages.Kind, bytes], bytes]
 """A dishonest coordinator: a function of the party's index, the kind of message and its honest
 body; it returns the body that the coordinator signs and sends instead."""
@@ -363,7 +365,8 @@ class _Stage:
         for fault in self._met(way, index):
             if fault.action == "delay":
                 self._late += [(way, index, delayed) for delayed in arrived]
-            arrived = [self._damaged(fault, copied) for copied in self._copies(fault, arrived)]
+            copies = arrived * COPIES.get(fault.action, 1)
+            arrived = [self._damaged(fault, copied) for copied in copies]
         return arrived
 
     def _met(self, way: str, index: int, reorder: bool = False) -> list[Fault]:
@@ -375,11 +378,6 @@ class _Stage:
                 self._left[number] -= 1
                 met.append(fault)
         return met
-
-    @staticmethod
-    def _copies(fault: Fault, arrived: list[bytes]) -> list[bytes]:
-        times = {"drop": 0, "delay": 0, "duplicate": 2}
-        return arrived * times.get(fault.action, 1)
 
     def _damaged(self, fault: Fault, message: bytes) -> bytes:
         if fault.action == "truncate":

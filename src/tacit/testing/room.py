@@ -5,7 +5,7 @@ For rehearsals. What is computed is what real parties compute, and nothing of it
 
 from __future__ import annotations
 
-import threading
+import queue
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -31,8 +31,7 @@ class Room(transport.Transport):
 
     def __init__(self, wait: float = WAIT) -> None:
         self._wait = wait
-        self._changed = threading.Condition()
-        self._left: dict[tuple[Any, ...], Any] = {}
+        self._boxes: dict[tuple[Any, ...], queue.SimpleQueue[Any]] = {}
 
     def announce(self) -> transport.Announcement:
         """An empty announcement: a party needs no address or secret to enter the room."""
@@ -45,21 +44,23 @@ class Room(transport.Transport):
 
     def leave(self, key: tuple[Any, ...], value: Any) -> None:
         """Leave a value for other parties."""
-        with self._changed:
-            self._left[key] = value
-            self._changed.notify_all()
+        self._box(key).put(value)
 
     def take(self, key: tuple[Any, ...]) -> Any:
-        """A value that a party left.
+        """The first value that a party left there, which nobody took.
 
         Raises
         ------
         MPCError : when no party leaves it in time.
         """
-        with self._changed:
-            if not self._changed.wait_for(lambda: key in self._left, self._wait):
-                raise MPCError(f"party {key[1]} did not come within {self._wait:g} s")
-            return self._left[key]
+        try:
+            return self._box(key).get(timeout=self._wait)
+        except queue.Empty:
+            raise MPCError(f"party {key[1]} did not come within {self._wait:g} s") from None
+
+    def _box(self, key: tuple[Any, ...]) -> queue.SimpleQueue[Any]:
+        # atomic, so that two threads have one box
+        return self._boxes.setdefault(key, queue.SimpleQueue())
 
 
 class _RoomPeers(transport.MeasuredPeers):
@@ -69,7 +70,6 @@ class _RoomPeers(transport.MeasuredPeers):
         self.index, self.offers = meeting.index, meeting.offers
         self.sessions, self.sent = [], 0
         self._room, self._name = room, meeting.session
-        self._counts: dict[tuple[int, int], int] = {}
         self._links: dict[tuple[int, ...], int] = {}
 
     @contextmanager
@@ -85,20 +85,12 @@ class _RoomPeers(transport.MeasuredPeers):
 
     def send(self, index: int, message: bytes) -> None:
         """Leave a message in the room."""
-        number = self._next(self.index, index)
-        self._room.leave((self._name, self.index, index, number), message)
+        self._room.leave((self._name, self.index, index), message)
         self.sent += len(message)
 
     def receive(self, index: int) -> bytes:
         """Take a message from the room."""
-        number = self._next(index, self.index)
-        return bytes(self._room.take((self._name, index, self.index, number)))
-
-    def _next(self, sender: int, receiver: int) -> int:
-        """How many messages there were before this one."""
-        number = self._counts.get((sender, receiver), 0)
-        self._counts[sender, receiver] = number + 1
-        return number
+        return bytes(self._room.take((self._name, index, self.index)))
 
 
 class _RoomRun(SharedRun):
@@ -107,7 +99,6 @@ class _RoomRun(SharedRun):
     def __init__(self, room: Room, name: str, members: tuple[int, ...], index: int) -> None:
         self.rank, self.parties = members.index(index), len(members)
         self._room, self._name, self._members = room, name, members
-        self._calls = 0
 
     @property
     def arrays(self) -> Any:
@@ -137,14 +128,13 @@ class _RoomRun(SharedRun):
         return self._share(first_summands, computed)
 
     def _share(self, value: Any, computed: Callable[[list[Any]], Any]) -> Words:
-        key, self._calls = f"{self._name} {self._calls}", self._calls + 1
         index = self._members[self.rank]
-        self._room.leave((key, index, "input"), value)
+        self._room.leave((self._name, index, "input"), value)
         if self.rank == 0:
-            inputs = [self._room.take((key, member, "input")) for member in self._members]
+            inputs = [self._room.take((self._name, each, "input")) for each in self._members]
             output = np.asarray(computed(inputs), dtype=np.int64)
             parts = masking.summands_of(output, self.parties)
             for member, part in zip(self._members, parts, strict=True):
-                self._room.leave((key, self._members[0], "output", member), part)
-        words: Words = self._room.take((key, self._members[0], "output", index))
+                self._room.leave((self._name, self._members[0], "output", member), part)
+        words: Words = self._room.take((self._name, self._members[0], "output", index))
         return words

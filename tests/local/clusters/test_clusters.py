@@ -21,7 +21,7 @@ from tacit.local.clusters.on_ray import RayReports, in_ray
 from tacit.local.clusters.on_spark import SparkReports, in_spark
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.devices import Payloads
-from tests.collecting.support import DOUBLE, SINGLE, all_payloads, records_of, terms_of
+from tests.collecting.support import DOUBLE, SINGLE, all_payloads, in_memory, records_of, terms_of
 
 pytestmark = [
     pytest.mark.thorough,
@@ -107,6 +107,6 @@ def check_counted(stage: Any) -> None:
     for case in CASES:
         terms = terms_of(case, 3000)
         sent = all_payloads(terms, records_of(3000), SimulatedNoise(1))
-        alone, there = concluded(terms, sent), concluded(terms, [stage(each) for each in sent])
+        alone, there = concluded(terms, in_memory(sent)), concluded(terms, list(map(stage, sent)))
         assert there.result.value == alone.result.value
         assert all(map(np.array_equal, there.counts, alone.counts))

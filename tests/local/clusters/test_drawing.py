@@ -16,6 +16,7 @@ from tests.collecting.support import (
     SINGLE,
     all_payloads,
     device_payloads,
+    in_memory,
     records_of,
     terms_of,
 )
@@ -31,7 +32,8 @@ def samples(case: Case, stage: int) -> tuple[Floats, Floats]:
     terms, clients = terms_of(case, RECORDS), records_of(RECORDS)
     devices = terms.reports
     assert isinstance(devices, ReportsByInput)
-    query = concluded(terms, all_payloads(terms, clients, SimulatedNoise(0))).queries[stage]
+    stages = in_memory(all_payloads(terms, clients, SimulatedNoise(0)))
+    query = concluded(terms, stages).queries[stage]
     rng, apart, together = np.random.default_rng(1), [], []
     for run in range(RUNS):
         payloads = device_payloads(terms, query, clients, SimulatedNoise(run))

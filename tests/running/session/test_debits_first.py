@@ -41,7 +41,6 @@ INVENTED = {
     "protocol.declarations.traffic.measured_forecast",
     "protocols.shared.declared.first_reply",
     "testing.checks._check_free",
-    "testing.checks._check_person",
     "testing.checks._response_loss",
     "testing.checks.check_batches",
     "testing.checks.check_vanishing",

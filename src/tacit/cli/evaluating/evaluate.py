@@ -14,9 +14,8 @@ import tacit
 from tacit.cli import record_options
 from tacit.cli.evaluating import forms, sources
 from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.record_options import refuse
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL, terminable
+from tacit.cli.shell import check_signal, refuse, terminable
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
 from tacit.data.units import PROBABILITY
@@ -201,7 +200,7 @@ def evaluate(
     needed = replace(columns, label=_label_column(chosen, columns))
     picture = None if plot is None else PictureFile.for_drawing(plot)
     if groups is not None and chosen is not None:
-        forms.evaluate_by_group(context, needed, chosen, given, picture)
+        forms.evaluate_by_group(context.params, needed, chosen, given, picture)
         return
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
     with record_options.printed_doubts():
@@ -246,8 +245,7 @@ def evaluate(
     fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
     output.show(_content(result, fitted), lambda: _lines(result, fitted))
     _save(result, fitted, picture, map_file)
-    if not result.has_signal:
-        context.exit(NO_SIGNAL)
+    check_signal(result.has_signal)
 
 
 def _refuse_conflicts(params: Mapping[str, Any]) -> None:
@@ -260,9 +258,8 @@ def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     record_options.refuse_split_clients(split, params["client"])
     sources.check_source(files, params["table"], params["query"], counts)
     alone = ("client", "person", "split", "scores", "private_group", "groups", "second", "rescale")
-    more = {"--exact": params["exact"] or None}
     if counts is not None:
-        options = (*_named(params, alone), *more.items())
+        options = (*_named(params, alone), ("--exact", params["exact"] or None))
         refuse(options, "{} needs records, and --counts has none")
     idle = _named(params, ("scores", "private_group", "counts"))
     sources.check_missing(params["missing"], params["missing_epsilon"], files, idle)

@@ -15,9 +15,9 @@ import click
 
 import tacit
 from tacit.cli.evaluating.sources import Group, files_in_memory, say_left_out
-from tacit.cli.record_options import printed_doubts, refuse, together
-from tacit.cli.setting_options import Spelled, Texts
-from tacit.cli.shell import NO_SIGNAL
+from tacit.cli.record_options import printed_doubts, together
+from tacit.cli.setting_options import Spelled, as_names
+from tacit.cli.shell import check_signal, refuse
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns, read_categories
@@ -70,7 +70,7 @@ def chosen_or_default(
 
 
 def evaluate_by_group(
-    context: click.Context,
+    params: Mapping[str, Any],
     columns: FileColumns,
     protocol: Protocol,
     given: frozenset[str],
@@ -80,13 +80,12 @@ def evaluate_by_group(
 
     Parameters
     ----------
-    context : has the options of ``tacit evaluate``.
+    params : the options of ``tacit evaluate``.
     columns : what the options say of records.
     protocol : with its settings.
     given : the protocol's settings that were given, by name.
     picture : where to save a picture; None for none.
     """
-    params = context.params
     with printed_doubts():
         clients, groups = tacit.read_with_groups(
             files_in_memory(params["files"], "--groups"),
@@ -114,8 +113,7 @@ def evaluate_by_group(
     params["output"].show(result.to_dict(), lambda: as_lines(result.to_rows(), result.warnings))
     if picture is not None:
         picture.save(draw_groups(result))
-    if not result.has_signal:
-        context.exit(NO_SIGNAL)
+    check_signal(result.has_signal)
 
 
 def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
@@ -131,7 +129,7 @@ def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
 category_options = together(
     click.option(
         "--scores",
-        type=Texts(),
+        type=as_names,
         metavar="A,B,...",
         help="With several classes: the column of scores of each class.",
     ),

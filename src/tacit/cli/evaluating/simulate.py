@@ -10,7 +10,7 @@ import click
 from tacit.cli.evaluating.sources import files_in_memory
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, chosen_protocol
-from tacit.cli.shell import NO_SIGNAL, progress_of, terminable
+from tacit.cli.shell import check_signal, progress_of, terminable
 from tacit.data import units
 from tacit.local.clusters import drawing, summing
 from tacit.protocol.registry import protocol_names
@@ -50,11 +50,8 @@ Exit status:
 )
 @click.option("--federation", metavar="NAME", help="What these records are called.")
 @json_option
-@click.pass_context
 @terminable()
 def simulate(
-    context: click.Context,
-    /,
     files: tuple[str, ...],
     protocol: str,
     score: str,
@@ -90,8 +87,7 @@ def simulate(
             progress=lambda blocks: advance(blocks * drawing.BLOCK_RECORDS),
         )
     output.show(result.to_dict(), lambda: str(result))
-    if not result.has_signal:
-        context.exit(NO_SIGNAL)
+    check_signal(result.has_signal)
 
 
 def _summing(records: drawing.RecordFiles, workers: int | None) -> summing.Summing:

@@ -10,8 +10,8 @@ from functools import partial
 
 import click
 
-from tacit.cli.record_options import refuse, together
-from tacit.cli.shell import complain, progress_of
+from tacit.cli.record_options import together
+from tacit.cli.shell import complain, progress_of, refuse
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES
 from tacit.data.engines.places import is_address, is_large, is_pattern, matched

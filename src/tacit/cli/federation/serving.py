@@ -17,7 +17,7 @@ import click
 
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
 from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.shell import NO_SIGNAL, complain, show
+from tacit.cli.shell import check_signal, complain, show
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
@@ -168,10 +168,7 @@ Exit status:
 @json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @verbose_option
-@click.pass_context
 def run(
-    context: click.Context,
-    /,
     plan: Path,
     local: int | None,
     output: JsonOutput,
@@ -200,8 +197,7 @@ def run(
     if picture is not None:
         picture.save(result.plot().figure)
     output.show(content, lambda: f"\n{as_lines(_rows(done), content['warnings'])}")
-    if not (result.has_signal or result.protocol.get("reveal") == "parties"):
-        context.exit(NO_SIGNAL)
+    check_signal(result.has_signal or result.protocol.get("reveal") == "parties")
 
 
 def _rows(done: runs.Conducted) -> list[tuple[str, str]]:

@@ -56,10 +56,9 @@ class Declarations:
         return False
 
     @classmethod
-    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
+    def takes_epsilon(cls: Any, settings: Mapping[str, Any]) -> bool:
         """Whether these settings have a privacy budget, called epsilon."""
-        kind: Any = cls
-        return any(each.name == "epsilon" for each in fields(kind))
+        return any(each.name == "epsilon" for each in fields(cls))
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
@@ -82,10 +81,9 @@ class Declarations:
         settings = next(iter(cls.law_cases().values())).settings
         return (audits.AuditCase(cls.name, {name: settings[name] for name in sorted(needed)}),)
 
-    def audit_federation(self, records: int, apart: bool) -> Clients:
+    def audit_federation(self: Any, records: int, apart: bool) -> Clients:
         """Evenly spread records in the protocol's range, each of its own client where ``apart``."""
-        protocol: Any = self
-        return federation(records, apart, *(protocol.score_range or UNIT))
+        return federation(records, apart, *(self.score_range or UNIT))
 
     @classmethod
     def self_test_cases(cls) -> audits.SelfTestCases:
@@ -126,20 +124,19 @@ class Declarations:
         return derived_model(cls, settings)
 
     @classmethod
-    def law_cases(cls) -> Mapping[str, Protocol]:
+    def law_cases(cls: Any) -> Mapping[str, Protocol]:
         """The configurations that the laws run, by name.
 
         Those of ``law_settings``, or one, with epsilon 1 where there is an epsilon. A protocol with
         another field that has no default declares its own.
         """
-        kind: Any = cls
         budget = {"epsilon": 1.0} if cls.takes_epsilon({}) else {}
         missing = _without_default(cls) - budget.keys()
         if missing and not cls.law_settings:
             listed = ", ".join(sorted(missing))
             raise TypeError(f"{cls.name} must override law_cases: no default for {listed}")
         declared = cls.law_settings or {cls.name: {}}
-        return {name: kind(**{**budget, **settings}) for name, settings in declared.items()}
+        return {name: cls(**{**budget, **settings}) for name, settings in declared.items()}
 
     @classmethod
     def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
@@ -171,15 +168,13 @@ class Declarations:
         """
         raise ValueError(f"{self.name} with these settings has no reports of single devices")
 
-    def noiseless_value(self, clients: Clients) -> float:
+    def noiseless_value(self: Any, clients: Clients) -> float:
         """The figure that a run without noise gives: of what is measured, exactly."""
-        protocol: Any = self
-        return float(protocol.exact(clients))
+        return float(self.exact(clients))
 
-    def sized_for(self, clients: Clients) -> Protocol:
+    def sized_for(self: Any, clients: Clients) -> Protocol:
         """This protocol, with settings that must fit public sizes made to fit these clients."""
-        protocol: Any = self
-        return protocol
+        return self
 
 
 def _without_default(kind: Any) -> set[str]:

@@ -101,18 +101,15 @@ class Metric:
     @property
     def threshold(self) -> float:
         """The t of ``precision@t``."""
-        wrong = (
-            "metric must be 'auc', 'ece', 'precision@t', t from 0 to 1, or a measure such as "
-            f"'calibration slope' or 'net benefit at 0.2', got {self.name!r}"
-        )
-        if not self.name.startswith(PRECISION):
-            raise ValueError(wrong)
         try:
             threshold = float(self.name.removeprefix(PRECISION))
         except ValueError:
-            raise ValueError(wrong) from None
-        if not 0 <= threshold <= 1:
-            raise ValueError(wrong)
+            threshold = math.nan
+        if not (self.name.startswith(PRECISION) and 0 <= threshold <= 1):
+            raise ValueError(
+                "metric must be 'auc', 'ece', 'precision@t', t from 0 to 1, or a measure such as "
+                f"'calibration slope' or 'net benefit at 0.2', got {self.name!r}"
+            )
         return threshold
 
 

@@ -78,9 +78,8 @@ def derived_model(kind: Any, settings: Mapping[str, Any]) -> ThreatModel:
     except (TypeError, ValueError):
         return ThreatModel(NONE_WRITTEN, *["Not known: the settings cannot be read."] * 3)
     seen: dict[str, list[str]] = {}
-    for step, view in asked_views(protocol):
-        seen.setdefault(view, [])
-        seen[view] += [step] if step not in seen[view] else []
+    for step, view in dict.fromkeys(asked_views(protocol)):
+        seen.setdefault(view, []).append(step)
     parts = [SEEN[view].format(steps=_listed(steps)) for view, steps in seen.items()]
     return ThreatModel(
         NONE_WRITTEN,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply
 from tacit.protocol.declarations.forecast import Forecast
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape
 from tacit.protocol.fields import bytes_sent
@@ -149,14 +149,24 @@ def dry_run(
     protocol: Protocol, scenario: Scenario, records: float, few: int = DRY_CLIENTS
 ) -> list[Round]:
     """The rounds that a few simulated clients with so many records each take part in."""
-    clients = _few_clients(scenario, records, few)
-    noise, state, rounds = SimulatedNoise(0), ClientState(), []
-    conversation = protocol.conversation(scenario.clients)
+    clients, noise, state = _few_clients(scenario, records, few), SimulatedNoise(0), ClientState()
+    return answered_rounds(
+        protocol.conversation(scenario.clients),
+        lambda query: query.step.answer(clients, query, noise, state),
+        clients.count,
+    )
+
+
+def answered_rounds(
+    conversation: Conversation, answer: Callable[[Query], Reply], clients: int
+) -> list[Round]:
+    """The rounds of a conversation in which a function answers for this many clients."""
+    rounds = []
     query = next(conversation)
     while True:
-        reply = query.step.answer(clients, query, noise, state)
-        queries = [len(encode_query(query.part(k, k + 1))) for k in range(clients.count)]
-        sent = bytes_sent(reply, query, clients.count)
+        reply = answer(query)
+        queries = [len(encode_query(query.part(k, k + 1))) for k in range(clients)]
+        sent = bytes_sent(reply, query, clients)
         rounds.append(Round(float(sent.mean()), float(np.mean(queries))))
         try:
             query = conversation.send(reply)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin
 
 from tacit.protocol.settings.choices import Choice, choice_kinds, chosen
-from tacit.protocol.settings.types import alternatives, spelled
+from tacit.protocol.settings.types import alternatives, field_types, spelled
 
 METADATA = "tacit.setting"
 """Under which key a field's metadata has its declaration."""
@@ -58,10 +58,6 @@ class Setting:
     needed: bool
     optional: bool
     default: Any = MISSING
-
-    def applies(self, protocol: Any) -> bool:
-        """Whether the setting is not left open."""
-        return getattr(protocol, self.name) is not None
 
     def written(self, protocol: Any) -> Any:
         """The setting's value as a result writes it."""
@@ -137,7 +133,7 @@ def known_settings(kind: type) -> Mapping[str, Setting]:
     """The settings of a protocol's class by name; a field without ``setting`` is one, too."""
     if not is_dataclass(kind):
         return MappingProxyType({})
-    hints = get_type_hints(kind)
+    hints = field_types(kind)
     return MappingProxyType({each.name: _known(each, hints[each.name]) for each in fields(kind)})
 
 
@@ -158,7 +154,9 @@ def settings_of(protocol: Any) -> dict[str, Any]:
     """
     known = known_settings(protocol.__class__)
     names = dict.fromkeys((*protocol.setting_order, *known))
-    return {name: known[name].written(protocol) for name in names if known[name].applies(protocol)}
+    return {
+        name: known[name].written(protocol) for name in names if getattr(protocol, name) is not None
+    }
 
 
 def changed_settings(protocol: Any, other: Any) -> frozenset[str]:

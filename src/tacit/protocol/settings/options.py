@@ -47,12 +47,8 @@ def needed_settings(protocol: Protocol) -> Mapping[str, Any]:
 
 def _chosen(protocol: Protocol) -> dict[str, Any]:
     """The values of the settings that the protocol uses, epsilon first."""
-    known = known_settings(type(protocol))
-    values = {
-        name: getattr(protocol, name)
-        for name in sorted(known, key="epsilon".__ne__)
-        if known[name].applies(protocol)
-    }
+    names = sorted(known_settings(type(protocol)), key="epsilon".__ne__)
+    values = {name: getattr(protocol, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -125,38 +125,36 @@ class HistogramDeclarations(CountingProtocol):
         turns.renew_turns(clients, state)
 
     @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
+    def law_cases(cls: Any) -> Mapping[str, Any]:
         """Every trust model, and every aim.
 
         Looks get an epsilon at which the classes of small data show, so that there is an AUC.
         """
-        kind: Any = cls
         return {
-            "histogram-secure": kind(ExactSum(), height=5),
-            "histogram-looks": kind(SECURE_SUM, 30.0),
-            "histogram-looks-replace": kind(SECURE_SUM, 60.0, adjacency="replace"),
-            "histogram-auc": kind(SECURE_SUM, 30.0, aim="auc"),
-            "histogram-tree": kind(SECURE_SUM, 1.0, 5),
-            "histogram-each": kind(Each(), 1.0, 5),
-            "histogram-each-looks": kind(Each(), 30.0),
-            "local-histogram": kind(Local(), 1.0, 4),
+            "histogram-secure": cls(ExactSum(), height=5),
+            "histogram-looks": cls(SECURE_SUM, 30.0),
+            "histogram-looks-replace": cls(SECURE_SUM, 60.0, adjacency="replace"),
+            "histogram-auc": cls(SECURE_SUM, 30.0, aim="auc"),
+            "histogram-tree": cls(SECURE_SUM, 1.0, 5),
+            "histogram-each": cls(Each(), 1.0, 5),
+            "histogram-each-looks": cls(Each(), 30.0),
+            "local-histogram": cls(Local(), 1.0, 4),
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
         """The forms with noise in a sum."""
-        kind: Any = cls
         return {
-            "histogram": audits.ErrorCase(kind(SECURE_SUM, 1.0, 10), noticed=True),
-            "histogram-replace": audits.ErrorCase(kind(SECURE_SUM, 2.0, 10, adjacency="replace")),
-            "histogram-dropouts": audits.ErrorCase(kind(SecureSum(0.3), 1.0, 10), noticed=True),
-            "histogram-looks": audits.ErrorCase(kind(SECURE_SUM, 1.0), LOOK_REPEATS, True),
+            "histogram": audits.ErrorCase(cls(SECURE_SUM, 1.0, 10), noticed=True),
+            "histogram-replace": audits.ErrorCase(cls(SECURE_SUM, 2.0, 10, adjacency="replace")),
+            "histogram-dropouts": audits.ErrorCase(cls(SecureSum(0.3), 1.0, 10), noticed=True),
+            "histogram-looks": audits.ErrorCase(cls(SECURE_SUM, 1.0), LOOK_REPEATS, True),
             "histogram-looks-replace": audits.ErrorCase(
-                kind(SECURE_SUM, 1.0, adjacency="replace"), LOOK_REPEATS
+                cls(SECURE_SUM, 1.0, adjacency="replace"), LOOK_REPEATS
             ),
-            "histogram-auc": audits.ErrorCase(kind(SECURE_SUM, 1.0, aim="auc"), noticed=True),
-            "histogram-each": audits.ErrorCase(kind(Each(), 1.0), LOOK_REPEATS, True),
-            "histogram-each-auc": audits.ErrorCase(kind(Each(), 1.0, aim="auc")),
+            "histogram-auc": audits.ErrorCase(cls(SECURE_SUM, 1.0, aim="auc"), noticed=True),
+            "histogram-each": audits.ErrorCase(cls(Each(), 1.0), LOOK_REPEATS, True),
+            "histogram-each-auc": audits.ErrorCase(cls(Each(), 1.0, aim="auc")),
         }
 
     @property
@@ -176,19 +174,18 @@ class HistogramDeclarations(CountingProtocol):
             unmeasured_loss="bits without flips are no reports" if local else "",
         )
 
-    def noiseless_value(self, clients: Clients) -> float:
+    def noiseless_value(self: Any, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
         from tacit.protocol.releases import planned_noises
         from tacit.protocols.histogram.estimate import area_from_tree
         from tacit.protocols.histogram.steps import leaves_of, tree_fields
         from tacit.protocols.histogram.trees import tree_noise
 
-        protocol: Any = self
-        height = protocol.tree_height(clients.count)
-        leaves = np.bincount(leaves_of(clients, height, protocol), minlength=2 << height)
+        height = self.tree_height(clients.count)
+        leaves = np.bincount(leaves_of(clients, height, self), minlength=2 << height)
         noise = trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
-            noises = planned_noises(self.trust, clients.count) * protocol.strata
-            noise = tree_noise(tree_fields(protocol, height), height, noises)
+            noises = planned_noises(self.trust, clients.count) * self.strata
+            noise = tree_noise(tree_fields(self, height), height, noises)
         cells = leaves.reshape(2, -1).astype(np.float64)
-        return float(area_from_tree(cells, noise, protocol.score_axis).value)
+        return float(area_from_tree(cells, noise, self.score_axis).value)

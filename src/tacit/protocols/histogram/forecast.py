@@ -13,7 +13,7 @@ from tacit.arrays import Floats
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
 from tacit.privacy.local.unary import unary_variance
-from tacit.protocol import fields, turns, values
+from tacit.protocol import fields, turns
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.declarations import forecast, traffic
 from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
@@ -281,16 +281,11 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[traff
     """
     height, scale = protocol.first_height(scenario.clients), planned_scale(protocol.scale)
     counts = np.stack(scenario.counts(Shape(GUESSES[1]), 1 << height, scale))
-    conversation, rounds = protocol.conversation(scenario.clients), []
-    query = next(conversation)
-    while True:
-        reply = _expected_sum(query, counts, scenario.clients)
-        sent = fields.bytes_sent(reply, query, 1)
-        rounds.append(traffic.Round(float(sent[0]), len(values.encode_query(query))))
-        try:
-            query = conversation.send(reply)
-        except StopIteration:
-            return rounds
+    return traffic.answered_rounds(
+        protocol.conversation(scenario.clients),
+        lambda query: _expected_sum(query, counts, scenario.clients),
+        clients=1,
+    )
 
 
 def _expected_sum(query: Query, counts: Floats, clients: int) -> Reply:

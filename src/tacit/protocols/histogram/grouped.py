@@ -198,24 +198,22 @@ class GroupedHistogram(ScoreHistogram):
         return breakdown_of(self.group_names, results, self.middle_edge)
 
     @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
+    def law_cases(cls: Any) -> Mapping[str, Any]:
         """Sums and clients' own counts, in one round and in placed cells."""
-        kind: Any = cls
         return {
-            "groups-exact": kind(Trust.EXACT_SUM.value, height=7),
-            "groups": kind(Trust.SECURE_SUM.value, 1.0, height=7),
-            "groups-replace": kind(Trust.SECURE_SUM.value, 1.0, height=7, adjacency="replace"),
-            "groups-each": kind(Trust.EACH.value, 1.0, height=7),
-            "groups-looks": kind(Trust.SECURE_SUM.value, 30.0),
+            "groups-exact": cls(Trust.EXACT_SUM.value, height=7),
+            "groups": cls(Trust.SECURE_SUM.value, 1.0, height=7),
+            "groups-replace": cls(Trust.SECURE_SUM.value, 1.0, height=7, adjacency="replace"),
+            "groups-each": cls(Trust.EACH.value, 1.0, height=7),
+            "groups-looks": cls(Trust.SECURE_SUM.value, 30.0),
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
         """The forms with noise, in one round; those with looks are ``ScoreHistogram``'s."""
-        kind: Any = cls
         return {
-            "groups": audits.ErrorCase(kind(Trust.SECURE_SUM.value, 1.0, height=7), noticed=True),
-            "groups-each": audits.ErrorCase(kind(Trust.EACH.value, 4.0, height=7), repeats=1200),
+            "groups": audits.ErrorCase(cls(Trust.SECURE_SUM.value, 1.0, height=7), noticed=True),
+            "groups-each": audits.ErrorCase(cls(Trust.EACH.value, 4.0, height=7), repeats=1200),
         }
 
     def audit_federation(self, records: int, apart: bool) -> Clients:
@@ -226,10 +224,9 @@ class GroupedHistogram(ScoreHistogram):
         return clients.with_categories(Categories(self.group_names, np.arange(records) % count))
 
     @classmethod
-    def self_test_cases(cls) -> audits.SelfTestCases:
+    def self_test_cases(cls: Any) -> audits.SelfTestCases:
         """Counts of two groups, sound and with too little noise."""
-        kind: Any = cls
-        groups = kind(epsilon=1.0, height=1, group_names=("x", "y"))
+        groups = cls(epsilon=1.0, height=1, group_names=("x", "y"))
         lowered = partial(doubles.ScaledNoise, 0.7)
         return audits.SelfTestCases(
             (

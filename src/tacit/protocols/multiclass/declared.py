@@ -61,24 +61,22 @@ class MulticlassDeclarations(CountingProtocol):
         return tuple(map(cls.audit_case, settings))
 
     @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
+    def law_cases(cls: Any) -> Mapping[str, Any]:
         """Every trust model, private reports too."""
-        kind: Any = cls
         return {
-            "multiclass-exact": kind(Trust.EXACT_SUM.value),
-            "multiclass": kind(Trust.SECURE_SUM.value, 1.0),
-            "multiclass-replace": kind(Trust.SECURE_SUM.value, 1.0, adjacency="replace"),
-            "multiclass-each": kind(Trust.EACH.value, 1.0),
-            "multiclass-local": kind(Trust.LOCAL.value, 1.0, height=4),
+            "multiclass-exact": cls(Trust.EXACT_SUM.value),
+            "multiclass": cls(Trust.SECURE_SUM.value, 1.0),
+            "multiclass-replace": cls(Trust.SECURE_SUM.value, 1.0, adjacency="replace"),
+            "multiclass-each": cls(Trust.EACH.value, 1.0),
+            "multiclass-local": cls(Trust.LOCAL.value, 1.0, height=4),
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
         """The forms with noise."""
-        kind: Any = cls
         return {
-            "multiclass": audits.ErrorCase(kind(Trust.SECURE_SUM.value, 1.0), noticed=True),
-            "multiclass-each": audits.ErrorCase(kind(Trust.EACH.value, 4.0), repeats=1200),
+            "multiclass": audits.ErrorCase(cls(Trust.SECURE_SUM.value, 1.0), noticed=True),
+            "multiclass-each": audits.ErrorCase(cls(Trust.EACH.value, 4.0), repeats=1200),
         }
 
     @property
@@ -103,10 +101,9 @@ class MulticlassDeclarations(CountingProtocol):
         )
 
     @classmethod
-    def self_test_cases(cls) -> audits.SelfTestCases:
+    def self_test_cases(cls: Any) -> audits.SelfTestCases:
         """The numbers of three classes, sound and with too little noise."""
-        kind: Any = cls
-        classes = kind(epsilon=2.0, height=2, classes=("a", "b", "c"))
+        classes = cls(epsilon=2.0, height=2, classes=("a", "b", "c"))
         lowered = partial(doubles.ScaledNoise, 0.7)
         return audits.SelfTestCases(
             (

@@ -214,23 +214,21 @@ class PublishedHistogram(ScoreHistogram):
     """Both budgets, private reports and exact sums, on small trees."""
 
     @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
+    def law_cases(cls: Any) -> Mapping[str, Any]:
         """The paper's forms on equal cells, and divided for the AUC on those of log-odds."""
-        kind: Any = cls
         other = {"aim": "auc", "scale": "probability"}
         return {
-            "histogram-even": kind(LevelSum(), 1.0, 5),
-            "histogram": kind(LevelSum(), 1.0, 5, **other),
-            "histogram-replace": kind(LevelSum(), 1.0, 5, "replace", **other),
-            "histogram-sample": kind(LevelSum(budget=SAMPLE), 1.0, 5, **other),
-            "local-histogram-even": kind(Local(), 1.0, 4),
+            "histogram-even": cls(LevelSum(), 1.0, 5),
+            "histogram": cls(LevelSum(), 1.0, 5, **other),
+            "histogram-replace": cls(LevelSum(), 1.0, 5, "replace", **other),
+            "histogram-sample": cls(LevelSum(budget=SAMPLE), 1.0, 5, **other),
+            "local-histogram-even": cls(Local(), 1.0, 4),
         }
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
         """Split budgets; records that are dealt out take too long."""
-        kind: Any = cls
-        return {"histogram-even": audits.ErrorCase(kind(LevelSum(), 1.0), noticed=True)}
+        return {"histogram-even": audits.ErrorCase(cls(LevelSum(), 1.0), noticed=True)}
 
     @property
     def law_traits(self) -> audits.LawTraits:

@@ -186,7 +186,8 @@ def test_no_flipped_label_costs_more_than_is_declared(trust: str, responders: in
         labels[record] = 1 - labels[record]
         other = replace(clients, labels=labels)
         if chosen[place]:
-            undone = query.step.answer(other, query, Recorder(flipped=int(record)), ClientState())
+            flipping = Recorder(flipped=np.array([record]))
+            undone = query.step.answer(other, query, flipping, ClientState())
             assert all(
                 np.array_equal(values_of(reply[name]), values_of(undone[name])) for name in reply
             )
