@@ -252,7 +252,7 @@ def _named(protocol: Any, settings: Mapping[str, Any]) -> Protocol:
     if settings:
         listed = ", ".join(settings)
         raise TypeError(
-            f"{listed} cannot be given beside a protocol, which has its settings already: give "
-            f"{protocol.name!r} as a name, or leave {listed} out"
+            f"{listed} cannot be given together with a protocol, which has its settings already: "
+            f"give {protocol.name!r} as a name, or leave {listed} out"
         )
     return protocol

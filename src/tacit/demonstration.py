@@ -92,7 +92,7 @@ def demonstrate(seed: int | None = None) -> list[Scene]:
     federations = (
         (hospital_clients(), HOSPITAL_PROTOCOLS, "the server sees one noisy sum of histograms"),
         (advertiser_clients(), LABEL_PROTOCOLS, "the server knows the scores, and no label"),
-        (phone_clients(), PHONE_PROTOCOLS, "every phone's report is private by itself"),
+        (phone_clients(), PHONE_PROTOCOLS, "every phone's report is private"),
     )
     seeds = np.random.SeedSequence(seed).generate_state(len(federations), np.uint64)
     return [

@@ -175,7 +175,7 @@ def test_scores_betray_labels_unless_nobody_knows_whose_they_are() -> None:
     plain, noisy = exposures_of(NoisyScores(1.0), QUICK, seed=3)
     assert noisy.advantage < plain.advantage / 2
     hidden = exposures_of(FedAUC(1.0, trust="mpc"), QUICK, seed=3)
-    assert list(by_release(hidden, "from scores")) == ["scores beside their records"]
+    assert list(by_release(hidden, "from scores")) == ["scores with their records"]
 
 
 def test_only_attacks_that_concern_a_protocol_are_run() -> None:

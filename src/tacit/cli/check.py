@@ -54,7 +54,7 @@ def check(
     columns: FileColumns,
     output: JsonOutput,
 ) -> None:
-    """Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.
+    """Find every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.
 
     Nothing is sent or spent. The output describes single records: it is for their owner.
     """

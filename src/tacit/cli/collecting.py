@@ -53,7 +53,7 @@ def collect() -> None:
 @click.option(
     "--page",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder of files to serve beside, such as a page for devices.",
+    help="A folder of further files to serve, such as a page for devices.",
 )
 @click.option("--certificate", type=FILE, help="TLS: the server's certificates, in PEM.")
 @click.option("--key", type=FILE, help="TLS: their private key.")

@@ -71,7 +71,7 @@ ALL = "(all together)"
 @click.group(invoke_without_command=True, epilog=LEDGER_EXAMPLES)
 @click.pass_context
 def ledger(context: click.Context) -> None:
-    """Look at a client's ledger, set its limits, check it, hand it on."""
+    """Show a client's ledger, set its limits, check it, hand it on."""
     if context.invoked_subcommand is None:
         show(context.get_help())
 

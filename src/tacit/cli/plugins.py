@@ -52,8 +52,7 @@ SUMMARIES: Mapping[str, str] = {
     "admit": "Take sites into PLAN by the ANSWERS that they sent.",
     "audit": "Attack a protocol: what epsilon do its replies show, and which labels do they "
     "reveal?",
-    "check": "Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to "
-    "do.",
+    "check": "Find every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.",
     "collect": "Collect reports from devices: serve a campaign, make tokens, end stages, estimate.",
     "compare": "Compare two models by AUC on the records in FILES (CSV or Parquet), a client each.",
     "demo": "Measure a classifier at ten hospitals, a thousand advertisers and 100,000 phones.",
@@ -64,7 +63,7 @@ SUMMARIES: Mapping[str, str] = {
     "invite": "Write an invitation to PLAN for each of SITES, one file to send to each.",
     "join": "Take part with the records that PARTY names, until interrupted.",
     "keys": "Make the keys that are missing in FOLDER, and show what others have to be given.",
-    "ledger": "Look at a client's ledger, set its limits, check it, hand it on.",
+    "ledger": "Show a client's ledger, set its limits, check it, hand it on.",
     "plan": "Predict every fitting protocol's error and traffic, and recommend one.",
     "report": "Turn RESULTS, as `tacit evaluate --json` prints them, into one page that works "
     "offline.",

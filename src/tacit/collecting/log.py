@@ -184,7 +184,7 @@ def _records(path: Path) -> tuple[list[bytes], int, bytes]:
         if not sound or crc32(body) != body_check:
             raise CampaignError(
                 f"{path} is damaged at byte {place}, where record {len(bodies)} begins, and no "
-                "write that stopped looks like that: nothing was changed; put a copy in its place, "
+                "write that stopped has that form: nothing was changed; put a copy in its place, "
                 "or cut it there yourself: what follows is lost then, and its tokens count again"
             )
         bodies.append(body)

@@ -81,7 +81,7 @@ def as_keys(values: ArrayLike, called: str) -> NDArray[Any]:
 
 
 WEIGHTED = (
-    "weights on records are not supported: nobody has defined by how much a record of a given "
+    "weights on records are not supported: it is not defined by how much a record of a given "
     "weight may change a figure, and noise follows from that; leave weights out"
 )
 

@@ -290,7 +290,7 @@ class Pages:
         if not known and head is not None:
             raise entries.LedgerError(
                 f"{self.path} does not verify: none of its {chain.number} entries has the head "
-                f"{head.hex()}; entries were cut off, or the ledger was written anew"
+                f"{head.hex()}; entries were cut off, or the ledger was written again"
             )
         return chain.number
 

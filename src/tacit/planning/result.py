@@ -151,7 +151,7 @@ class Plan:
         if self.per_person:
             lines.append(f"the unit is {person_line(self.per_person, scenario.epsilon)}")
         if self.metric == AREA:
-            lines.append(f"their exact AUC would err by {_range(low, high)} about the population's")
+            lines.append(f"the sampling error of their exact AUC would be {_range(low, high)}")
         return lines
 
     def _sides(self) -> str:

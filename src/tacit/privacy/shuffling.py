@@ -200,7 +200,7 @@ class Shuffled:
         shown = min(float(rounded_up), self.local_epsilon)
         return (
             f"{self.batches} with {self.reports:,} reports: epsilon {shown:g}, delta "
-            f"{self.delta:g} towards whoever sees these alone, if at least {100 * self.honest:g} % "
+            f"{self.delta:g} towards a reader of these alone, if at least {100 * self.honest:g} % "
             f"of the reports of each batch are honest; towards the collector, who sees reports "
             f"arrive or estimates in between, and always, epsilon {self.local_epsilon:g}"
         )

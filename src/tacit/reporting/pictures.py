@@ -221,7 +221,7 @@ def _decisions(content: Mapping[str, Any], prefix: str) -> Picture:
         f"{prefix}-decision",
         "Net benefit",
         "Net benefit of treating by the scores, with its band, over the probability from which "
-        "on one treats; of treating everybody; and of treating nobody, which is 0.",
+        "on one treats; of treating all; and of treating none, which is 0.",
         "Threshold probability",
         "Net benefit",
         [

@@ -30,7 +30,7 @@ HIDDEN = {
 """What each adjacency keeps deniable."""
 NOISE = {
     "system": "exact, from the operating system",
-    "simulated": "simulated; it protects nobody",
+    "simulated": "simulated; it protects no record",
     "none": "none was drawn",
 }
 
@@ -93,7 +93,7 @@ def privacy_sentences(result: reading.Result) -> list[str]:
     spent = result.content["spent"]
     if spent["epsilon"] is None:
         return [
-            "There is no differential privacy. Whoever sees what the protocol shows sees it "
+            "There is no differential privacy. Anyone who sees what the protocol shows sees it "
             "exactly; the threat model below says what that is."
         ]
     if spent["epsilon"] == 0:
@@ -308,7 +308,7 @@ def left_out_sentence(missing: Mapping[str, Any]) -> str:
     if "records" not in missing:
         return (
             "Records without a score or a label were left out of every figure. How many they are "
-            "is not in this result: whoever evaluated it could read the number."
+            "is not in this result: the person who evaluated it could read the number."
         )
     if "spent" not in missing:
         return (

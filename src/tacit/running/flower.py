@@ -208,7 +208,7 @@ class Nodes:
         silent = coordinator.waiting
         answered = len(messages) - len(silent)
         sent = sum(len(message) for message in messages.values())
-        missing = f"; silent: {', '.join(map(self._name, silent))}" if silent else ""
+        missing = f"; no response: {', '.join(map(self._name, silent))}" if silent else ""
         self._tell(
             f"round {coordinator.round}: {answered} of {len(messages)} parties answered in "
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "

@@ -182,7 +182,7 @@ def test_names_of_columns_may_be_in_capitals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ("a,1,0,3,7,x\n,0,1,4,7,x\n", "has records of no client beside those of 'a'"),
+        ("a,1,0,3,7,x\n,0,1,4,7,x\n", "has records of no client together with those of 'a'"),
         (
             "".join(f"a,{cell % 2},{cell // 2},{2**52},{2**54},x\n" for cell in range(4)),
             f"must count fewer than {2**53} records, got {2**54}",

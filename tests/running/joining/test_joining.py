@@ -201,7 +201,7 @@ def test_an_old_answer_is_refused_after_another_invitation(study: Study) -> None
 
 def test_who_was_not_invited_is_not_admitted(study: Study) -> None:
     answer = study.accepted("a")
-    with pytest.raises(LetterError, match="nobody invited 'x'"):
+    with pytest.raises(LetterError, match="no one invited 'x'"):
         open_record(study.coordinator, dataclasses.replace(answer, site="x"))
 
 

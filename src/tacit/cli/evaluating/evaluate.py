@@ -84,7 +84,7 @@ WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choos
 @click.option(
     "--groups",
     metavar="COL",
-    help="The column of public groups: evaluate each by itself, at no more cost in all.",
+    help="The column of public groups: evaluate each separately, at no more cost in all.",
 )
 @click.option(
     "--group-name",

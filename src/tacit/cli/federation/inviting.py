@@ -140,7 +140,7 @@ Examples:
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder for the invitations; `invitations` beside PLAN by default.",
+    help="The folder for the invitations; `invitations` in the folder of PLAN by default.",
 )
 def invite(
     plan: Path, sites: tuple[str, ...], server: str | None, again: bool, output: Path | None

@@ -163,7 +163,7 @@ Exit status:
     "--local",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Start a server and all N parties on this machine: those in folders beside the plan.",
+    help="Start a server and all N parties on this machine: those in folders next to the plan.",
 )
 @json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")

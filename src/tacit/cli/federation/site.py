@@ -81,7 +81,7 @@ def _rows(letter: letters.Invitation, answer: letters.Answer, home: Path) -> lis
         ("protocol", protocol_line(protocol)),
         ("asks for", preview.asked_line(plan.protocol)),
         ("a run costs", preview.cost_line(plan.guarantee)),
-        ("allows", f"what {home / 'party.toml'} says, under [limit]: look it over"),
+        ("allows", f"what {home / 'party.toml'} says, under [limit]: check it"),
         ("answer", f"{home / site.ANSWER_FILE}  (send it to the coordinator)"),
         ("code", f"{answer.code}  (read it to the coordinator by phone)"),
     ]
@@ -206,12 +206,12 @@ Examples:
 @click.option(
     "--ca",
     type=click.Path(path_type=Path),
-    help="The certificate of the server's authority; ca.crt beside PARTY by default.",
+    help="The certificate of the server's authority; ca.crt in the folder of PARTY by default.",
 )
 @click.option(
     "--node-key",
     type=click.Path(path_type=Path),
-    help="The private node key; node.key beside PARTY by default.",
+    help="The private node key; node.key in the folder of PARTY by default.",
 )
 @click.option("--check", is_flag=True, help="Show what joining means, and end.")
 @verbose_option

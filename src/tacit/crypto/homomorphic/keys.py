@@ -82,7 +82,7 @@ def read(message: bytes, kind: Kind, session: bytes, index: int) -> list[bytes]:
     if name != session:
         raise HomomorphicError(f"message is of session {name.hex()}, not of {session.hex()}")
     if named != index:
-        raise HomomorphicError(f"message bears the index {named} instead of {index}")
+        raise HomomorphicError(f"message has the index {named} instead of {index}")
     return _parts(message[HEADER.size : -CHECKSUM_BYTES])
 
 

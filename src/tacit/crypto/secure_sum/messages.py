@@ -74,7 +74,7 @@ def read(message: bytes, kind: Kind, session: bytes, index: int) -> bytes:
     if number != kind:
         raise RoundError(f"expected {kind.name.lower()}, got {Kind(number).name.lower()}")
     if named != index:
-        raise UnknownClientError(f"message bears the index {named} instead of {index}")
+        raise UnknownClientError(f"message has the index {named} instead of {index}")
     return message[HEADER.size :]
 
 

@@ -59,7 +59,7 @@ def read_counts(
     rows = _rows(path)
     names = sorted({row[statements.CLIENT] or "" for row in rows})
     if len(names) > 1 and not names[0]:
-        raise DataError(f"{path} has records of no client beside those of {names[1]!r}")
+        raise DataError(f"{path} has records of no client together with those of {names[1]!r}")
     index = {name: place for place, name in enumerate(names)}
     strata = max(len(groups), 1)
     counts = np.zeros((strata, 2, edges.size + 1, len(names)), dtype=np.int64)

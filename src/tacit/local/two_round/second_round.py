@@ -327,7 +327,7 @@ def _warnings(result: Result, records: int) -> tuple[str, ...]:
         warnings.append("the first round's error outweighs the second's: there are too few records")
     if result.cell_bias > error:
         warnings.append(
-            f"scores crowd into few of the {CELLS} cells of their scale: map them by an agreed "
-            "public function so that they spread over it"
+            f"scores are concentrated in few of the {CELLS} cells of their scale: map them by an "
+            "agreed public function so that they spread over it"
         )
     return tuple(warnings)

@@ -149,11 +149,15 @@ class ScoreScale:
     def __post_init__(self) -> None:
         least = 2 if self.low is None or self.high is None else 1
         if self.knots.ndim != 1 or self.knots.size < least:
-            raise ValueError(f"there must be at least {least} knots, got shape {self.knots.shape}")
+            raise ValueError(
+                f"there must be at least {least} cell edges, got shape {self.knots.shape}"
+            )
         if not (np.all(np.isfinite(self._ends)) and np.all(self._widths > 0)):
-            raise ValueError("knots must be finite and ascend between the least and largest score")
+            raise ValueError(
+                "cell edges must be finite and ascend between the least and largest score"
+            )
         if not np.all(np.isfinite(self._widths)):
-            raise ValueError("neighbouring knots must be less than 1.8e308 apart")
+            raise ValueError("neighbouring cell edges must be less than 1.8e308 apart")
 
     @property
     def cells(self) -> int:

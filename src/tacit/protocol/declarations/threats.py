@@ -26,12 +26,12 @@ SEEN = {
 """What the server sees, by the value of a query's view."""
 
 NOBODY = (
-    "Nobody: every client adds its own noise before anything leaves it. The server is expected to "
-    "follow the protocol, and may look at all that it receives."
+    "No party: every client adds its own noise before anything leaves it. The server is expected "
+    "to follow the protocol, and may analyse all that it receives."
 )
 LOCAL = (
-    "Nobody: every record randomises its own report before it leaves the client. The server is "
-    "expected to follow the protocol, and may look at all that it receives."
+    "No party: every record randomises its own report before it leaves the client. The server is "
+    "expected to follow the protocol, and may analyse all that it receives."
 )
 LOCAL_PAGE = "threat-models/local.md"
 

@@ -62,7 +62,7 @@ class Trust(Enum):
 _DESCRIPTIONS = {
     Trust.EACH: "the server may see every client's counts, to which the client added its own noise",
     Trust.SERVER_SEES_SCORES: "the server may know all scores, not the labels",
-    Trust.LOCAL: "nobody is trusted: every record's report is private by itself",
+    Trust.LOCAL: "no party is trusted: every record's report is private",
     Trust.SECURE_SUM: "the server sees sums over the clients only, by secure aggregation",
     Trust.EXACT_SUM: "the server sees exact sums over the clients only, by secure aggregation",
     Trust.ENCRYPTED: "the aggregator computes on encrypted counts; clients share a key",

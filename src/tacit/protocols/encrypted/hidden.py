@@ -50,9 +50,9 @@ UNPERTURBED_WARNING = (
     "answers were not perturbed: parties could compute the product of the class totals exactly"
 )
 WIDE_RANGE = (
-    "the range is certain, and wider than {wanted:g} where scores crowd into few cells: about "
-    "{more} thresholds in another session, or thresholds at agreed quantiles, narrow it, but not "
-    "where scores are tied"
+    "the range is certain, and wider than {wanted:g} where scores are concentrated in few cells: "
+    "about {more} thresholds in another session, or thresholds at agreed quantiles, narrow it, but "
+    "not where scores are tied"
 )
 WIDE_HALF_RANGE = 0.01
 """Half-range above which a result has a warning, where none was wanted."""
@@ -315,7 +315,7 @@ def check_agreed(thresholds: tuple[float, ...], bounded: bool) -> None:
 
 
 def hidden_forecast(protocol: HiddenAUC, scenario: Scenario, shape: Shape) -> Forecast:
-    """No noise: straight lines between thresholds, and unknown positions of records between them.
+    """No noise: interpolation between thresholds, and unknown positions of records between them.
 
     This is the error that the shape predicts. The interval of a result assumes no shape and is the
     certain range, ``sum p n / (2 P N)`` on either side. Positions of records in the scores of

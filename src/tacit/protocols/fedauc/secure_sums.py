@@ -388,6 +388,6 @@ def _sum_of_all(
     if answered != clients:
         raise DataError(
             f"all {clients} clients that were ranked must be in the sum, got {answered}: evaluate "
-            "those that are left anew"
+            "the others again"
         )
     return reply

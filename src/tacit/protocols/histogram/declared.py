@@ -30,13 +30,13 @@ PAGE = "threat-models/score-histogram.md"
 
 BY_TRUST = {
     Trust.EXACT_SUM: ThreatModel(
-        f"{SUM_TRUST} No noise is added, so everybody who sees the result is trusted with what "
+        f"{SUM_TRUST} No noise is added, so every reader of the result is trusted with what "
         "follows from exact sums.",
         "Exactly: how many positives and negatives of all clients together lie in every cell. Of "
         "each client: that it answered.",
         "Nothing.",
         "Everything that exact sums tell: a cell with one record is that record, and two sums over "
-        "nearly the same clients differ by those that came or went.",
+        "nearly the same clients differ by the clients that came or went.",
         PAGE,
     ),
     Trust.SECURE_SUM: ThreatModel(

@@ -195,7 +195,7 @@ def _noisy_sums(scenario: Scenario, metric: forecast.Metric, adjacency: Any) -> 
     return forecast.Family(
         forecast.accepted(partial(noisy, height=height) for height in heights),
         (Trust.SECURE_SUM,),
-        f"nobody sees a single client's figures, and {DROPOUTS}",
+        f"no party sees a single client's figures, and {DROPOUTS}",
         metric,
     )
 

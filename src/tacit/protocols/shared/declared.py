@@ -53,7 +53,7 @@ def forest_model(
         return ThreatModel(LOCAL, seen, "Nothing.", one_client, LOCAL_PAGE)
     if trust is Trust.EXACT_SUM:
         return ThreatModel(
-            f"{SUM_TRUST} No noise is added, so everybody who sees the result is trusted with what "
+            f"{SUM_TRUST} No noise is added, so every reader of the result is trusted with what "
             "follows from exact sums.",
             f"Exactly, of all clients together: {summed}. Of each client: that it answered.",
             "Nothing.",
@@ -82,7 +82,7 @@ def guesses_from_ascending_scores(
     record only.
     """
     scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
-    yield _guesses("scores beside their records", False, scores, labels)
+    yield _guesses("scores with their records", False, scores, labels)
     for size, text in CLIENT_SIZES:
         clients = Clients.from_arrays(scores, labels, np.arange(scores.size) // size)
         received = received_scores(protocol, clients, NoNoise())
@@ -97,7 +97,7 @@ def guesses_from_plain_scores(
     A protocol that shows no scores prevents this attack.
     """
     scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
-    yield _guesses("scores beside their records", False, scores, labels)
+    yield _guesses("scores with their records", False, scores, labels)
 
 
 def _guesses(
@@ -128,6 +128,6 @@ def guesses_from_noisy_scores(
 ) -> Iterator[audits.Guesses]:
     """Call the highest-scored hundredth positive, from scores with noise."""
     scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
-    yield _guesses("scores beside their records", False, scores, labels)
+    yield _guesses("scores with their records", False, scores, labels)
     received = received_scores(protocol, Clients.from_arrays(scores, labels), SimulatedNoise(seed))
     yield _guesses("scores with noise", True, received, labels)

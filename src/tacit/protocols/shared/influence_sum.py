@@ -283,5 +283,5 @@ def check_the_same_number(first: int, second: int) -> None:
     if first != second:
         raise DataError(
             f"both rounds must have the same clients: {first} answered the first and {second} the "
-            "second; evaluate those that are left anew"
+            "second; evaluate the clients that are left again"
         )

@@ -103,7 +103,7 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     if plan.per_person:
         rows.append(("", composition.person_line(plan.per_person, plan.guarantee.epsilon)))
     if plan.on_loss == "restart":
-        again = "and the same again each time a lost party makes a run or its sum start anew"
+        again = "and the same again each time a lost party makes a run or its sum start again"
         rows.append(("", again))
     records = f"{desk.records.records:,} records in {party_file.records}"
     rows.append(("data set", f"{party_file.dataset}: {records}"))

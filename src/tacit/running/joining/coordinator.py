@@ -216,7 +216,7 @@ def open_record(coordinator: Coordinator, answer: letters.Answer) -> Record:
     """
     path = _record_path(coordinator, answer.site)
     if not path.exists():
-        raise letters.LetterError(f"nobody invited {answer.site!r} to this plan")
+        raise letters.LetterError(f"no one invited {answer.site!r} to this plan")
     record = Record.read(path)
     answer.check(record.invitation)
     if record.admitted not in (None, answer):

@@ -286,7 +286,7 @@ def test_a_process_with_threads_makes_no_forks() -> None:
     )
     assert (done.returncode, done.stderr) == (
         1,
-        "tacit: an import started a thread; programs are started anew\n",
+        "tacit: an import started a thread; programs are started again\n",
     )
 
 

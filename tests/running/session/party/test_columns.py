@@ -230,5 +230,7 @@ def test_incomplete_records_are_not_left_out_beside_classes(home: Path) -> None:
     party_file = replace(PartyFile.read(home / "a" / "party.toml"), missing="drop")
     classes = {"epsilon": 1.0, "classes": ("bacterial", "viral", "healthy")}
     protocol = protocol_of("multiclass-histogram", classes)
-    with pytest.raises(DataError, match="cannot be left out beside several classes or groups"):
+    with pytest.raises(
+        DataError, match="cannot be left out together with several classes or groups"
+    ):
         read_records(party_file, protocol)

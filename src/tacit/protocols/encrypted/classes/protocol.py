@@ -49,7 +49,7 @@ ABSENT = (
     "nearer to their number"
 )
 UNWEIGHTED_NOTE = (
-    "there is no average weighted by the classes' sizes: nobody learns them, and the macro AUC "
+    "there is no average weighted by the classes' sizes: no party learns them, and the macro AUC "
     "weighs all classes alike"
 )
 BY_CLASS = replace(

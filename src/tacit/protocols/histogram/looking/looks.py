@@ -187,7 +187,7 @@ def look_fields(protocol: Any, height: int, epsilon: float) -> dict[str, release
 
 def _first_fields(query: Query) -> releases.Fields:
     if query.broadcast.get(KNOTS) is not None or len(listed_parts(query)) != 1:
-        raise ValueError(f"the first look has no {KNOTS}, and its part alone")
+        raise ValueError(f"the first histogram round has no {KNOTS}, and its part alone")
     return look_fields(query.protocol, look_height(query), epsilon_of(query))
 
 

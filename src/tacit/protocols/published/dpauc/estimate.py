@@ -29,7 +29,7 @@ from tacit.protocols.shared.cells import falling, signal_warnings
 from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
 
-BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
+BIAS_CAUSES = ("clamping and ordering of noisy counts", "linear interpolation between thresholds")
 
 IMITATIONS = 200
 """Number of simulated noise draws that estimate the bias of a clamped and ordered curve."""
@@ -200,7 +200,8 @@ def result_from_confusion(
     and bias are estimated by simulated noise on a monotone smoothing of the counts; the variance is
     that of the area less its estimated bias, which is noisy itself. Without ``clamp`` the
     class totals are pooled over thresholds; apart from these ratios the area is unbiased, with a
-    closed-form variance. The bias from straight lines between thresholds is shrunk by its noise.
+    closed-form variance. The bias from linear interpolation between thresholds is shrunk by its
+    noise.
     """
     positives, negatives = classes = class_totals(counts)
     defined = (positives > 0) & (negatives > 0)

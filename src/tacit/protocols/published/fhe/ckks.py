@@ -116,7 +116,7 @@ class ApproximateParty:
         numerator, denominator, paired = (self._secret_key.decrypted(answer) for answer in answers)
         if denominator < MIN_DENOMINATOR:
             raise DataError(
-                "the AUC is undefined without both classes, or they are too small beside "
+                "the AUC is undefined without both classes, or they are too small for "
                 f"most_records={self.scheme.most_records}"
             )
         return self._certain(numerator, denominator, paired).rounded(DIGITS, DIGITS)

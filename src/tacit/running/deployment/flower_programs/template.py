@@ -311,7 +311,7 @@ def main(listener: int, owner: int) -> None:
     for name in names_registered_by(PACKAGE):
         kind_of(name)
     if not is_single_threaded():
-        sys.exit("tacit: an import started a thread; programs are started anew")
+        sys.exit("tacit: an import started a thread; programs are started again")
     gc.collect()
     gc.freeze()
     request = Forks(socket.socket(fileno=listener), owner).serve()

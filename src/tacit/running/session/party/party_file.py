@@ -298,8 +298,8 @@ def read_records(party_file: PartyFile, protocol: Protocol | None = None) -> Cli
     if by_class or (len(names) > 1 and party_file.group is not None):
         if columns.drop:
             raise DataError(
-                "records without a score or label cannot be left out beside several classes or "
-                "groups: remove missing = 'drop' under [data], and these records from the file"
+                "records without a score or label cannot be left out together with several classes "
+                "or groups: remove missing = 'drop' under [data], and these records from the file"
             )
         columns = replace(columns, second=None, group=party_file.group, classes=names)
     if by_class:
