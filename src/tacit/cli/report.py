@@ -70,7 +70,7 @@ def report(
     if file is not None and any(file.replaces(each) for each in results):
         raise click.UsageError(f"{target} is one of the results, which the output would replace")
     if form == "html":
-        made = report_page(reading.read_documents(results), title)
+        made = report_page(reading.read_documents(results, reading.document_of), title)
     else:
         made = _made(form, results, model, task)
     if file is None:
@@ -83,10 +83,10 @@ def report(
 def _made(form: str, paths: Sequence[str], model: str | None, task: str | None) -> str:
     """The files in a format that is no page."""
     if form == "csv":
-        return as_csv(reading.read_documents(paths))
+        return as_csv(reading.read_documents(paths, reading.document_of))
     if form == "md":
-        return as_markdown(reading.read_documents(paths))
-    return model_index(reading.read_results(paths), model, task or TASK)
+        return as_markdown(reading.read_documents(paths, reading.document_of))
+    return model_index(reading.read_documents(paths, reading.Result.of), model, task or TASK)
 
 
 def _refuse_idle(form: str, title: str | None, model: str | None, task: str | None) -> None:
