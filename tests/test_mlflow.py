@@ -17,7 +17,7 @@ import pytest
 import tacit
 import tacit.mlflow
 from tacit.results.missing import LeftOut
-from tacit.results.saved.reading import read_results
+from tacit.results.saved.reading import Result, read_documents
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:::mlflow"),
@@ -62,7 +62,7 @@ def test_figures_and_files_are_in_the_run(
     folder = Path(
         mlflow().artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="tacit")
     )
-    (read,) = read_results([str(folder / "result.json")])
+    (read,) = read_documents([str(folder / "result.json")], Result.of)
     assert read.estimate.value == result.auc.value
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
 

@@ -38,9 +38,8 @@ THRESHOLD = 0.2
 
 DRAWN_BUCKETS = 12
 
-HISTOGRAM = "score-histogram, secure sum"
 HOSPITAL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
-    (HISTOGRAM, ScoreHistogram("secure-sum", 1.0)),
+    ("score-histogram, secure sum", ScoreHistogram("secure-sum", 1.0)),
 )
 LABEL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
     ("fedauc", FedAUC(1.0)),
@@ -184,19 +183,13 @@ def require_matplotlib() -> None:
 
 def _scene_text(scene: Scene) -> str:
     """A scene's title, its figures where there is a histogram of hospitals, and its protocols."""
-    lines = [scene.title, ""]
-    name, first = scene.results[0]
-    if name == HISTOGRAM and first.histogram is not None:
-        lines += [
-            f"mean of the ten AUCs  {mean_of_aucs(scene.clients):.4f}",
-            f"AUC of all records    {scene.exact:.4f}",
-            "",
-            *ruled([FIGURES, *_figures(scene, first)]),
-            "",
-        ]
-    else:
-        lines += [f"AUC of all records    {scene.exact:.4f}", ""]
-    return "\n".join([*lines, *ruled([HEADER, *(_row(*each) for each in scene.results)])])
+    _, first = scene.results[0]
+    lines = [f"AUC of all records    {scene.exact:.4f}", ""]
+    if first.histogram is not None:
+        mean = f"mean of the ten AUCs  {mean_of_aucs(scene.clients):.4f}"
+        lines = [mean, *lines, *ruled([FIGURES, *_figures(scene, first)]), ""]
+    protocols = ruled([HEADER, *(_row(*each) for each in scene.results)])
+    return "\n".join([scene.title, "", *lines, *protocols])
 
 
 def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:

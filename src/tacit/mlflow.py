@@ -12,7 +12,6 @@ from dataclasses import replace
 from tacit.extras import extra
 from tacit.results.evaluation import Evaluation
 from tacit.results.figure import Figure
-from tacit.results.saved.integrity import with_fingerprint
 
 FOLDER = "tacit"
 """The folder of artifacts, and the beginning of the names of metrics and tags."""
@@ -80,7 +79,7 @@ def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> 
     tracking.set_tags(_tags(released))
     if artifacts:
         suffix = "" if step is None else f"-{step}"
-        content = json.dumps(with_fingerprint(released.to_dict()), indent=2, allow_nan=False)
+        content = json.dumps(released.to_dict(), indent=2, allow_nan=False)
         tracking.log_text(f"{content}\n", f"{FOLDER}/result{suffix}.json")
         tracking.log_text(released.to_html(), f"{FOLDER}/report{suffix}.html")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -11,7 +13,7 @@ from tacit.metrics.sites import (
     between_interval,
     between_variance,
     outlier_probabilities,
-    site_model,
+    posterior,
 )
 
 
@@ -35,12 +37,16 @@ def test_the_variance_between_sites_has_the_largest_restricted_likelihood(seed: 
 
 
 def test_equal_sites_do_not_differ() -> None:
-    model = site_model(np.full(5, 0.7), np.full(5, 0.01))
-    assert model.between_variance == 0.0
-    assert model.mean == pytest.approx(0.7)
-    assert between_interval(np.full(5, 0.7), np.full(5, 0.01)) == (0.0, 0.0)
-    assert np.allclose(model.shrunk, 0.7)
-    assert np.all(model.outlier_probabilities == 1.0)
+    values, variances = np.full(5, 0.7), np.full(5, 0.01)
+    assert between_variance(values, variances) == 0.0
+    assert between_interval(values, variances) == (0.0, 0.0)
+    assert posterior(values, variances).mixture().mean == pytest.approx(0.7)
+    assert posterior(values, variances).site(0.7, 0.01).mean == pytest.approx(0.7)
+    assert np.all(outlier_probabilities(values, variances) == 1.0)
+
+
+def within(intervals: Sequence[tuple[float, float]], truths: Iterable[float]) -> list[bool]:
+    return [low <= true <= high for (low, high), true in zip(intervals, truths, strict=True)]
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.5])
@@ -56,13 +62,17 @@ def test_intervals_cover_and_wrong_errors_are_noticed(factor: float) -> None:
         variances = rng.uniform(0.01, 0.06, 10)
         true = 1 + 0.25 * rng.normal(size=10)
         values = true + np.sqrt(variances) / factor * rng.normal(size=10)
-        model = site_model(values, variances)
-        new = 1 + 0.25 * rng.normal()
-        pairs = ((model.mean_interval, 1.0), (model.prediction_interval, new))
-        inside[:2] += [low <= x <= high for (low, high), x in pairs]
-        inside[2] += model.between_interval[0] <= 0.25**2 <= model.between_interval[1]
-        inside[3] += np.mean((model.shrunk_low <= true) & (true <= model.shrunk_high))
-        alarms += bool((model.outlier_probabilities < 0.05).any())
+        model = posterior(values, variances)
+        sites = [model.site(*pair).interval() for pair in zip(values, variances, strict=True)]
+        intervals = [
+            model.mixture().interval(),
+            model.mixture(model.squares).interval(),
+            between_interval(values, variances),
+        ]
+        truths = (1.0, 1 + 0.25 * rng.normal(), 0.25**2)
+        inside[:3] += within(intervals, truths)
+        inside[3] += np.mean(within(sites, true))
+        alarms += bool((outlier_probabilities(values, variances) < 0.05).any())
     inside /= runs
     if factor == 1.0:
         assert np.all(inside >= 0.91), inside
@@ -76,10 +86,3 @@ def test_a_site_far_from_the_others_is_noticed() -> None:
     found = outlier_probabilities(values, np.full(6, 0.01))
     assert found[5] < 0.01
     assert np.all(found[:5] == 1.0)
-
-
-def test_what_gives_no_model_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 3 sites are needed, got 2"):
-        site_model(np.ones(2), np.ones(2))
-    with pytest.raises(ValueError, match="finite values and variances above 0"):
-        site_model(np.ones(3), np.zeros(3))

@@ -100,7 +100,7 @@ def test_results_comparisons_and_groups_share_a_page(
     for name, content in zip("abcd", (*single, comparison, groups), strict=True):
         paths.append(str(tmp_path / f"{name}.json"))
         Path(paths[-1]).write_text(json.dumps(content))
-    page = report(read_documents(paths))
+    page = report(read_documents(paths, document_of))
     assert "AUC compared" in page
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))

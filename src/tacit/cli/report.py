@@ -85,9 +85,9 @@ def _made(
 ) -> str:
     """The results in a format."""
     if form == "html":
-        return report_page(reading.read_documents(paths), title)
+        return report_page(reading.read_documents(paths, reading.document_of), title)
     if form == "csv":
-        return as_csv(reading.read_documents(paths))
+        return as_csv(reading.read_documents(paths, reading.document_of))
     if form == "md":
-        return as_markdown(reading.read_documents(paths))
-    return model_index(reading.read_results(paths), model, task or TASK)
+        return as_markdown(reading.read_documents(paths, reading.document_of))
+    return model_index(reading.read_documents(paths, reading.Result.of), model, task or TASK)

@@ -8,7 +8,6 @@ Quantiles of an error that is one draw of Laplace noise and a normal error besid
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,38 +44,8 @@ FINE_SCALE = 1e4
 differ by ``1 / (12 scale^2)`` of them."""
 
 
-class Draws(ABC):
-    """Independent draws of one kind of noise around 0, each with a weight in the error."""
-
-    weights: Floats
-
-    @property
-    @abstractmethod
-    def variance(self) -> Floats:
-        """Of the weighted sum, shape (...)."""
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        """The shape without the axis of draws."""
-        return self.weights.shape[:-1]
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """What a result's file says of draws of one result."""
-
-    @abstractmethod
-    def factor(self, step: Floats, chosen: slice) -> Floats:
-        """The characteristic function of some replicates' sums, shape (R, FREQUENCIES).
-
-        Parameters
-        ----------
-        step : the distance of the frequencies ``(j + 1/2) step``, shape (R,).
-        chosen : which replicates.
-        """
-
-
 @dataclass(frozen=True, eq=False)
-class WholeLaplaceDraws(Draws):
+class WholeLaplaceDraws:
     """Draws of discrete Laplace noise, ``P(z)`` proportional to ``exp(-|z| / scale)``.
 
     Parameters
@@ -109,7 +78,15 @@ class WholeLaplaceDraws(Draws):
         return {"weights": self.weights.tolist(), "scale": self.scale, "times": self.times}
 
     def factor(self, step: Floats, chosen: slice) -> Floats:
-        """The product over draws of ``(1 - a)^2 / ((1 - a)^2 + 4 a sin(w t / 2)^2)``."""
+        """The characteristic function of some replicates' sums, shape (R, FREQUENCIES).
+
+        It is the product over draws of ``(1 - a)^2 / ((1 - a)^2 + 4 a sin(w t / 2)^2)``.
+
+        Parameters
+        ----------
+        step : the distance of the frequencies ``(j + 1/2) step``, shape (R,).
+        chosen : which replicates.
+        """
         a, gap = np.exp(-1 / self.scale), np.square(np.expm1(-1 / self.scale))
         weights = self.weights.reshape(-1, self.weights.shape[-1])[chosen]
         logarithm = np.zeros((step.size, FREQUENCIES))
@@ -119,7 +96,7 @@ class WholeLaplaceDraws(Draws):
 
 
 @dataclass(frozen=True, eq=False)
-class StaircaseDraws(Draws):
+class StaircaseDraws:
     """Draws of staircase noise on the integers.
 
     ``P(z)`` is constant up to ``inner - 1`` and falls ``exp(-epsilon)``-fold there and after every
@@ -222,6 +199,10 @@ def rotations(angle: Floats) -> NDArray[np.complex128]:
     return products.reshape(angle.size, FREQUENCIES)
 
 
+Draws = WholeLaplaceDraws | StaircaseDraws
+"""Independent draws of one kind of noise around 0, each with a weight in the error."""
+
+
 @dataclass(frozen=True, eq=False)
 class ErrorLaw:
     """The law of a sum of draws, for one result or for one a replicate.
@@ -258,19 +239,19 @@ class ErrorLaw:
         normal : the standard deviation of an error besides, shape (...); NaN gives NaN.
         level : above 0 and below 1.
         """
-        if not self.draws[0].lead:
+        if self.draws[0].weights.ndim == 1:
             return np.asarray(_single_reach(self, float(normal), level))
         return self._all_reaches(normal, level)
 
     def _all_reaches(self, normal: Floats | float, level: float) -> Floats:
         """Of all replicates, some at a time."""
-        deviations = np.broadcast_to(normal, self.draws[0].lead).reshape(-1)
-        variances = np.broadcast_to(self.variance, self.draws[0].lead).reshape(-1)
+        variances = self.variance
+        deviations = np.broadcast_to(normal, variances.shape).reshape(-1)
         parts = [
-            self._reach(deviations[start : start + AT_ONCE], variances, start, level)
+            self._reach(deviations[start : start + AT_ONCE], variances.reshape(-1), start, level)
             for start in range(0, deviations.size, AT_ONCE)
         ]
-        return np.asarray(np.concatenate(parts).reshape(self.draws[0].lead))
+        return np.asarray(np.concatenate(parts).reshape(variances.shape))
 
     def _reach(self, normal: Floats, variances: Floats, start: int, level: float) -> Floats:
         """Of some replicates, shape (R,)."""

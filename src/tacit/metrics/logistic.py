@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -92,8 +93,7 @@ Variance = Callable[[Floats], float]
 """The variance by noise of a weighted sum of a class's cells, from weights of shape (B,)."""
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(NamedTuple):
     """A coefficient with its errors, each a standard deviation."""
 
     value: float
@@ -101,24 +101,13 @@ class Fitted:
     sampling_error: float
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationLine:
-    """The logistic line ``P(y = 1) = expit(a + b x)`` of the log-odds x of the score.
-
-    Parameters
-    ----------
-    intercept : a where b is 1, the calibration in the large.
-    slope : b where a is free.
-    """
-
-    intercept: Fitted
-    slope: Fitted
-
-
 def calibration_line(
     odds: Floats, positives: Floats, negatives: Floats, variance: Variance
-) -> CalibrationLine | None:
+) -> tuple[Fitted, Fitted] | None:
     """Intercept and slope (Cox 1958; Van Calster et al. 2016); None where noise leaves none.
+
+    In the logistic line ``P(y = 1) = expit(a + b x)`` of the log-odds x of the score, the intercept
+    is a where b is 1, the calibration in the large; the slope is b where a is free.
 
     The equations ``sum_j (p_j - t_j expit(a + b x_j)) z_j = 0`` with ``z = (1, clip(x))`` hold on
     average for the true line whatever z is, and they are linear in the counts, so noise leaves them
@@ -137,13 +126,14 @@ def calibration_line(
     >>> odds = np.array([-1.0, 0.0, 1.0])
     >>> positives = 1000 * scipy.special.expit(0.5 * odds)
     >>> line = calibration_line(odds, positives, 1000 - positives, lambda weights: 0.0)
-    >>> round(line.slope.value, 6), abs(round(line.intercept.value, 6))
+    >>> intercept, slope = line
+    >>> round(slope.value, 6), abs(round(intercept.value, 6))
     (0.5, 0.0)
     """
     both = np.stack([np.ones_like(odds), odds])
     only = _solved(odds, both[:1], positives, negatives, variance)
     line = _solved(odds, both, positives, negatives, variance)
-    return None if only is None or line is None else CalibrationLine(only, line)
+    return None if only is None or line is None else (only, line)
 
 
 def _solved(

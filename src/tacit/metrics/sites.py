@@ -29,34 +29,6 @@ GRID = 160
 
 
 @dataclass(frozen=True, eq=False)
-class SiteModel:
-    """What the estimates of several sites say about all sites.
-
-    Parameters
-    ----------
-    mean : the mean over sites.
-    between_variance : the REML estimate of tau^2.
-    mean_interval : 95 %, of the mean.
-    between_interval : 95 %, of tau^2 (Viechtbauer 2007, the Q profile).
-    prediction_interval : 95 %, of the true figure of a new site.
-    shrunk : every site's own figure with what the others say of it, shape (K,).
-    shrunk_low, shrunk_high : their 95 % intervals, shape (K,).
-    outlier_probabilities : for every site, at most the probability that any of K sites that follow
-        the model lies as far from the others as this one; shape (K,).
-    """
-
-    mean: float
-    between_variance: float
-    mean_interval: tuple[float, float]
-    between_interval: tuple[float, float]
-    prediction_interval: tuple[float, float]
-    shrunk: Floats
-    shrunk_low: Floats
-    shrunk_high: Floats
-    outlier_probabilities: Floats
-
-
-@dataclass(frozen=True, eq=False)
 class Mixture:
     """Normal distributions with weights.
 
@@ -121,9 +93,20 @@ class Posterior:
 def posterior(values: Floats, variances: Floats) -> Posterior:
     """The model over a grid of tau, by the restricted likelihood and a prior flat in tau.
 
+    Parameters
+    ----------
+    values : the sites' estimates, shape (K,), at least ``LEAST_SITES``.
+    variances : of their errors, above 0, shape (K,).
+
     With ``w = 1 / (v + tau^2)``, ``log p(tau) = (sum log w - log sum w - sum w (y - mu)^2) / 2``
     (Roever 2020, Eq. 13). The grid is equal steps of x from 0 to 1 with ``tau = s x / (1 - x)``,
     where s is the spread of the values and of their errors.
+
+    Examples
+    --------
+    >>> fitted = posterior(np.array([0.9, 1.1, 1.0, 1.0]), np.full(4, 0.01))
+    >>> round(fitted.mixture().mean, 6)
+    1.0
     """
     places = (np.arange(GRID) + 0.5) / GRID
     scale = math.sqrt(float(np.var(values, ddof=1)) + float(variances.mean()))
@@ -136,44 +119,6 @@ def posterior(values: Floats, variances: Floats) -> Posterior:
     likelihood: Floats = (np.log(weights).sum(axis=1) - np.log(totals) - scatter) / 2
     stretch = -2 * np.log1p(-places)  # d tau / d x
     return Posterior(squares, scipy.special.softmax(likelihood + stretch), means, 1 / totals)
-
-
-def site_model(values: Floats, variances: Floats) -> SiteModel:
-    """Fit the random-effects model.
-
-    Parameters
-    ----------
-    values : the sites' estimates, shape (K,).
-    variances : of their errors, above 0, shape (K,).
-
-    Raises
-    ------
-    ValueError : for fewer than ``LEAST_SITES`` sites, or variances that are not positive.
-
-    Examples
-    --------
-    >>> made = site_model(np.array([0.9, 1.1, 1.0, 1.0]), np.full(4, 0.01))
-    >>> round(made.mean, 6), made.between_variance
-    (1.0, 0.0)
-    """
-    _check(values, variances)
-    fitted = posterior(values, variances)
-    posteriors = [
-        fitted.site(*pair) for pair in zip(values.tolist(), variances.tolist(), strict=True)
-    ]
-    ranges = np.array([each.interval() for each in posteriors])
-    of_mean = fitted.mixture()
-    return SiteModel(
-        of_mean.mean,
-        between_variance(values, variances),
-        of_mean.interval(),
-        between_interval(values, variances),
-        fitted.mixture(fitted.squares).interval(),
-        np.array([each.mean for each in posteriors]),
-        ranges[:, 0],
-        ranges[:, 1],
-        outlier_probabilities(values, variances),
-    )
 
 
 def between_variance(values: Floats, variances: Floats) -> float:
@@ -239,10 +184,3 @@ def outlier_probabilities(values: Floats, variances: Floats) -> Floats:
         below = fitted.mixture(fitted.squares + variances[site]).below(float(values[site]))
         probabilities[site] = min(1.0, count * 2 * min(below, 1 - below))
     return probabilities
-
-
-def _check(values: Floats, variances: Floats) -> None:
-    if values.size < LEAST_SITES:
-        raise ValueError(f"at least {LEAST_SITES} sites are needed, got {values.size}")
-    if not (np.all(np.isfinite(values)) and np.all(variances > 0)):
-        raise ValueError("sites need finite values and variances above 0")

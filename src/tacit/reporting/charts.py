@@ -24,9 +24,6 @@ UNIT_TICKS: tuple[Tick, ...] = tuple((value / 4, f"{value / 4:g}") for value in 
 LONGEST_CENTRED = 4
 """Characters of a tick's text that fit beside the right end of an axis when they are centred."""
 
-PAGE = {"left": LEFT, "top": TOP, "side": SIDE, "width": WIDTH, "height": HEIGHT}
-"""The measures of a picture that its template names."""
-
 
 @dataclass(frozen=True)
 class Series:

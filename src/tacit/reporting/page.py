@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from types import SimpleNamespace
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -111,15 +110,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.tests["finite"] = math.isfinite
-    made.filters |= {
-        "repr": repr,
-        "capitalised": words.capitalised,
-        "estimated": reading.estimate_of,
-        "has_essentials": pictures.has_essentials,
-        "reviewed": pictures.reviewed,
-        "setting": words.setting_text,
-        "with_code": _with_code,
-    }
+    made.filters |= {"repr": repr, "with_code": _with_code}
     # templates call what these modules define
     for module in (breakdowns, charts, numbers, pictures, reading, words):
         own = {name: each for name, each in vars(module).items() if not name.startswith("_")}
@@ -130,7 +121,6 @@ def environment() -> Environment:
         "MOST_WHOLE": MOST_WHOLE,
         "decimals": decimals,
         "label": label,
-        "size": SimpleNamespace(**charts.PAGE),
         "threats_of": threats_of,
     }
     return made

@@ -17,7 +17,7 @@ from tacit.reporting.numbers import between, decimal
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estimate, decimals
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
-from tacit.results.saved.reading import Bounds, Result, bounds_of, number
+from tacit.results.saved.reading import Bounds, Result, bounds_of, estimate_of, number
 from tacit.results.text import unformulated
 
 AS_IT_IS = "as it is"
@@ -55,13 +55,13 @@ def figure_rows(document: reading.Document) -> Iterator[Row]:
 def _of_result(result: Result) -> Iterator[Row]:
     yield _of_estimate(result.figure, result.estimate)
     for name, entry in result.content.get("measures", {}).items():
-        yield _of_measure(name, label(name), entry)
+        yield _of_estimate(name, estimate_of(entry), label(name), entry.get("reason", ""))
     for entries, _, called in PARTS:
         for part in result.content.get(entries, ()):
             yield from _of_part(part, called.lower())
     for each in result.content.get("differences", ()):
-        both = f"{each['first']} less {each['second']}"
-        yield _of_measure(f"{each['measure']}, {both}", f"{each['measure']}, {both}", each)
+        name = f"{each['measure']}, {each['first']} less {each['second']}"
+        yield _of_estimate(name, estimate_of(each), name, each.get("reason", ""))
     for name, entry in result.content.get("between_sites", {}).items():
         if "reason" not in entry:
             yield from _of_all_sites(name, entry)
@@ -74,7 +74,7 @@ def _of_part(part: Mapping[str, Any], called: str) -> Iterator[Row]:
     for measure, entry in part["measures"].items():
         reason = entry.get("reason") or part.get("reason", "")
         text = f"{at_threshold(measure, entry)}, {of_part}"
-        yield _of_measure(f"{measure}, {of_part}", text, {**entry, "reason": reason})
+        yield _of_estimate(f"{measure}, {of_part}", estimate_of(entry), text, reason)
     if not part["measures"]:
         yield Row(of_part, of_part, (math.nan,) * 9, str(part.get("reason", "")))
 
@@ -108,18 +108,13 @@ def _of_public_groups(grouped: reading.GroupedResult) -> Iterator[Row]:
             yield _of_estimate(name, group.result.estimate)
 
 
-def _of_estimate(name: str, estimate: Estimate) -> Row:
+def _of_estimate(name: str, estimate: Estimate, text: str = "", reason: str | None = None) -> Row:
+    if reason is None:
+        reason = "" if estimate.given else NO_SIGNAL
     errors = (estimate.privacy_error, estimate.approximation_error, estimate.sampling_error)
     ends = (*estimate.interval(), *estimate.interval(about="population"))
-    reason = "" if estimate.given else NO_SIGNAL
-    return Row(name, name, (estimate.value, *ends, *errors, math.nan), reason)
-
-
-def _of_measure(name: str, text: str, entry: Mapping[str, Any]) -> Row:
-    errors = ("privacy_error", "cell_error", "sampling_error", "threshold")
-    bounds = (*bounds_of(entry, "interval"), *bounds_of(entry, "population_interval"))
-    values = (number(entry["value"]), *bounds, *(number(entry.get(each)) for each in errors))
-    return Row(name, text, values, str(entry.get("reason", "")))
+    values = (estimate.value, *ends, *errors, number(estimate.threshold))
+    return Row(name, text or name, values, reason)
 
 
 COLUMNS = (

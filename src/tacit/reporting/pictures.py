@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.reporting.charts import Graph, Points, Series, round_ticks
+from tacit.reporting.charts import Graph, Points, Series, known, round_ticks
 from tacit.reporting.numbers import decimal, threshold_text
 from tacit.results.saved.reading import Result, number
 
@@ -70,8 +70,9 @@ class Picture:
     @property
     def rows(self) -> list[tuple[float, ...]]:
         """The rows of the table; of a readable picture those whose point exists."""
-        rows = list(_rows(self.columns))
-        return [row for row in rows if _exists(row)] if self.graph.readable else rows
+        columns = [map(number, values) for _, values in self.columns]
+        rows = zip(*columns, strict=True)
+        return [row for row in rows if not self.graph.readable or all(map(math.isfinite, row[:2]))]
 
 
 def pictures_of(result: Result, prefix: str) -> Iterator[Picture]:
@@ -118,15 +119,14 @@ def _roc(result: Result, prefix: str) -> Picture:
         ("to", curve["true_positive_rate_high"]),
         (THRESHOLD, curve["thresholds"]),
     )
+    edges = [known(edge) for edge in _edges(curve, "false_positive_rate", "true_positive_rate")]
     # at both corners nothing is estimated
-    outline = [
-        sorted([(0.0, 0.0), *edge, (1.0, 1.0)]) if edge else [] for edge in _outline(columns)
-    ]
+    outline = [sorted([(0.0, 0.0), *edge, (1.0, 1.0)]) if edge else [] for edge in edges]
     about = BOTH if "true_positive_sampling" in curve else PRIVACY_ONLY
     graph = Graph(
         f"{prefix}-roc",
         "ROC curve",
-        f"True-positive rate over false-positive rate at {len(_outline(columns)[0])} thresholds; "
+        f"True-positive rate over false-positive rate at {len(edges[0])} thresholds; "
         f"the area under it is estimated as {decimal(result.estimate.value)}. The table below the "
         "picture has all numbers.",
         "False-positive rate",
@@ -146,17 +146,17 @@ def _precision(content: Mapping[str, Any], prefix: str) -> Picture:
     if banded:
         columns += (("Band from", curve["precision_low"]), ("to", curve["precision_high"]))
     columns += ((THRESHOLD, curve["thresholds"]),)
-    points, lower, upper = _outline(columns)
+    edges = _edges(curve, "recall", "precision")
     share = _prevalence(content)
     level = [Series("reference", "", [(0.0, share), (1.0, share)])]
     graph = Graph(
         f"{prefix}-pr",
         "Precision and recall",
-        f"Precision over recall at {len(points)} thresholds. The dashed level is the share of "
-        "positives among all records. The table below the picture has all numbers.",
+        f"Precision over recall at {len(known(edges[0]))} thresholds. The dashed level is the "
+        "share of positives among all records. The table below the picture has all numbers.",
         "Recall",
         "Precision",
-        [Series("line", "", points, lower, upper), *level],
+        [Series("line", "", *edges), *level],
         readable=True,
     )
     unknown = "Computed from the ROC curve and the estimated class sizes; its error is not known."
@@ -175,15 +175,16 @@ def _reliability(content: Mapping[str, Any], prefix: str) -> Picture:
         ("Band from", diagram["observed_low"]),
         ("to", diagram["observed_high"]),
     )
-    points, lower, upper = _outline(columns)
+    edges = _edges(diagram, "predicted", "observed")
     graph = Graph(
         f"{prefix}-reliability",
         "Reliability diagram",
-        f"The share of positives in {len(points)} buckets of ascending score, over the mean score "
-        "there. On the diagonal, scores are probabilities. The table below has all numbers.",
+        f"The share of positives in {len(known(edges[0]))} buckets of ascending score, over the "
+        "mean score there. On the diagonal, scores are probabilities. The table below has all "
+        "numbers.",
         "Mean score",
         "Share of positives",
-        [Series("dots", "", points, lower, upper), DIAGONAL],
+        [Series("dots", "", *edges), DIAGONAL],
         readable=True,
     )
     caption = (
@@ -203,7 +204,7 @@ def _calibration(content: Mapping[str, Any], prefix: str) -> Picture:
         "Stated probability",
         "Share of positives",
         [
-            _banded("line", "scores", curve, "predicted", "observed"),
+            Series("line", "scores", *_edges(curve, "predicted", "observed")),
             Series("reference", "perfect calibration", DIAGONAL.points),
         ],
     )
@@ -225,8 +226,8 @@ def _decisions(content: Mapping[str, Any], prefix: str) -> Picture:
         "Threshold probability",
         "Net benefit",
         [
-            _banded("line", "scores", curve, "thresholds", "net_benefit"),
-            _banded("second", "treat all", curve, "thresholds", "treat_all"),
+            Series("line", "scores", *_edges(curve, "thresholds", "net_benefit")),
+            Series("second", "treat all", *_edges(curve, "thresholds", "treat_all")),
             Series("reference", "treat none", [(0.0, 0.0), (1.0, 0.0)]),
         ],
         round_ticks(0.0, min(widest + 0.05, 1.0)),
@@ -247,8 +248,8 @@ def _distribution(content: Mapping[str, Any], prefix: str) -> Picture:
         "Score",
         "Part of the class",
         [
-            _steps("line", "positives", curve, "positives"),
-            _steps("second", "negatives", curve, "negatives"),
+            Series("line", "positives", *map(_stairs, _rows(curve, "positives"))),
+            Series("second", "negatives", *map(_stairs, _rows(curve, "negatives"))),
         ],
         ticks if ticks[-1][0] == size else [*ticks, (float(size), "")],
         round_ticks(0.0, top),
@@ -261,24 +262,15 @@ def _essential(graph: Graph, caption: str, curve: Mapping[str, Any]) -> Picture:
     return Picture(graph, f"{caption} {BAND}", columns, essential=True)
 
 
-def _rows(columns: Sequence[Column]) -> Iterator[tuple[float, ...]]:
-    for row in zip(*(values for _, values in columns), strict=True):
-        yield tuple(map(number, row))
+def _rows(curve: Mapping[str, Any], name: str) -> list[list[float]]:
+    """The values of a curve, and those of its band's lower and upper edge."""
+    return [[number(value) for value in curve[f"{name}{end}"]] for end in ("", "_low", "_high")]
 
 
-def _exists(row: tuple[float, ...]) -> bool:
-    return math.isfinite(row[0]) and math.isfinite(row[1])
-
-
-def _outline(columns: Sequence[Column]) -> tuple[list[tuple[float, float]], ...]:
-    """The finite points, and the two edges of the band, where a point has one."""
-    points = [row for row in _rows(columns) if _exists(row)]
-    banded = [row for row in points if columns[2][0] == "Band from" and _exists(row[2:])]
-    return (
-        [(row[0], row[1]) for row in points],
-        [(row[0], row[2]) for row in banded],
-        [(row[0], row[3]) for row in banded],
-    )
+def _edges(curve: Mapping[str, Any], across: str, up: str) -> list[Points]:
+    """The points of a curve, and those of its band's lower and upper edge."""
+    places = [number(value) for value in curve[across]]
+    return [list(zip(places, row, strict=True)) for row in _rows(curve, up)]
 
 
 def _prevalence(content: Mapping[str, Any]) -> float:
@@ -299,20 +291,6 @@ def _edge(curve: Mapping[str, Any], index: int) -> str:
     if value is None:
         return "\u221e" if last else "-\u221e"
     return f"{value:.4g}"
-
-
-def _banded(kind: str, name: str, curve: Mapping[str, Any], across: str, up: str) -> Series:
-    places = [number(value) for value in curve[across]]
-    rows = [[number(value) for value in curve[f"{up}{end}"]] for end in ("", "_low", "_high")]
-    points, lower, upper = (list(zip(places, row, strict=True)) for row in rows)
-    return Series(kind, name, points, lower, upper)
-
-
-def _steps(kind: str, name: str, curve: Mapping[str, Any], up: str) -> Series:
-    points, lower, upper = (
-        _stairs([number(value) for value in curve[f"{up}{end}"]]) for end in ("", "_low", "_high")
-    )
-    return Series(kind, name, points, lower, upper)
 
 
 def _stairs(values: Sequence[float]) -> Points:

@@ -1,4 +1,4 @@
-"""When two results are the same: all of their fields, to the last bit of every array."""
+"""When two results are the same: all of their fields that count, to the last bit of every array."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_same(one: Any, other: Any) -> bool:  # noqa: PLR0911 -- a case for each k
         return one.keys() == other.keys() and _all_same((one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):
         return len(one) == len(other) and _all_same(zip(one, other, strict=True))
-    names = [item.name for item in fields(one)] if is_dataclass(one) else []
+    names = [item.name for item in fields(one) if item.compare] if is_dataclass(one) else []
     if names:
         return _all_same((getattr(one, name), getattr(other, name)) for name in names)
     return bool(one == other) or bool(one != one and other != other)  # noqa: PLR0124 -- NaN

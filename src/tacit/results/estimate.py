@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, SupportsFloat
 
@@ -108,11 +108,11 @@ class Estimate:
     half_range: float | None = None
     limits: tuple[float, float] = EVERYWHERE
     laplace_error: float = 0.0
-    law: errors.ErrorLaw | None = field(default=None, repr=False)
+    law: errors.ErrorLaw | None = field(default=None, repr=False, compare=False)
     intervals: tuple[Interval, Interval] | None = None
     threshold: float | None = None
     reason: str = ""
-    placement_error: float = field(default=math.nan, repr=False)
+    placement_error: float = field(default=math.nan, repr=False, compare=False)
 
     @classmethod
     def absent(cls, reason: str, threshold: float | None = None) -> Estimate:
@@ -122,16 +122,10 @@ class Estimate:
 
     def __eq__(self, other: object) -> bool:
         """Whether both state the same of a figure; what is not known on both sides is the same."""
-        return isinstance(other, Estimate) and is_same(self._stated, other._stated)
+        return isinstance(other, Estimate) and is_same(self, other)
 
     def __hash__(self) -> int:
         return hash(self.value)
-
-    @property
-    def _stated(self) -> tuple[object, ...]:
-        """All that files hold."""
-        unstated = ("law", "placement_error")
-        return tuple(getattr(self, each.name) for each in fields(self) if each.name not in unstated)
 
     def __float__(self) -> float:
         """The value; NaN where the noise left no signal."""

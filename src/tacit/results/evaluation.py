@@ -18,7 +18,7 @@ from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
-from tacit.results.curves.curve import Curve, RatesAt, drawn, rates_entry, rates_of_curve, roc_entry
+from tacit.results.curves.curve import Curve, RatesAt, drawn, rates_entry, rates_of_curve
 from tacit.results.curves.histogram import MAX_CELLS, Histogram
 from tacit.results.equality import is_same
 from tacit.results.estimate import Estimate, decimals, finite, numbers
@@ -231,7 +231,7 @@ class Evaluation:
             participants=self.traffic.by_client(names) if are_listed else None,
             exact=self.exact,
             missing=self.left_out and self.left_out.to_dict(names),
-            roc=curve and roc_entry(curve),
+            roc=curve and curve.to_dict(),
         )
         if self.histogram is not None:
             made |= self.histogram.to_dict() | self.measures.to_dict()

@@ -28,15 +28,16 @@ def test_without_noise_the_line_is_that_of_logistic_regression() -> None:
     positives, negatives = counts(0.3, 0.8)
     line = calibration_line(ODDS, positives, negatives, silent)
     assert line is not None
+    intercept, slope = line
     fitted = LogisticRegression(C=np.inf, tol=1e-10).fit(
         np.tile(ODDS, 2)[:, np.newaxis],
         np.repeat([1, 0], ODDS.size),
         np.concatenate([positives, negatives]),
     )
-    assert line.slope.value == pytest.approx(float(fitted.coef_[0, 0]), abs=1e-4)
-    assert line.slope.privacy_error == 0.0
+    assert slope.value == pytest.approx(float(fitted.coef_[0, 0]), abs=1e-4)
+    assert slope.privacy_error == 0.0
     # with the slope 1 as many positives are expected as there are
-    expected = expit(line.intercept.value + ODDS) @ (positives + negatives)
+    expected = expit(intercept.value + ODDS) @ (positives + negatives)
     assert expected == pytest.approx(positives.sum(), rel=1e-9)
 
 
@@ -55,10 +56,8 @@ def test_the_error_by_noise_is_the_stated_one(factor: float) -> None:
         )
         line = calibration_line(ODDS, first, second, lambda w: deviation**2 * float(w @ w))
         assert line is not None
-        own = (line.intercept, line.slope)
-        true = (exact.intercept, exact.slope)
         errors.append(
-            [(a.value - b.value) / a.privacy_error for a, b in zip(own, true, strict=True)]
+            [(a.value - b.value) / a.privacy_error for a, b in zip(line, exact, strict=True)]
         )
     spread = np.std(errors, axis=0)
     assert np.all(np.abs(spread / factor - 1) < 0.15), spread

@@ -161,7 +161,7 @@ def test_a_border_in_two_cells_counts_both() -> None:
         share_above(view.counts, np.ones(2), part) for part in (low - high, np.round(low) - high)
     )
     errors = [
-        float(view.cut_error(replace(each, above=part))[0])
+        float(np.hypot(*view.cut_errors(replace(each, above=part)))[0])
         for each, part in ((both_cut, low - high), (one_cut, np.round(low) - high))
     ]
     assert errors[0] > 1.2 * errors[1] > 0

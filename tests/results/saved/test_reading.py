@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tacit.results.saved.reading import Result, read_results
+from tacit.results.saved.reading import Result, read_documents
 from tests.reporting.examples import changed, content, evaluation
 
 
@@ -23,7 +23,7 @@ def written(folder: Path, name: str, made: Any) -> str:
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = content("histogram")
-    (result,) = read_results([written(tmp_path, "first.json", made)])
+    (result,) = read_documents([written(tmp_path, "first.json", made)], Result.of)
     assert result.content == made
     assert result.label == "first"
     estimate = evaluation("histogram").auc
@@ -37,7 +37,7 @@ def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
     paths = [written(tmp_path / f, "same.json", content("fedauc")) for f in ("a", "b")]
-    assert [result.label for result in read_results(paths)] == paths
+    assert [result.label for result in read_documents(paths, Result.of)] == paths
 
 
 EDITED = copy.deepcopy(content("fedauc"))
@@ -70,7 +70,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
 def test_what_is_no_result_is_refused(tmp_path: Path, made: Any, reason: str) -> None:
     path = written(tmp_path, "bad.json", made)
     with pytest.raises(ValueError, match=reason) as caught:
-        read_results([path])
+        read_documents([path], Result.of)
     assert path in str(caught.value)
 
 
@@ -84,7 +84,7 @@ def test_curves_of_uneven_columns_are_refused() -> None:
 def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.results.saved.reading.MAX_FILE", 2**20)
     with pytest.raises(ValueError, match="is larger than 1 MiB"):
-        read_results([written(tmp_path, "huge.json", " " * (2**20 + 1))])
+        read_documents([written(tmp_path, "huge.json", " " * (2**20 + 1))], Result.of)
 
 
 def test_what_is_null_is_not_a_number() -> None:

@@ -97,22 +97,14 @@ def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> li
             reasons, cells.positives, cells.negatives, strict=True
         )
     ]
-    line_reasons = [
-        reason or (NO_LINE if line is None else "")
-        for reason, line in zip(reasons, lines, strict=True)
-    ]
     return [
         SiteFigure.of(
             name,
             "as it is",
             [
-                Estimate.absent(reason) if line is None else _estimate(getattr(line, entry), reason)
-                for line, reason in zip(lines, line_reasons, strict=True)
+                Estimate.absent(reason or NO_LINE) if line is None else Estimate(*line[place])
+                for line, reason in zip(lines, reasons, strict=True)
             ],
         )
-        for name, entry in ((INTERCEPT, "intercept"), (SLOPE, "slope"))
+        for place, name in enumerate((INTERCEPT, SLOPE))
     ]
-
-
-def _estimate(fitted: logistic.Fitted, reason: str) -> Estimate:
-    return Estimate(fitted.value, fitted.privacy_error, fitted.sampling_error, reason=reason)

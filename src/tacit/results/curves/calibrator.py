@@ -131,13 +131,13 @@ class CalibrationMap:
     Parameters
     ----------
     method : ``"bbq"``, ``"binning"``, ``"isotonic"`` or ``"platt"``.
-    curve : the fitted function, of the method's form: ``Steps``, ``Lines`` or ``Logistic``.
+    curve : the fitted function, in the form that ``METHODS`` names.
     unit : what scores are; the function takes them as ``in_unit_interval`` gives them.
 
     Raises
     ------
-    ValueError : for another method, a curve of another form, a unit that there is not, and for
-        ``"platt"`` with real numbers, which have no log-odds.
+    ValueError : for a unit that there is not, and for ``"platt"`` with real numbers, which have no
+        log-odds.
 
     Examples
     --------
@@ -154,12 +154,8 @@ class CalibrationMap:
     unit: str = units.PROBABILITY
 
     def __post_init__(self) -> None:
-        _check_unit(self.method, self.unit)
-        form = METHODS[_checked_method(self.method)][0]
-        if not isinstance(self.curve, form):
-            raise ValueError(
-                f"method {self.method!r} has a {form.kind} curve, got {type(self.curve).__name__}"
-            )
+        if units.check_unit(self.unit) == units.REAL and self.method == "platt":
+            raise ValueError("method 'platt' needs probabilities or log-odds, got scores in 'real'")
 
     @classmethod
     def of(
@@ -177,15 +173,9 @@ class CalibrationMap:
             counts whose total does not stand out from its noise, and as the class does.
         """
         form, fit = METHODS[_checked_method(method)]
-        _check_unit(method, unit)
         if buckets is not None and method != "binning":
             raise ValueError(f"buckets is for 'binning' alone, got {buckets} with {method!r}")
         return cls(method, form(*fit(cells, buckets)), unit)
-
-    @property
-    def kind(self) -> str:
-        """``"piecewise-constant"``, ``"piecewise-linear"`` or ``"logistic"``."""
-        return self.curve.kind
 
     @property
     def monotone(self) -> bool:
@@ -223,7 +213,7 @@ class CalibrationMap:
 
         The unit is written where scores are no probabilities.
         """
-        made: dict[str, Any] = {"schema": SCHEMA, "method": self.method, "kind": self.kind}
+        made: dict[str, Any] = {"schema": SCHEMA, "method": self.method, "kind": self.curve.kind}
         if self.unit != units.PROBABILITY:
             made["unit"] = self.unit
         for name in _parts(self.curve):
@@ -454,11 +444,6 @@ def _checked_method(method: Any) -> str:
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {sorted(METHODS)}, got {method!r}")
     return method
-
-
-def _check_unit(method: str, unit: object) -> None:
-    if units.check_unit(unit) == units.REAL and method == "platt":
-        raise ValueError("method 'platt' needs probabilities or log-odds, got scores in 'real'")
 
 
 def _json_numbers(name: str, value: Any) -> Any:

@@ -153,9 +153,10 @@ class Curve:
         return _band(self.true_positive_rate, self.true_positive_error, self.true_positive_sampling)
 
     def to_dict(self) -> dict[str, list[float | None]]:
-        """The curve as lists of numbers."""
+        """The curve as lists of numbers, with the band of its true-positive rates."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: numbers(values) for name, values in fields.items() if values is not None}
+        known = {name: numbers(values) for name, values in fields.items() if values is not None}
+        return known | self.band.limits_entry("true_positive_rate")
 
 
 PLACES_IN_CELL = 8
@@ -315,11 +316,6 @@ def _without_error(value: Floats) -> Band:
 
 DRAWN = 500
 """Largest number of points of a curve that are written; the result itself has them all."""
-
-
-def roc_entry(curve: Curve) -> dict[str, list[float | None]]:
-    """The curve with the bands of its true-positive rates."""
-    return curve.to_dict() | curve.band.limits_entry("true_positive_rate")
 
 
 def drawn(curve: Curve) -> Curve:

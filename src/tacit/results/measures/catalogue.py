@@ -149,7 +149,7 @@ def threshold_of_share(view: CellView, weights: Floats, share: float) -> Estimat
         float(error[0])
         for error in (
             view.privacy_error(figure),
-            view.cut_error(figure),
+            np.hypot(*view.cut_errors(figure)),
             figure.sampling_error(view.counts),
         )
     ]

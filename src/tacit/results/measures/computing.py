@@ -153,7 +153,7 @@ def _banded(
         raise ValueError("a curve is drawn where it could be fitted")
     error = np.sqrt(
         view.privacy_error(figure) ** 2
-        + figures.cell_error(view, figure, make, kind) ** 2
+        + np.hypot(*figures.cell_errors(view, figure, make, kind)) ** 2
         + figure.sampling_error(view.counts) ** 2
     )
     value = np.where(figures.stands_out(view, figure), figure.value, np.nan)

@@ -135,12 +135,6 @@ def _sampling_error(view: CellView, figure: functional.Functional, kind: Kind) -
     return np.where(at_end, np.maximum(error, 3 / records / REACH), error)
 
 
-def cell_error(view: CellView, figure: functional.Functional, make: Make, kind: Kind) -> Floats:
-    """What cells hide of a figure, shape (T,)."""
-    made: Floats = np.hypot(*cell_errors(view, figure, make, kind))
-    return made
-
-
 def cell_errors(
     view: CellView, figure: functional.Functional, make: Make, kind: Kind
 ) -> tuple[Floats, Floats]:

@@ -32,9 +32,9 @@ FARTHEST = 5.0
 LEAST_DISTANCE = 1e-9
 """Distance that an error is at least relative to."""
 NAMES = ("ici", "e50", "e90", "emax")
-"""The distances, as ``FIELDS`` has them."""
-
-FIELDS = ("mean", "median", "ninetieth", "largest")
+"""How far a smooth curve lies from the stated probabilities, over the records: the mean distance,
+the integrated calibration index (Austin and Steyerberg 2019), its median, its 90 % quantile and the
+largest one. Arrays of distances have an axis of them, in this order."""
 
 MOST_CURVATURE_NOISE = 0.04
 """Largest relative noise of the fit's curvature at which stated errors are the measured ones."""
@@ -104,26 +104,8 @@ def spline(log_odds: Floats, knots: Floats) -> Floats:
     return np.stack(rows)
 
 
-class Distances(NamedTuple):
-    """How far a smooth curve lies from the stated probabilities, over the records.
-
-    Parameters
-    ----------
-    median, ninetieth : E50 and E90, quantiles of the distance.
-    largest : Emax.
-    mean : the integrated calibration index (Austin and Steyerberg 2019).
-    """
-
-    median: Floats
-    ninetieth: Floats
-    largest: Floats
-    mean: Floats
-
-
-def distances(
-    coefficients: Floats, design: Floats, predicted: Floats, weights: Floats
-) -> Distances:
-    """The distances of curves with these coefficients, shape (R, D), each figure of shape (R,).
+def distances(coefficients: Floats, design: Floats, predicted: Floats, weights: Floats) -> Floats:
+    """The distances of curves with these coefficients, shape (R, D), as ``NAMES``, shape (4, R).
 
     Parameters
     ----------
@@ -140,15 +122,17 @@ def distances(
     half, most = (
         np.minimum(np.sum(reached < part, axis=-1), last)[:, np.newaxis] for part in (0.5, 0.9)
     )
-    return Distances(
-        np.take_along_axis(ranked, half, axis=-1)[:, 0],
-        np.take_along_axis(ranked, most, axis=-1)[:, 0],
-        np.max(np.where(weights > 0, gaps, 0.0), axis=-1),
-        gaps @ weights,
+    return np.stack(
+        [
+            gaps @ weights,
+            np.take_along_axis(ranked, half, axis=-1)[:, 0],
+            np.take_along_axis(ranked, most, axis=-1)[:, 0],
+            np.max(np.where(weights > 0, gaps, 0.0), axis=-1),
+        ]
     )
 
 
-def even_distances(coefficients: Floats, design: Floats, predicted: Floats) -> Distances:
+def even_distances(coefficients: Floats, design: Floats, predicted: Floats) -> Floats:
     """As ``distances``, over records that are evenly spread by rank, all of one weight.
 
     Quantiles lie between ranks as the records' own do: record i of n is at ``(i + 1/2) / n``.
@@ -156,12 +140,12 @@ def even_distances(coefficients: Floats, design: Floats, predicted: Floats) -> D
     Examples
     --------
     >>> design, line = spline(np.linspace(-2, 2, 9), np.zeros(1)), np.array([[0.0, 1.0]])
-    >>> even_distances(line, design, np.full(9, 0.5)).median.round(3).tolist()
-    [0.231]
+    >>> even_distances(line, design, np.full(9, 0.5))[:, 0].round(3).tolist()
+    [0.234, 0.231, 0.381, 0.381]
     """
     gaps = np.abs(scipy.special.expit(coefficients @ design) - predicted)
     median, ninetieth = np.quantile(gaps, (0.5, 0.9), axis=-1, method="hazen")
-    return Distances(median, ninetieth, gaps.max(axis=-1), gaps.mean(axis=-1))
+    return np.stack([gaps.mean(axis=-1), median, ninetieth, gaps.max(axis=-1)])
 
 
 def _cube(values: Floats) -> Floats:
@@ -178,24 +162,17 @@ def distance_measures(view: CellView) -> list[Estimate]:
     """
     fitted = smooth_calibration(view.counts, view.log_odds)
     if fitted is None:
-        return [Estimate.absent(NO_FIT)] * len(FIELDS)
+        return [Estimate.absent(NO_FIT)] * len(NAMES)
     if curvature_noise(view, fitted) > MOST_CURVATURE_NOISE:
-        return [Estimate.absent(CURVED)] * len(FIELDS)
+        return [Estimate.absent(CURVED)] * len(NAMES)
     coarse = smooth_calibration(view.halved.counts, view.halved.log_odds)
     if coarse is None:
-        return [Estimate.absent(NO_FIT)] * len(FIELDS)
-    found, wider = _distances(view, fitted), _distances(view.halved, coarse)
+        return [Estimate.absent(NO_FIT)] * len(NAMES)
+    change = np.abs(_distances(view, fitted) - _distances(view.halved, coarse))[:, 0]
     records, population = (
         _about(view, fitted, covariance) for covariance in _covariances(view, fitted)
     )
-    return [
-        _distance(
-            records[name],
-            population[name],
-            abs(float(getattr(found, name)[0]) - float(getattr(wider, name)[0])) / 3,
-        )
-        for name in FIELDS
-    ]
+    return list(map(_distance, records, population, (change / 3).tolist()))
 
 
 def distance_value(view: CellView, name: str) -> float:
@@ -204,7 +181,7 @@ def distance_value(view: CellView, name: str) -> float:
     if fitted is None or curvature_noise(view, fitted) > MOST_CURVATURE_NOISE:
         return math.nan
     by_noise, _ = _covariances(view, fitted)
-    return _about(view, fitted, by_noise)[FIELDS[NAMES.index(name)]].middle
+    return _about(view, fitted, by_noise)[NAMES.index(name)].middle
 
 
 def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:
@@ -243,7 +220,7 @@ def _widened(accepted: Accepted, cells: float) -> Interval:
     )
 
 
-def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dict[str, Accepted]:
+def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> list[Accepted]:
     """What tests accept of every distance, where coefficients have errors of this covariance.
 
     The largest is that of the curves whose coefficients are within ``REACH`` errors of the fitted
@@ -253,33 +230,32 @@ def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dic
     within ``FARTHEST`` errors of them.
     """
     fit = fitted.fit.coefficients
-    distances = _distances(view, fitted, even=True)._asdict()
+    distances = _distances(view, fitted, even=True)[:, 0]
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] <= 0:
-        return {name: Accepted(*[float(value[0])] * 3) for name, value in distances.items()}
+        return [Accepted(value, value, value) for value in distances.tolist()]
     normals = even_normals(DRAWS, fit.size)
     # the symmetric root: unique, whatever signs and order eigenvectors come in
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     around = REACH * normals / np.linalg.norm(normals, axis=-1, keepdims=True)
-    farthest = _distances(view, fitted, fit + around @ root, even=True)._asdict()
+    farthest = _distances(view, fitted, fit + around @ root, even=True).max(axis=-1)
     path = _path(distances, farthest, fit)
-    truths = _distances(view, fitted, path, even=True)._asdict()
+    truths = _distances(view, fitted, path, even=True)
     several = (path[:, np.newaxis] + normals @ root).reshape(-1, fit.size)
-    drawn = _distances(view, fitted, several, even=True)._asdict()
-    made = {}
-    for name, value in distances.items():
-        again = drawn[name].reshape(-1, DRAWS)
-        tested = accepted(float(value[0]), truths[name], again, LEVEL)
-        made[name] = tested._replace(high=max(float(farthest[name].max()), tested.middle))
-    return made
+    drawn = _distances(view, fitted, several, even=True).reshape(len(NAMES), -1, DRAWS)
+    tested = [
+        accepted(value, truth, again, LEVEL)
+        for value, truth, again in zip(distances.tolist(), truths, drawn, strict=True)
+    ]
+    return [
+        each._replace(high=max(largest, each.middle))
+        for each, largest in zip(tested, farthest.tolist(), strict=True)
+    ]
 
 
-def _path(distances: dict[str, Floats], farthest: dict[str, Floats], fit: Floats) -> Floats:
+def _path(distances: Floats, farthest: Floats, fit: Floats) -> Floats:
     """Coefficients from perfect calibration through the fitted ones, shape (L, D)."""
-    relative = max(
-        float(farthest[name].max() - value[0]) / REACH / max(float(value[0]), LEAST_DISTANCE)
-        for name, value in distances.items()
-    )
+    relative = np.max((farthest - distances) / REACH / np.maximum(distances, LEAST_DISTANCE))
     steps = np.unique(np.maximum(1 + relative * np.linspace(-FARTHEST, FARTHEST, STEPS), 0.0))
     perfect = np.zeros_like(fit)
     perfect[1] = 1.0
@@ -299,7 +275,7 @@ def _distances(
     fitted: SmoothCalibration,
     coefficients: Floats | None = None,
     even: bool = False,
-) -> Distances:
+) -> Floats:
     """The distances of curves with these coefficients, the fitted one by default, shape (R,).
 
     Over all cells of exact counts; over ``PLACES`` records that are evenly spread by rank where

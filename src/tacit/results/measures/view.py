@@ -216,11 +216,6 @@ class CellView:
         moved = np.maximum(self.counts, 0.0) * change**2 / 12
         return np.sqrt(np.sum(moved, axis=(-2, -1)))
 
-    def cut_error(self, figure: functional.Functional) -> Floats:
-        """The error by the records of cells that a threshold cuts, shape (T,)."""
-        made: Floats = np.hypot(*self.cut_errors(figure))
-        return made
-
     def cut_errors(self, figure: functional.Functional) -> tuple[Floats, Floats]:
         """The errors by the records of cells that a threshold cuts, shape (T,) each.
 

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tacit.metrics.sites import LEAST_SITES, site_model
+from tacit.metrics import sites as random_effects
+from tacit.metrics.sites import LEAST_SITES
 from tacit.results.equality import is_same
 from tacit.results.estimate import Estimate, bounds_line, decimals, finite, measure_of, numbers
 
@@ -90,26 +91,29 @@ class SiteFigure:
         if len(known) < LEAST_SITES:
             reason = f"{LEAST_SITES} sites with an estimate are needed, got {len(known)}"
             return cls(figure, scale, tuple(sites), reason=reason)
-        pairs = np.array([usable[index] for index in known], dtype=np.float64)
-        model = site_model(pairs[:, 0], pairs[:, 1])
+        values, variances = np.array([usable[index] for index in known], dtype=np.float64).T
+        fitted = random_effects.posterior(values, variances)
+        alarms = random_effects.outlier_probabilities(values, variances)
         for place, index in enumerate(known):
-            ends = (float(model.shrunk_low[place]), float(model.shrunk_high[place]))
+            own = fitted.site(float(values[place]), float(variances[place]))
             sites[index] = Site(
                 index,
                 estimates[index],
-                _back(float(model.shrunk[place]), scale),
-                _both_back(ends, scale),
-                float(model.outlier_probabilities[place]),
+                _back(own.mean, scale),
+                _both_back(own.interval(), scale),
+                float(alarms[place]),
             )
-        low, high = model.between_interval
+        pooled, new_site = fitted.mixture(), fitted.mixture(fitted.squares)
+        between = random_effects.between_variance(values, variances)
+        low, high = random_effects.between_interval(values, variances)
         return cls(
             figure,
             scale,
             tuple(sites),
-            _back(model.mean, scale),
-            _both_back(model.mean_interval, scale),
-            (math.sqrt(model.between_variance), math.sqrt(low), math.sqrt(high)),
-            _both_back(model.prediction_interval, scale),
+            _back(pooled.mean, scale),
+            _both_back(pooled.interval(), scale),
+            (math.sqrt(between), math.sqrt(low), math.sqrt(high)),
+            _both_back(new_site.interval(), scale),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -214,14 +215,12 @@ class Result:
             raise ValueError(f"{label} {OTHERS[version]}")
         if version != integrity.SCHEMA:
             raise ValueError(f"{label} has the schema {repr(version)[:60]}, not {integrity.SCHEMA}")
-        check_fingerprint(content, label)
-        try:
+        _check_fingerprint(content, label)
+        with _following(version, label):
             check_result(content)
             _check_lengths(content)
             _check_estimates(content, "")
             check_written(content["protocol"])
-        except ValueError as error:
-            raise ValueError(f"{label} does not follow the schema {version}: {error}") from None
         return cls(label, content)
 
     @property
@@ -233,31 +232,6 @@ class Result:
     def estimate(self) -> Estimate:
         """The estimated figure."""
         return estimate_of(self.content.get("auc") or self.content["estimate"])
-
-
-def read_results(paths: Sequence[str]) -> list[Result]:
-    """Read results from files; each is called by its file's name without the ending.
-
-    Raises
-    ------
-    OSError : where a file cannot be read.
-    ValueError : where one is larger than 32 MiB, no strict JSON, no result, or was changed.
-    """
-    named = zip(paths, labelled(paths), strict=True)
-    return [Result(label, Result.of(content, path).content) for path, (label, content) in named]
-
-
-def labelled(paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """The content of files with what each is called: its name without the ending.
-
-    Raises
-    ------
-    OSError, ValueError : as ``read_results``, for what is no strict JSON.
-    """
-    stems = [Path(path).stem for path in paths]
-    labels = stems if len(set(stems)) == len(stems) else list(paths)
-    for path, label in zip(paths, labels, strict=True):
-        yield label, parsed(path)
 
 
 def half_of(content: Mapping[str, Any]) -> float | None:
@@ -302,26 +276,27 @@ def parsed(path: str) -> Any:
         raise ValueError(f"{path} is no JSON that can be read: {error}") from None
 
 
-def check_fingerprint(content: Mapping[str, Any], label: str) -> None:
-    """Refuse content that does not fit its own fingerprint.
-
-    Raises
-    ------
-    ValueError : naming what was changed.
-    """
-    if content.get("fingerprint") != _computed_fingerprint(content, label):
+def _check_fingerprint(content: Mapping[str, Any], label: str) -> None:
+    """Refuse content that does not fit its own fingerprint."""
+    try:
+        # half of a pair of surrogates is in no text that can be written
+        json.dumps(content, ensure_ascii=False).encode("utf-8")
+        computed = integrity.fingerprint(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{label} is no result of tacit: {error}") from None
+    if content.get("fingerprint") != computed:
         raise ValueError(
             f"{label} was changed after it was written: its content does not fit its fingerprint"
         )
 
 
-def _computed_fingerprint(content: Mapping[str, Any], label: str) -> str:
+@contextmanager
+def _following(version: str, label: str) -> Iterator[None]:
+    """Say of what is refused here whose content it is, and which schema it does not follow."""
     try:
-        # half of a pair of surrogates is in no text that can be written
-        json.dumps(content, ensure_ascii=False).encode("utf-8")
-        return integrity.fingerprint(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{label} is no result of tacit: {error}") from None
+        yield
+    except ValueError as error:
+        raise ValueError(f"{label} does not follow the schema {version}: {error}") from None
 
 
 def _whole(text: str) -> int:
@@ -488,33 +463,41 @@ def document_of(content: Any, label: str) -> Document:
     return Result.of(content, label)
 
 
-def read_documents(paths: Sequence[str]) -> list[Document]:
-    """Read results, comparisons and results of groups; each is called by its file's name.
+Read = TypeVar("Read", bound=Document)
+
+
+def read_documents(paths: Sequence[str], check: Callable[[Any, str], Read]) -> list[Read]:
+    """Read files of results; each is called by its file's name without the ending.
+
+    Parameters
+    ----------
+    paths : the files; where two have one name, each is called by its path.
+    check : ``document_of`` for all that a report can show, ``Result.of`` for single results alone.
 
     Raises
     ------
     OSError : where a file cannot be read.
-    ValueError : where one is larger than 32 MiB, no strict JSON, none of these, or was changed.
+    ValueError : where one is larger than 32 MiB, no strict JSON, refused by the check, or changed.
     """
-    named = zip(paths, labelled(paths), strict=True)
-    return [replace(document_of(content, path), label=label) for path, (label, content) in named]
+    stems = [Path(path).stem for path in paths]
+    labels = stems if len(set(stems)) == len(stems) else paths
+    return [
+        replace(check(parsed(path), path), label=label)
+        for path, label in zip(paths, labels, strict=True)
+    ]
 
 
 def _compared(content: Mapping[str, Any], label: str) -> ComparedModels:
     """A comparison: each of its figures fits where a result has one."""
-    check_fingerprint(content, label)
+    _check_fingerprint(content, label)
     entries = {name: content.get(name) for name in ("difference", "first", "second")}
     left_out = {*entries, "fingerprint"}
     run = {name: value for name, value in content.items() if name not in left_out}
     run |= {"schema": integrity.SCHEMA, "figure": DIFFERENCE, "estimate": entries["difference"]}
-    try:
+    with _following(integrity.COMPARISON_SCHEMA, label):
         for name in ("first", "second"):
             alone = {"auc": entries[name]} | _exact_of(entries[name])
             check_result(integrity.with_fingerprint(run | alone))
-    except ValueError as error:
-        raise ValueError(
-            f"{label} does not follow the schema {integrity.COMPARISON_SCHEMA}: {error}"
-        ) from None
     difference = Result.of(integrity.with_fingerprint(run), label)
     first, second = (_model(entries[name], name) for name in ("first", "second"))
     return ComparedModels(label, difference, (first, second))
@@ -533,13 +516,9 @@ def _model(entry: Any, name: str) -> Model:
 
 def _grouped(content: Mapping[str, Any], label: str) -> GroupedResult:
     """The groups, each with its checked result."""
-    check_fingerprint(content, label)
-    try:
+    _check_fingerprint(content, label)
+    with _following(integrity.GROUPS_SCHEMA, label):
         check_result(content, integrity.GROUPS_SCHEMA)
-    except ValueError as error:
-        raise ValueError(
-            f"{label} does not follow the schema {integrity.GROUPS_SCHEMA}: {error}"
-        ) from None
     groups = tuple(_group(entry, label) for entry in content["groups"])
     return GroupedResult(label, content, groups)
 

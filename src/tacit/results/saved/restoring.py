@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,7 +69,7 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
         participants=_names(known),
         federation=known["federation"]["name"],
         simulated=known["simulation"],
-        time=_time(known["time"]) if "time" in known else None,
+        time=datetime.fromisoformat(known["time"]) if "time" in known else None,
         unit=known.get("unit", units.PROBABILITY),
         per_person=known.get("person", {}).get("records", 0),
         decisions=_decisions(known),
@@ -199,7 +199,3 @@ def _decisions(known: Mapping[str, Any]) -> tuple[float, ...]:
         if name.startswith("net_benefit_at") and entry.get("threshold") is not None
     ]
     return tuple(thresholds) or THRESHOLDS
-
-
-def _time(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
