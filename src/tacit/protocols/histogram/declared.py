@@ -181,7 +181,7 @@ class HistogramDeclarations(CountingProtocol):
         from tacit.protocol.releases import planned_noises
         from tacit.protocols.histogram.estimate import area_from_tree
         from tacit.protocols.histogram.steps import leaves_of, tree_fields
-        from tacit.protocols.histogram.trees import tree_noise
+        from tacit.protocols.shared.trees.summed import tree_noise
 
         protocol: Any = self
         height = protocol.tree_height(clients.count)
@@ -189,6 +189,6 @@ class HistogramDeclarations(CountingProtocol):
         noise = trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
             noises = planned_noises(self.trust, clients.count) * protocol.strata
-            noise = tree_noise(tree_fields(protocol, height), height, noises)
+            noise = tree_noise(tree_fields(protocol, height), noises)
         cells = leaves.reshape(2, -1).astype(np.float64)
         return float(area_from_tree(cells, noise, protocol.score_axis).value)

@@ -30,8 +30,8 @@ from tacit.protocol.releases import Sums
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.histogram.trees import summed_tree
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
+from tacit.protocols.shared.trees.summed import consistent_trees
 from tacit.protocols.shared.trees.tree_budget import Aim
 from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
@@ -191,9 +191,9 @@ class GroupedHistogram(ScoreHistogram):
         """What the levels of a tree serve: the AUC, and rates at the threshold too for a report."""
         return "auc" if self.aim == "auc" else "groups"
 
-    def breakdown(self, sums: Sums, height: int, axis: ScoreAxis) -> Breakdown:
+    def breakdown(self, sums: Sums, axis: ScoreAxis) -> Breakdown:
         """The figures of every group, from its own tree."""
-        leaves, noise = summed_tree(sums, height)
+        leaves, noise = consistent_trees(sums)
         results = [result_from_tree(each, noise, None, axis=axis) for each in leaves]
         return breakdown_of(self.group_names, results, self.middle_edge)
 

@@ -39,8 +39,8 @@ from tacit.protocol.devices import (
 )
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import local_rounds, steps
-from tacit.protocols.histogram.trees import local_tree
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
+from tacit.protocols.shared.trees.reported import FIRST_CELLS
 
 Words = NDArray[np.uint16]
 
@@ -237,14 +237,14 @@ class UnaryDevices(ReportsByInput):
         """``counts`` of all of them; unary bits are added up over batches before they are read."""
         if query.step is local_rounds.report_positions:
             return super().counts_of_batches(query, batches)
-        levels = range(steps.FIRST_CELLS, steps.agreed_height(query) + steps.FIRST_CELLS)
+        levels = range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
         return unary_counts_of(batches, levels)
 
     def reported(self, query: Query, counts: Integers) -> int:
         """The reports of all levels, or about positions."""
         if query.step is local_rounds.report_positions:
             return int(counts.sum())
-        levels = range(steps.FIRST_CELLS, steps.agreed_height(query) + steps.FIRST_CELLS)
+        levels = range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
         return int(counts[[steps.level_start(level) for level in levels]].sum())
 
     def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
@@ -272,7 +272,7 @@ class UnaryDevices(ReportsByInput):
         units = np.array(self._protocol.level_units(height), dtype=np.float64)
         on_level = rng.multinomial(held, units / units.sum())
         parts = list[Integers]()
-        for level, leaves in enumerate(on_level.T, steps.FIRST_CELLS):
+        for level, leaves in enumerate(on_level.T, FIRST_CELLS):
             nodes = leaves.reshape(1 << level, -1).sum(axis=-1)
             bits = unary.simulated_unary_counts(nodes, epsilon, rng)
             parts += [np.array([nodes.sum()]), bits]
@@ -284,12 +284,12 @@ class UnaryDevices(ReportsByInput):
             outputs = local_rounds.position_window(self._protocol.epsilon).outputs
             return np.asarray(from_bytes(payloads) >= outputs)
         levels, height = payloads[:, 0].astype(np.int64), steps.agreed_height(query)
-        wrong = (levels < steps.FIRST_CELLS) | (levels > height + 1)
-        inside = np.clip(levels, steps.FIRST_CELLS, height + 1)
+        wrong = (levels < FIRST_CELLS) | (levels > height + 1)
+        inside = np.clip(levels, FIRST_CELLS, height + 1)
         bits = np.unpackbits(payloads[:, 1:], axis=-1)
         padding = np.arange(bits.shape[-1]) >= (1 << inside)[:, np.newaxis]
         counts = bits.sum(axis=-1, dtype=np.int64)
-        limits = [self._set_limits(level) for level in range(height + steps.FIRST_CELLS)]
+        limits = [self._set_limits(level) for level in range(height + FIRST_CELLS)]
         least, most = np.array(limits)[inside].T
         return wrong | (bits & padding).any(axis=-1) | (counts < least) | (counts > most)
 
@@ -304,12 +304,12 @@ class UnaryDevices(ReportsByInput):
         if query.step is local_rounds.report_positions:
             return 0.0, 0.0
         reply, height = CountedReports(counts[-1]), steps.agreed_height(query)
-        leaves, noise = local_tree(self._protocol.known_epsilon, reply, height)
+        leaves, noise = steps.local_tree(self._protocol.known_epsilon, reply, height)
         cells = leaves.reshape(2, -1)
         area_weights = np.nan_to_num(np.concatenate(curves.cell_influences(*cells)))
         by_level = trees.observation_weights(area_weights, noise.weighting)
         total, changes = self.reported(query, counts[-1]), [0.0]
-        for level in range(steps.FIRST_CELLS, len(by_level)):
+        for level in range(FIRST_CELLS, len(by_level)):
             bits, reports = steps.set_bits(reply, level)
             if reports:
                 mean = float(by_level[level] @ bits) / reports

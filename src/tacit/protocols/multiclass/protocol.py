@@ -64,13 +64,10 @@ from tacit.protocols.multiclass.forests import (
     Block,
     Forest,
     Forests,
-    Votes,
     count_forest,
     exact_leaves,
     forest_areas,
     forest_fields,
-    forest_of,
-    noise_of,
 )
 from tacit.protocols.multiclass.reports import (
     forest_reports,
@@ -79,6 +76,7 @@ from tacit.protocols.multiclass.reports import (
 )
 from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.protocols.shared.influence_sum import check_the_same_number
+from tacit.protocols.shared.trees import summed
 from tacit.protocols.shared.trees.areas import Areas
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 from tacit.results.curves.score_axis import ScoreAxis
@@ -225,21 +223,23 @@ class MulticlassHistogram(MulticlassDeclarations):
         if self.score_range is not None:
             scaled.check_scores_in_unit_interval(clients)
 
-    def votes(self, clients: Clients) -> Mapping[str, Votes]:
-        """Each record's cell in its own class's tree and in those of the others; and its hit."""
+    def votes(self, clients: Clients) -> Mapping[str, Integers]:
+        """Each record's cell in its own class's tree and in those of the others; and its hit.
+
+        By block, as the vote's tree times ``2**height`` plus its cell, shape (M, votes).
+        """
         self.check_scores(clients)
         scores, classes = self.classified(clients)
-        records, count = np.arange(clients.records), len(self.classes)
-        cells = 1 << self.tree_height
+        count, cells = len(self.classes), 1 << self.tree_height
         positions = self.score_scale.positions(scores)
         leaves = np.minimum((positions * cells).astype(np.int64), cells - 1)
         leaves += np.arange(count) * cells
         in_class = np.arange(count) == classes[:, np.newaxis]
         hit = np.argmax(scores, axis=1) == classes
         return {
-            OWN: Votes(records, leaves[in_class]),
-            OTHER: Votes(np.repeat(records, count - 1), leaves[~in_class]),
-            HITS: Votes(records, 2 * classes + hit),
+            OWN: leaves[in_class].reshape(-1, 1),
+            OTHER: leaves[~in_class].reshape(-1, count - 1),
+            HITS: (2 * classes + hit).reshape(-1, 1),
         }
 
     @property
@@ -253,7 +253,10 @@ class MulticlassHistogram(MulticlassDeclarations):
             reply = yield Query(forest_reports, self)
             return self.conclusion(forests_from_reports(self.blocks(), self.known_epsilon, reply))
         first = yield from releases.ask(count_forest, self, clients)
-        forests = {block.name: forest_of(block, first) for block in self.blocks()}
+        forests = {
+            block.name: Forest(*summed.consistent_trees(first, block.name))
+            for block in self.blocks()
+        }
         if not self.number_part:
             return self.conclusion(forests)
         fields = second_round.published(self._first_round(forests))
@@ -267,7 +270,9 @@ class MulticlassHistogram(MulticlassDeclarations):
         """The errors of a tree of every block, where so many clients answer."""
         fields = forest_fields(Query(count_forest, self))
         noises = float(clients if isinstance(self.trust, Each) else 1)
-        return {block.name: noise_of(block, fields, noises) for block in self.blocks()}
+        return {
+            block.name: summed.tree_noise(fields, noises, block.name) for block in self.blocks()
+        }
 
     def exact_forests(self, clients: Clients) -> Forests:
         """The forest of exact counts, with the noise that a run would have."""
