@@ -197,4 +197,4 @@ def _expected_reports(setting: Setting, model: ScoreModel) -> Integers:
     return np.rint(expected).astype(np.int64)
 
 
-PLANNING = forecast.Planning.of_auc(two_round_families, two_round_forecast)
+PLANNING = forecast.Planning.of_figure(two_round_families, two_round_forecast)

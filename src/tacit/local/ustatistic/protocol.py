@@ -391,4 +391,4 @@ def _pair_mean(table: Floats, record_counts: Floats) -> float:
     return float(record_counts @ table @ record_counts / (total * (total - 1)))
 
 
-PLANNING = forecast.Planning.of_auc(symbols_families, symbols_forecast)
+PLANNING = forecast.Planning.of_figure(symbols_families, symbols_forecast)

@@ -199,4 +199,4 @@ def _fraction(records: int, clients: int, epsilon: float) -> float:
     return first_round_fraction(geometry, STAIRCASE, epsilon, 0.0)
 
 
-PLANNING = forecast.Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)
+PLANNING = forecast.Planning.of_figure(fedauc_families, fedauc_forecast, fedauc_traffic)

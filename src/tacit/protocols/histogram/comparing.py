@@ -26,16 +26,18 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query
-from tacit.protocol.declarations.threats import NOBODY, ThreatModel
-from tacit.protocol.declarations.trust import Each, SecureSum, trust_setting
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Each, SecureSum, Trust, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.histogram.declared import PAGE
 from tacit.protocols.histogram.estimate import KnownArea, class_variance, result_from_tree
 from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.seen import Seen, number_area, product_variance
 from tacit.protocols.histogram.second_round import check_numbers, influences_of
 from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared import influence_sum
+from tacit.protocols.shared.declared import forest_model
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ComparisonResult, ServerResult
 
@@ -299,15 +301,14 @@ class ComparedHistograms(ScaledScores, Protocol):
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
         """Who sees what."""
-        seen = "of each client" if str(settings.get("trust")) == Each.word else "over all clients"
-        return ThreatModel(
-            NOBODY,
-            f"With noise, {seen}: counts of both classes in cells of either model's scores, and "
-            "three sums of how either model ranks the records.",
-            "Both models' noisy distribution functions.",
-            "What is true of many records.",
-            "threat-models/score-histogram.md",
+        summed = (
+            "counts of both classes in cells of either model's scores, and three sums of how "
+            "either model ranks the records"
         )
+        published = dict.fromkeys(
+            (Trust.SECURE_SUM, Trust.EACH), "Both models' noisy distribution functions."
+        )
+        return forest_model(settings, summed, published, PAGE)
 
     def comparison(self) -> Protocol:
         """Itself."""

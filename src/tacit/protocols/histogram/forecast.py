@@ -24,7 +24,6 @@ from tacit.protocols.histogram.figure_forecast import (
     Pair,
     distance_forecast,
     figure_forecast,
-    imitated_leaves,
 )
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
 from tacit.protocols.histogram.looking.looks import query_scale
@@ -130,7 +129,7 @@ def _imitated(
     cells, counts = expected.counts.shape[-1], records
     if expected.axis.scale is not base.scale:
         counts = recounted(records, base.scale, expected.axis.scale)
-    noise = imitated_leaves(expected.noise, source, draws=1).reshape(2, -1)
+    noise = expected.noise.drawn(source, 1).reshape(2, -1)
     return replace(expected, counts=counts.reshape(2, cells, -1).sum(axis=-1) + noise), own
 
 

@@ -197,17 +197,14 @@ class GroupedHistogram(ScoreHistogram):
         results = [result_from_tree(each, noise, None, axis=axis) for each in leaves]
         return breakdown_of(self.group_names, results, self.middle_edge)
 
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Sums and clients' own counts, in one round and in placed cells."""
-        kind: Any = cls
-        return {
-            "groups-exact": kind(Trust.EXACT_SUM.value, height=7),
-            "groups": kind(Trust.SECURE_SUM.value, 1.0, height=7),
-            "groups-replace": kind(Trust.SECURE_SUM.value, 1.0, height=7, adjacency="replace"),
-            "groups-each": kind(Trust.EACH.value, 1.0, height=7),
-            "groups-looks": kind(Trust.SECURE_SUM.value, 30.0),
-        }
+    law_settings: ClassVar[audits.Configurations] = {
+        "groups-exact": {"trust": Trust.EXACT_SUM.value, "epsilon": None, "height": 7},
+        "groups": {"height": 7},
+        "groups-replace": {"height": 7, "adjacency": "replace"},
+        "groups-each": {"trust": Trust.EACH.value, "height": 7},
+        "groups-looks": {"epsilon": 30.0},
+    }
+    """Every trust model; the records are of one group."""
 
     @classmethod
     def error_cases(cls) -> Mapping[str, audits.ErrorCase]:

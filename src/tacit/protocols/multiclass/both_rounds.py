@@ -79,7 +79,8 @@ def remaining_errors(
     """
     cells, random = fields[second_round.OWN_BELOW].shape[-1] + 1, np.random.default_rng(0)
     noises = [
-        _first_noise(each.noise, cells, random) for each in (first.positives, first.negatives)
+        each.noise.drawn(random, DRAWS).reshape(DRAWS, cells, -1).sum(axis=-1)
+        for each in (first.positives, first.negatives)
     ]
     errors = random.normal(size=(DRAWS, 2))
     left = np.stack(
@@ -98,18 +99,6 @@ def remaining_errors(
         axis=-2,
     )
     return left.mean(axis=-1), np.mean(left**2, axis=-1)
-
-
-def _first_noise(noise: trees.TreeNoise, cells: int, random: np.random.Generator) -> Floats:
-    """Errors of consistent counts in so many cells, shape (DRAWS, cells)."""
-    levels = [
-        random.normal(0.0, math.sqrt(variance), (DRAWS, 1 << level))
-        if math.isfinite(variance)
-        else None
-        for level, variance in enumerate(noise.variances)
-    ]
-    leaves = trees.consistent_leaves(levels, noise.variances)
-    return np.asarray(leaves.reshape(DRAWS, cells, -1).sum(axis=-1))
 
 
 def _left_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -60,17 +60,14 @@ class MulticlassDeclarations(CountingProtocol):
         )
         return tuple(map(cls.audit_case, settings))
 
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """Every trust model, private reports too."""
-        kind: Any = cls
-        return {
-            "multiclass-exact": kind(Trust.EXACT_SUM.value),
-            "multiclass": kind(Trust.SECURE_SUM.value, 1.0),
-            "multiclass-replace": kind(Trust.SECURE_SUM.value, 1.0, adjacency="replace"),
-            "multiclass-each": kind(Trust.EACH.value, 1.0),
-            "multiclass-local": kind(Trust.LOCAL.value, 1.0, height=4),
-        }
+    law_settings: ClassVar[audits.Configurations] = {
+        "multiclass-exact": {"trust": Trust.EXACT_SUM.value, "epsilon": None},
+        "multiclass": {},
+        "multiclass-replace": {"adjacency": "replace"},
+        "multiclass-each": {"trust": Trust.EACH.value},
+        "multiclass-local": {"trust": Trust.LOCAL.value, "height": 4},
+    }
+    """Every trust model."""
 
     @classmethod
     def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
@@ -89,7 +86,7 @@ class MulticlassDeclarations(CountingProtocol):
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
         """Who sees what; before a second round clients receive what the first one says."""
-        return forest_model(settings, cls.summed, PUBLISHED)
+        return forest_model(settings, cls.summed, {Trust.SECURE_SUM: PUBLISHED})
 
     @property
     def law_traits(self) -> audits.LawTraits:

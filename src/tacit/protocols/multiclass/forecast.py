@@ -60,39 +60,30 @@ def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: S
     return {name: Forest(each, noise[name]) for name, each in counts.items()}
 
 
-def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
+def classes_families(scenario: Scenario) -> list[forecast.Family]:
     """Noisy sums in two rounds, every client's own counts, and exact sums."""
-    if metric != forecast.Metric.of_figure(MulticlassHistogram.figure):
-        return []
     named = partial(MulticlassHistogram, classes=scenario.class_names)
     noisy = partial(named, epsilon=scenario.epsilon)
     sums, each, exact = Trust.SECURE_SUM, Trust.EACH, Trust.EXACT_SUM
     weaker = "clients that vanish weaken the guarantee unless dropouts is set"
-    return [
-        forecast.Family(
-            forecast.accepted([noisy]), (sums,), f"there is no curve, and {weaker}", metric
-        ),
-        forecast.Family(
-            forecast.accepted([partial(noisy, adjacency="replace")]),
-            (sums,),
+    no_privacy = "there is no differential privacy: the sum is exact, and epsilon is not kept"
+    tried = [
+        (noisy, sums, f"there is no curve, and {weaker}"),
+        (
+            partial(noisy, adjacency="replace"),
+            sums,
             f"the number of records is public, and {weaker}",
-            metric,
         ),
-        forecast.Family(forecast.accepted([partial(noisy, trust=each.value)]), (each,), "", metric),
-        forecast.Family(
-            forecast.accepted([partial(named, trust=exact.value)]),
-            (exact,),
-            "there is no differential privacy: the sum is exact, and epsilon is not kept",
-            metric,
-        ),
+        (partial(noisy, trust=each.value), each, ""),
+        (partial(named, trust=exact.value), exact, no_privacy),
+    ]
+    metric = forecast.Metric.of_figure(MulticlassHistogram.figure)
+    return [
+        forecast.Family(forecast.accepted([make]), (trust,), given_up, metric)
+        for make, trust, given_up in tried
     ]
 
 
-PLANNING = forecast.Planning(
-    classes_families,
-    lambda protocol, scenario, shape, metric: (
-        classes_forecast(protocol, scenario, shape)
-        if metric == forecast.Metric.of_figure(protocol.figure)
-        else None
-    ),
+PLANNING = forecast.Planning.of_figure(
+    classes_families, classes_forecast, figure=MulticlassHistogram.figure
 )

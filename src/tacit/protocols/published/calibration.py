@@ -117,6 +117,10 @@ def sampled_tree(
     return trees.consistent_leaves(known, noise.weighting), noise
 
 
+OTHER_FORM = {"aim": "auc", "scale": "probability"}
+"""Settings of trees that are divided for the AUC, on cells of equal log-odds."""
+
+
 @dataclass(frozen=True)
 class PublishedHistogram(ScoreHistogram):
     """Cormode and Markov 2023: one histogram of both classes in equal cells, in one round.
@@ -213,18 +217,14 @@ class PublishedHistogram(ScoreHistogram):
     )
     """Both budgets, private reports and exact sums, on small trees."""
 
-    @classmethod
-    def law_cases(cls) -> Mapping[str, Any]:
-        """The paper's forms on equal cells, and divided for the AUC on those of log-odds."""
-        kind: Any = cls
-        other = {"aim": "auc", "scale": "probability"}
-        return {
-            "histogram-even": kind(LevelSum(), 1.0, 5),
-            "histogram": kind(LevelSum(), 1.0, 5, **other),
-            "histogram-replace": kind(LevelSum(), 1.0, 5, "replace", **other),
-            "histogram-sample": kind(LevelSum(budget=SAMPLE), 1.0, 5, **other),
-            "local-histogram-even": kind(Local(), 1.0, 4),
-        }
+    law_settings: ClassVar[audits.Configurations] = {
+        "histogram-even": {"height": 5},
+        "histogram": {"height": 5, **OTHER_FORM},
+        "histogram-replace": {"height": 5, "adjacency": "replace", **OTHER_FORM},
+        "histogram-sample": {"trust": LevelSum(budget=SAMPLE), "height": 5, **OTHER_FORM},
+        "local-histogram-even": {"trust": Local.word, "height": 4},
+    }
+    """The paper's forms on equal cells, and divided for the AUC on those of log-odds."""
 
     @classmethod
     def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
