@@ -29,8 +29,9 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError, check_classes
 from tacit.metrics.likely_masses import acceleration_of, estimated_masses, normalised
 from tacit.privacy.local import bounded
+from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import devices, turns
-from tacit.protocol.conversation import Field, Reply
+from tacit.protocol.conversation import ClientState, Field, Query, Reply
 from tacit.protocol.fields import ragged_of
 
 CELLS = 64
@@ -111,6 +112,36 @@ class FirstRound:
         cells = np.minimum((clients.scores * CELLS).astype(np.int64), CELLS - 1)
         return self.inputs[cells + CELLS * clients.labels] if self.private_labels else cells
 
+    def reports(
+        self, clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+    ) -> Reply:
+        """The reports of the records whose turn is early, which may not report again."""
+        turns.take_turn(clients, query, state, rounds=0)
+        reporting = turns.early(clients, query)
+        inputs = self.inputs_of(query.protocol.on_scale(clients))[reporting]
+        sent = self.window.answers(inputs, noise)
+        return {"reports": turns.reports_of(clients, reporting, sent)}
+
+    def instructions(self, scale: str) -> devices.Instructions:
+        """How a device reports about its score on a named scale."""
+        return {
+            "kind": "window",
+            "scale": devices.scale_entry(scale),
+            "cells": CELLS,
+            # the least input of a positive
+            "positives_from": self.window.inputs - CELLS,
+            **devices.window_entry(self.window),
+        }
+
+    def masses(self, counts: Integers) -> Floats:
+        """The likely part of the records at every input in use, shape (..., inputs).
+
+        Parameters
+        ----------
+        counts : how often each output came, shape (..., outputs).
+        """
+        return estimated_masses(counts, self._table, _acceleration(self))
+
     def model(self, counts: Integers, positive_fraction: float) -> ScoreModel:
         """The model that fits the reports.
 
@@ -120,7 +151,7 @@ class FirstRound:
             where labels are public, else (..., 1, outputs).
         positive_fraction : the known fraction of positives; ignored where labels are private.
         """
-        masses = estimated_masses(counts, self._table, _acceleration(self))
+        masses = self.masses(counts)
         if not self.private_labels:
             known_fraction = np.full(masses.shape[:-2], positive_fraction)
             return ScoreModel(known_fraction, masses[..., 0, :], masses[..., 1, :])

@@ -264,7 +264,7 @@ class UStatistic(ReportDeclarations, Protocol):
         """One symbol a device."""
         from tacit.local.ustatistic.devices import SymbolDevices
 
-        return SymbolDevices(self, devices)
+        return SymbolDevices(self)
 
     def conversation(self, clients: int) -> Conversation:
         """Randomised symbols up; before them numbers of records, where bins are to suit them."""

@@ -108,7 +108,8 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
 def _knots(protocol: ScoreHistogram, reply: Reply, height: int) -> Floats:
     """Where the cells lie by the reported positions, for every replicate."""
     epsilon = protocol.known_epsilon
-    masses = local_rounds.position_masses(local_rounds.report_counts(reply, epsilon), epsilon)
+    counts = local_rounds.report_counts(reply, epsilon)
+    masses = local_rounds.position_round(epsilon).masses(counts)
     return np.stack(
         [local_rounds.placed_knots(protocol.score_scale, row, height) for row in masses]
     )
