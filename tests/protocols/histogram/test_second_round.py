@@ -212,7 +212,7 @@ LIES: list[tuple[dict[str, Any], str]] = [
     ({POSITIVES: np.stack([RISING] * 2)}, r"positives_below must be 64-bit floats of shape \(7,\)"),
     ({POSITIVES: np.array(0.5)}, r"number of inner edges in \[1, 3, 7\], got 0"),
     ({POSITIVES: np.zeros(0), NEGATIVES: np.zeros(0)}, r"edges in \[1, 3, 7\], got 0"),
-    ({POSITIVES: np.linspace(0, 1, 15)}, r"edges in \[1, 3, 7\], got \(15,\)"),
+    ({POSITIVES: np.linspace(0, 1, 15)}, r"edges in \[1, 3, 7\], got 15"),
     ({SIZES: np.array([0.0, 5.0])}, r"class sizes must be above 0 and finite, got \[0.0, 5.0\]"),
     ({SIZES: np.array([5.0, -1.0])}, "class sizes must be above 0 and finite"),
     ({SIZES: np.array([np.nan, 5.0])}, "class sizes must be above 0 and finite"),

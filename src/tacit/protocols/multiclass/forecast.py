@@ -10,7 +10,6 @@ import numpy as np
 from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.multiclass.estimate import class_sizes
 from tacit.protocols.multiclass.forests import Forest, Forests
 from tacit.protocols.multiclass.protocol import HITS, OTHER, OWN, MulticlassHistogram
 
@@ -34,11 +33,11 @@ def classes_forecast(
     """
     if protocol.lone_records:
         return None
-    forests = expected_forests(protocol, scenario, shape)
-    result = protocol.expected_result(forests)
+    first = protocol.first_round(expected_forests(protocol, scenario, shape))
+    result = protocol.expected_result(first)
     if result.silence:
         return forecast.Forecast(math.inf)
-    _, variances = class_sizes(forests[OWN], forests[HITS])
+    _, variances = first.sizes()
     return forecast.Forecast(
         math.hypot(float(result.privacy_error), float(result.approximation_error)),
         0.0 if protocol.number_part else float(result.value) - shape.auc,

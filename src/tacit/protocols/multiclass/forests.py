@@ -18,6 +18,7 @@ different scales.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -135,6 +136,44 @@ def variances_of(positives: Forest, negatives: Forest) -> NodeVariances:
 def forest_areas(positives: Forest, negatives: Forest, even: bool) -> Areas:
     """The AUC of every pair of trees of one height, shape (..., T) (``areas``)."""
     return areas(both_classes(positives, negatives), variances_of(positives, negatives), even)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassForests:
+    """The trees of all classes, and the AUCs that follow from them or from both rounds.
+
+    Parameters
+    ----------
+    positives, negatives : the trees of every class's records (block ``own``), and of all others'
+        (block ``other``).
+    hits : wrong and right top-1 predictions by class, two trees of one cell each.
+    even : whether scores are their own positions.
+    areas : the AUCs, shape (..., C).
+    """
+
+    positives: Forest
+    negatives: Forest
+    hits: Forest
+    even: bool
+    areas: Areas
+
+    def sizes(self) -> tuple[Floats, Floats]:
+        """The records of every class and of all others, and the variances, shape (..., C, 2) each.
+
+        A class is counted twice, in its own tree and among the hits: the mean by inverse variances.
+        The others are the sum of the other classes.
+        """
+        first, first_variance = self.positives.totals()
+        second, variance = self.hits.totals()
+        second = second.reshape(*second.shape[:-1], -1, 2).sum(axis=-1)
+        second_variance = variance.reshape(*variance.shape[:-1], -1, 2).sum(axis=-1)
+        weight = second_variance / np.maximum(first_variance + second_variance, math.ulp(1.0))
+        size = weight * first + (1 - weight) * second
+        error = first_variance * weight
+        return tuple(
+            np.stack([each, each.sum(axis=-1, keepdims=True) - each], axis=-1)
+            for each in (size, error)
+        )
 
 
 def area_variance(made: Areas, positives: Forest, negatives: Forest) -> Floats:

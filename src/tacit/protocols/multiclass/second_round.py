@@ -43,7 +43,7 @@ from tacit.metrics.cells import score_distribution
 from tacit.privacy.cost import Adjacency
 from tacit.protocol import releases
 from tacit.protocol.conversation import Query
-from tacit.protocols.multiclass.forests import Forest, both_classes, variances_of
+from tacit.protocols.multiclass.forests import ClassForests, Forest, both_classes, variances_of
 from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.protocols.shared.trees.areas import area_depth, at_depth, noise_products
@@ -61,27 +61,7 @@ LINE_BIAS = (8.0, 4)
 second, in units of the scores' spread. The depth is chosen with it; no error is stated by it."""
 
 
-@dataclass(frozen=True, eq=False)
-class FirstRound:
-    """What the server has of the first round.
-
-    Parameters
-    ----------
-    positives, negatives : the forests of records of each class (block ``own``), and of all others
-        (block ``other``).
-    sizes, variances : the records of every class and of all others, shape (..., C, 2), and the
-        variances of their errors.
-    even : whether scores are their own positions.
-    """
-
-    positives: Forest
-    negatives: Forest
-    sizes: Floats
-    variances: Floats
-    even: bool
-
-
-def published(first: FirstRound) -> dict[str, Floats]:
+def published(first: ClassForests) -> dict[str, Floats]:
     """What the server publishes of the first round; a class that came out empty gets the size 1."""
     positives, negatives = first.positives, first.negatives
     cells = both_classes(positives, negatives)
@@ -94,7 +74,7 @@ def published(first: FirstRound) -> dict[str, Floats]:
     return {
         OWN_BELOW: functions(positives),
         OTHER_BELOW: functions(negatives),
-        SIZES: np.maximum(first.sizes, 1.0),
+        SIZES: np.maximum(first.sizes()[0], 1.0),
     }
 
 
