@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.local.two_round.first_round import CELLS
+from tacit.local.windows import CELLS
 from tacit.metrics import curves, trees
 from tacit.privacy.local import unary
 from tacit.privacy.mechanisms.response import Bits, flip_probability

@@ -15,7 +15,7 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.local.two_round.first_round import CELLS, FirstRound
+from tacit.local.windows import CELLS, WindowReports
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.noise import NoiseSource
@@ -117,9 +117,9 @@ LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)
 """The steps of a run, in order."""
 
 
-def position_round(epsilon: float) -> FirstRound:
+def position_round(epsilon: float) -> WindowReports:
     """How records report their positions, in which their classes have no part."""
-    return FirstRound(epsilon, private_labels=False)
+    return WindowReports(epsilon, private_labels=False)
 
 
 def early_slots(epsilon: float, records: int) -> int:
