@@ -193,6 +193,16 @@ class TreeNoise:
         """Whether every observed count is exact and about all records."""
         return self.factors is None and not self.variances[np.isfinite(self.variances)].any()
 
+    def drawn(self, source: np.random.Generator, draws: int) -> Floats:
+        """The consistent leaves of trees of normal noise alone, shape (draws, leaves)."""
+        levels = [
+            source.standard_normal((draws, 1 << level)) * np.sqrt(variance)
+            if np.isfinite(variance)
+            else None
+            for level, variance in enumerate(self.weighting)
+        ]
+        return consistent_leaves(levels, self.weighting)
+
     def variance_of(self, weights: Floats, leaves: Floats) -> Floats:
         """The variance of the sum of ``weights`` times the consistent leaves, shape (...).
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, evaluate
 from tacit.data.batches.ragged import Ragged
 from tacit.local.two_round.first_round import (
-    CELLS,
     AssignedRounds,
     FirstRound,
     ScoreModel,
@@ -29,6 +28,7 @@ from tacit.local.two_round.protocol import (
     report_influences,
 )
 from tacit.local.two_round.second_round import Influence, _second_order, cell_bias
+from tacit.local.windows import CELLS
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.metrics.likely_masses import acceleration_of, estimated_masses
 from tacit.metrics.ranking import auc

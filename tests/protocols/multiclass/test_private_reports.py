@@ -48,7 +48,7 @@ def test_no_report_is_likelier_than_epsilon_allows_under_another_record() -> Non
     labels = np.repeat([0, 1, 2], 8)
     votes = protocol.votes(tacit.Clients.from_classes(scores, labels, THREE))
     for block in protocol.blocks():
-        leaves = votes[block.name].leaves.reshape(len(labels), block.votes)
+        leaves = votes[block.name]
         for level in block.levels:
             nodes, size = leaves >> (block.height - level), block.trees << level
             odds = np.array([odds_of(row, size, epsilon) for row in nodes.tolist()])

@@ -329,4 +329,4 @@ def hierarchical_families(scenario: Scenario) -> list[forecast.Family]:
     ]
 
 
-PLANNING = forecast.Planning.of_auc(hierarchical_families, hierarchical_forecast)
+PLANNING = forecast.Planning.of_figure(hierarchical_families, hierarchical_forecast)

@@ -112,4 +112,4 @@ def client_sizes(scenario: Scenario) -> tuple[NDArray[np.int64], float]:
     return np.diff(ends), more
 
 
-PLANNING = forecast.Planning.of_auc(paired_families, paired_forecast, paired_traffic)
+PLANNING = forecast.Planning.of_figure(paired_families, paired_forecast, paired_traffic)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
-from tacit.local.two_round.first_round import CELLS, first_round_slots
+from tacit.local.two_round.first_round import FirstRound, first_round_slots
 from tacit.local.two_round.second_round import Influence, reported_numbers
 from tacit.privacy.local.bounded import GridReport, SlidingWindow
 from tacit.protocol.conversation import Query
@@ -36,21 +36,17 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
 
     def __init__(self, protocol: Any, devices: int) -> None:
         self._protocol = protocol
+        self._first: FirstRound = protocol.first_round
         self.steps = protocol.steps[1:]
         self.first_turns = first_round_slots(protocol.epsilon, devices, private_labels=True)
 
     def instructions(self, query: Query) -> Instructions:
         """A window over class and cell; or the published numbers, and a window over their grid."""
-        scale = {"scale": scale_entry(self._protocol.scale)}
-        window = window_entry(self._window(query))
         if query.step is self.steps[0]:
-            first = self._protocol.first_round
-            # the least input of a positive
-            positives_from = first.window.inputs - CELLS
-            cells = {"cells": CELLS, "positives_from": positives_from}
-            return {"kind": "window", **scale, **cells, **window}
+            return self._first.instructions(self._protocol.scale)
+        scale, window = scale_entry(self._protocol.scale), window_entry(self._window(query))
         published = {name: query.broadcast[name].tolist() for name in ("knots", "grid")}
-        return {"kind": "influence", **scale, **published, **window}
+        return {"kind": "influence", "scale": scale, **published, **window}
 
     def numbers(self, query: Query) -> int:
         """The window's outputs."""
@@ -60,7 +56,7 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
         """How many records have each class and cell; or each number, rounded to the grid."""
         scaled = self._protocol.on_scale(clients)
         if query.step is self.steps[0]:
-            values = self._protocol.first_round.inputs_of(scaled)
+            values = self._first.inputs_of(scaled)
         else:
             numbers = reported_numbers(scaled.scores, scaled.labels, query.broadcast["knots"])
             values = self._grid(query).rounded(numbers, rng)
@@ -86,14 +82,13 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
     def _plan(self, counts: Sequence[Integers]) -> Influence:
         """How records report in the second round, from the reports of the first."""
         sizes = np.array([[sum(int(each.sum()) for each in counts)], [int(counts[1].sum())]])
-        model = self._protocol.first_round.model(counts[0][np.newaxis], 0.0)
+        model = self._first.model(counts[0][np.newaxis], 0.0)
         plan: Influence = self._protocol.influence(model, sizes)
         return plan
 
     def _window(self, query: Query) -> SlidingWindow:
         if query.step is self.steps[0]:
-            window: SlidingWindow = self._protocol.first_round.window
-            return window
+            return self._first.window
         return self._grid(query).window
 
     def _grid(self, query: Query) -> GridReport:

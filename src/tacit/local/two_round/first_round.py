@@ -1,20 +1,14 @@
 """The first round of ``TwoRoundAUC``: some records report their cell through a sliding window.
 
-Positions on the protocol's scale, from 0 to 1, are cut into equal cells. A record's input is its
-cell where labels are public. Where labels are private, its input is its class and cell together;
-the cells of the positives come after those of the negatives. The record reports its input through a
-sliding window, which keeps nearby cells together. That suits this round: it estimates two
-distribution functions, which depend on nearby cells together and not on single cells. The server
-estimates the masses of the cells by expectation and maximisation, stopped early (as Li et al. 2020
-do for reports through a window). The masses are positive and sum to 1, so the distribution
-functions rise from 0 to 1.
+The window (``tacit.local.windows``) keeps nearby cells together. That suits this round: it
+estimates two distribution functions, which depend on nearby cells together and not on single cells.
+The masses that it gives are positive and sum to 1, so the distribution functions rise from 0 to 1.
 
 Which records report in which of two rounds, as the server knows it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,16 +19,13 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
-from tacit.data.clients import Clients
 from tacit.data.errors import DataError, check_classes
-from tacit.metrics.likely_masses import acceleration_of, estimated_masses, normalised
+from tacit.local.windows import CELLS, WindowReports
+from tacit.metrics.likely_masses import normalised
 from tacit.privacy.local import bounded
 from tacit.protocol import devices, turns
 from tacit.protocol.conversation import Field, Reply
 from tacit.protocol.fields import ragged_of
-
-CELLS = 64
-"""Number of cells of a class. More cost little accuracy: the window keeps neighbours together."""
 
 TRIALS = 8
 """Number of simulated first rounds, from which the server estimates the error of the real one."""
@@ -83,33 +74,8 @@ def area_of(positives: Floats, negatives: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class FirstRound:
-    """How records report in the first round, and what the server estimates from the reports.
-
-    Parameters
-    ----------
-    epsilon : the budget of a report.
-    private_labels : whether a report covers the class as well.
-    """
-
-    epsilon: float
-    private_labels: bool
-
-    @property
-    def window(self) -> bounded.SlidingWindow:
-        """The window over the cells, of ``CELLS / 2 * exp(-epsilon / 2)`` outputs.
-
-        That is half the width of the piecewise mechanism, which suits the mean of uniform scores;
-        for distribution functions narrower windows are better. Measured, the second-order error was
-        at most 1.5 times the least of all widths for epsilon from 0.5 to 5. Windows of different
-        classes do not overlap.
-        """
-        return bounded.SlidingWindow(self.epsilon, int(self.inputs[-1]) + 1, self._width)
-
-    def inputs_of(self, clients: Clients) -> Integers:
-        """The window's input for each record, shape (M,), from positions for scores."""
-        cells = np.minimum((clients.scores * CELLS).astype(np.int64), CELLS - 1)
-        return self.inputs[cells + CELLS * clients.labels] if self.private_labels else cells
+class FirstRound(WindowReports):
+    """What the server estimates from the reports of the first round."""
 
     def model(self, counts: Integers, positive_fraction: float) -> ScoreModel:
         """The model that fits the reports.
@@ -120,7 +86,7 @@ class FirstRound:
             where labels are public, else (..., 1, outputs).
         positive_fraction : the known fraction of positives; ignored where labels are private.
         """
-        masses = estimated_masses(counts, self._table, _acceleration(self))
+        masses = self.masses(counts)
         if not self.private_labels:
             known_fraction = np.full(masses.shape[:-2], positive_fraction)
             return ScoreModel(known_fraction, masses[..., 0, :], masses[..., 1, :])
@@ -151,29 +117,6 @@ class FirstRound:
             fraction = model.positive_fraction
             truth = np.concatenate([(1 - fraction) * truth[0], fraction * truth[1]])[np.newaxis]
         return np.asarray(truth @ self._table)
-
-    @property
-    def _width(self) -> int:
-        return max(1, round(CELLS / 2 * math.exp(-self.epsilon / 2)))
-
-    @property
-    def inputs(self) -> Integers:
-        """The inputs in use, by class and cell, shape (2 B,), or by cell, shape (B,)."""
-        cells = np.arange(CELLS, dtype=np.int64)
-        if not self.private_labels:
-            return cells
-        return np.concatenate([cells, cells + CELLS + self._width - 1])
-
-    @property
-    def _table(self) -> Floats:
-        """The probabilities of the outputs for the inputs in use."""
-        return self.window.probabilities[self.inputs]
-
-
-@lru_cache(maxsize=16)
-def _acceleration(first_round: FirstRound) -> float:
-    """The power that accelerates the iterations of a first round's estimate."""
-    return acceleration_of(first_round.window.probabilities[first_round.inputs])
 
 
 def first_round_slots(epsilon: float, records: int, private_labels: bool) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.local.two_round.first_round import (
-    CELLS,
     FirstRound,
     ScoreModel,
     area_of,
@@ -18,6 +17,7 @@ from tacit.local.two_round.first_round import (
 )
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.two_round.second_round import Influence, Result
+from tacit.local.windows import CELLS
 from tacit.privacy.local import bounded
 from tacit.protocol import turns
 from tacit.protocol.declarations import forecast
@@ -197,4 +197,4 @@ def _expected_reports(setting: Setting, model: ScoreModel) -> Integers:
     return np.rint(expected).astype(np.int64)
 
 
-PLANNING = forecast.Planning.of_auc(two_round_families, two_round_forecast)
+PLANNING = forecast.Planning.of_figure(two_round_families, two_round_forecast)

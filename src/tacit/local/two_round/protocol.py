@@ -100,13 +100,8 @@ def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     DataError : when the turns are not those that the client drew for this conversation, or the
         records or their order changed since.
     """
-    turns.take_turn(clients, query, state, rounds=0)
-    reporting = turns.early(clients, query)
     first_round: FirstRound = query.protocol.first_round
-    inputs = first_round.inputs_of(query.protocol.on_scale(clients))[reporting]
-    return {
-        "reports": turns.reports_of(clients, reporting, first_round.window.answers(inputs, noise))
-    }
+    return first_round.reports(clients, query, noise, state)
 
 
 @step(cost=turns.late_cost, participates=turns.late)

@@ -28,14 +28,13 @@ class SymbolDevices(NumberReports, ReportsByInput):
     Parameters
     ----------
     protocol : a ``UStatistic``.
-    devices : how many are expected.
     """
 
     number_bytes = 2
     field = "symbols"
 
-    def __init__(self, protocol: Any, devices: int) -> None:
-        self._protocol, self._devices = protocol, devices
+    def __init__(self, protocol: Any) -> None:
+        self._protocol = protocol
         self.steps = (protocol.steps[-1],)
 
     def instructions(self, query: Query) -> Instructions:

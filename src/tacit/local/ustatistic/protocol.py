@@ -264,7 +264,7 @@ class UStatistic(ReportDeclarations, Protocol):
         """One symbol a device."""
         from tacit.local.ustatistic.devices import SymbolDevices
 
-        return SymbolDevices(self, devices)
+        return SymbolDevices(self)
 
     def conversation(self, clients: int) -> Conversation:
         """Randomised symbols up; before them numbers of records, where bins are to suit them."""
@@ -391,4 +391,4 @@ def _pair_mean(table: Floats, record_counts: Floats) -> float:
     return float(record_counts @ table @ record_counts / (total * (total - 1)))
 
 
-PLANNING = forecast.Planning.of_auc(symbols_families, symbols_forecast)
+PLANNING = forecast.Planning.of_figure(symbols_families, symbols_forecast)

@@ -239,17 +239,19 @@ class Planning:
     traffic: Callable[[Any, Scenario], Traffic] | None = None
 
     @classmethod
-    def of_auc(
+    def of_figure(
         cls,
         families: Callable[[Scenario], Sequence[Family]],
-        forecast: Callable[[Any, Scenario, Shape], Forecast],
+        forecast: Callable[[Any, Scenario, Shape], Forecast | None],
         traffic: Callable[[Any, Scenario], Traffic] | None = None,
+        figure: str = AUC_FIGURE,
     ) -> Planning:
-        """The planning of a protocol that is planned for the AUC only."""
+        """The planning of a protocol that is planned for one figure only, mostly the AUC."""
+        planned = Metric.of_figure(figure)
         return cls(
-            lambda scenario, metric: families(scenario) if metric == AUC else (),
+            lambda scenario, metric: families(scenario) if metric == planned else (),
             lambda protocol, scenario, shape, metric: (
-                forecast(protocol, scenario, shape) if metric == AUC else None
+                forecast(protocol, scenario, shape) if metric == planned else None
             ),
             traffic,
         )

@@ -67,4 +67,4 @@ def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> forecast.
     return forecast.Family(forecast.accepted(made), (Trust.EACH,), given_up)
 
 
-PLANNING = forecast.Planning.of_auc(dpauc_families, dpauc_forecast)
+PLANNING = forecast.Planning.of_figure(dpauc_families, dpauc_forecast)

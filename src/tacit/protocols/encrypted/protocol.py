@@ -259,7 +259,7 @@ def masked_traffic(protocol: Any, scenario: Scenario) -> traffic.Traffic:
     return traffic.Traffic(round(sent), rounds, traffic.round_seconds(rounds, scenario))
 
 
-PLANNING = Planning.of_auc(
+PLANNING = Planning.of_figure(
     partial(hidden.hidden_families, EncryptedAUC), masked_forecast, masked_traffic
 )
 """Of an aggregator that follows the protocol: the check of another one is experimental."""

@@ -181,4 +181,4 @@ def planned_first_round(protocol: FedAUC, scenario: Scenario) -> float:
     return first_round_fraction(geometry, protocol.rank_noise)
 
 
-PLANNING = forecast.Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)
+PLANNING = forecast.Planning.of_figure(fedauc_families, fedauc_forecast, fedauc_traffic)

@@ -26,20 +26,22 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query
-from tacit.protocol.declarations.threats import NOBODY, ThreatModel
-from tacit.protocol.declarations.trust import Each, SecureSum, trust_setting
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Each, SecureSum, Trust, trust_setting
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.histogram.declared import PAGE
 from tacit.protocols.histogram.estimate import KnownArea, class_variance, result_from_tree
 from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.seen import Seen, number_area, product_variance
-from tacit.protocols.histogram.second_round import check_numbers, influences_of
 from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared import influence_sum
+from tacit.protocols.shared.declared import forest_model
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ComparisonResult, ServerResult
 
 MODELS = FIRST, SECOND = ("first", "second")
+FUNCTIONS = (influence_sum.POSITIVES, influence_sum.NEGATIVES)
 CLASSES, DIFFERENCE, LEVEL, SQUARES = "classes", "difference", "level", "squares"
 """Fields of replies beside both models' counts."""
 
@@ -95,12 +97,8 @@ def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
     return made | {CLASSES: by_class.sum(axis=1)}
 
 
-def _admits_look(query: Query, noise: NoiseSource, state: ClientState) -> None:
-    looks.pay(query, noise, state)
-
-
 @releases.release(
-    lambda query: look_fields(query.protocol, _spent(query, 1)), admits=_admits_look, once=True
+    lambda query: look_fields(query.protocol, _spent(query, 1)), admits=looks.pay, once=True
 )
 def first_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the class sizes, and both classes' counts in cells of either model's scores.
@@ -114,7 +112,7 @@ def first_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
     return _counts(clients, query)
 
 
-@releases.release(lambda query: look_fields(query.protocol, _spent(query, 2)), admits=_admits_look)
+@releases.release(lambda query: look_fields(query.protocol, _spent(query, 2)), admits=looks.pay)
 def second_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the same counts again, with fresh noise, for another part of epsilon.
 
@@ -131,14 +129,9 @@ def _admits_numbers(query: Query, noise: NoiseSource, state: ClientState) -> Non
     ValueError : for fields of another type or shape, functions that fall or leave [0, 1], and sizes
         that are not above 0 and finite.
     """
-    inner = (1 << query.protocol.height) - 1
-    for model in MODELS:
-        for name in (influence_sum.POSITIVES, influence_sum.NEGATIVES):
-            check_numbers(name, query.broadcast[f"{model}_{name}"], (inner,))
-    check_numbers(influence_sum.SIZES, query.broadcast[influence_sum.SIZES], (2,))
-    sizes = query.broadcast[influence_sum.SIZES]
-    if not np.all((sizes > 0) & np.isfinite(sizes)):
-        raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
+    inner = ((1 << query.protocol.height) - 1,)
+    shapes = {f"{model}_{name}": inner for model in MODELS for name in FUNCTIONS}
+    influence_sum.check_published(query.broadcast, shapes | {influence_sum.SIZES: (2,)})
     _ = Pair.published(query.broadcast)
     looks.pay(query, noise, state)
 
@@ -209,18 +202,12 @@ class Pair(NamedTuple):
     @classmethod
     def published(cls, fields: Mapping[str, Any]) -> Pair:
         """Those that follow from published fields, at the server and at every client."""
-        return cls(
-            *(
-                influences_of(
-                    {
-                        name: fields[f"{model}_{name}"]
-                        for name in (influence_sum.POSITIVES, influence_sum.NEGATIVES)
-                    }
-                    | {influence_sum.SIZES: fields[influence_sum.SIZES]}
-                )
-                for model in MODELS
-            )
-        )
+        made = []
+        for model in MODELS:
+            positives, negatives = (fields[f"{model}_{name}"] for name in FUNCTIONS)
+            sizes = fields[influence_sum.SIZES]
+            made.append(influence_sum.Influences.on_cells(positives, negatives, sizes, False))
+        return cls(*made)
 
     def reaches(self, adjacency: Adjacency) -> dict[str, int]:
         """How far a neighbour moves each of the three sums, at least 1.
@@ -299,15 +286,14 @@ class ComparedHistograms(ScaledScores, Protocol):
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
         """Who sees what."""
-        seen = "of each client" if str(settings.get("trust")) == Each.word else "over all clients"
-        return ThreatModel(
-            NOBODY,
-            f"With noise, {seen}: counts of both classes in cells of either model's scores, and "
-            "three sums of how either model ranks the records.",
-            "Both models' noisy distribution functions.",
-            "What is true of many records.",
-            "threat-models/score-histogram.md",
+        summed = (
+            "counts of both classes in cells of either model's scores, and three sums of how "
+            "either model ranks the records"
         )
+        published = dict.fromkeys(
+            (Trust.SECURE_SUM, Trust.EACH), "Both models' noisy distribution functions."
+        )
+        return forest_model(settings, summed, published, PAGE)
 
     def comparison(self) -> Protocol:
         """Itself."""
@@ -389,7 +375,7 @@ def _published(seen: list[Seen]) -> dict[str, Floats]:
     functions = {
         f"{model}_{name}": each.published[name][0]
         for model, each in zip(MODELS, seen, strict=True)
-        for name in (influence_sum.POSITIVES, influence_sum.NEGATIVES)
+        for name in FUNCTIONS
     }
     return functions | {influence_sum.SIZES: sizes}
 

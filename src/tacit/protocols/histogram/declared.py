@@ -15,11 +15,11 @@ from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, NOBODY, ThreatModel
+from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, ThreatModel
 from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.counting import CountingProtocol
-from tacit.protocols.shared.declared import SUM_TRUST
+from tacit.protocols.shared.declared import forest_model
 from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 
 if TYPE_CHECKING:
@@ -28,54 +28,31 @@ if TYPE_CHECKING:
 
 PAGE = "threat-models/score-histogram.md"
 
-BY_TRUST = {
-    Trust.EXACT_SUM: ThreatModel(
-        f"{SUM_TRUST} No noise is added, so every reader of the result is trusted with what "
-        "follows from exact sums.",
-        "Exactly: how many positives and negatives of all clients together lie in every cell. Of "
-        "each client: that it answered.",
-        "Nothing.",
-        "Everything that exact sums tell: a cell with one record is that record, and two sums over "
-        "nearly the same clients differ by the clients that came or went.",
-        PAGE,
-    ),
-    Trust.SECURE_SUM: ThreatModel(
-        f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
-        "them secret.",
-        "With noise: how many positives and negatives of all clients together lie in every cell, "
-        "and, with a second round, the sum of all records' influences on the AUC. Exactly: how "
-        "many clients answered.",
-        "Both classes' published distributions and sizes where there was a second round, cells "
-        "where a first count placed them; else nothing.",
-        "Clients that vanish, or that tell the server their shares, take their part of the noise "
-        "away. Colluders cannot be seen.",
-        PAGE,
-    ),
-    Trust.EACH: ThreatModel(
-        NOBODY,
-        "With noise: each client's positives and negatives in every cell, and, where the server "
-        "asks for it, the sum of its records' influences on the AUC.",
-        "Cells that noisy counts place, and both classes' noisy distributions and sizes where it "
-        "asks for that sum.",
-        "What is true of a large client as a whole: a noisy count of many records is a good "
-        "estimate of that count.",
-        PAGE,
-    ),
-    Trust.LOCAL: ThreatModel(
-        LOCAL,
-        "Exactly: each client's number of records, in which round each spoke, and about which "
-        "level. With noise: of every record some bits about its class and cell, or, of a few "
-        "where cells are placed, where their scores lie.",
-        "Cells that hold about equally many records, as far as noisy reports tell.",
-        "Numbers of records, and the order in which they were sent.",
-        LOCAL_PAGE,
-    ),
-}
+REPORTED = ThreatModel(
+    LOCAL,
+    "Exactly: each client's number of records, in which round each spoke, and about which level. "
+    "With noise: of every record some bits about its class and cell, or, of a few where cells are "
+    "placed, where their scores lie.",
+    "Cells that hold about equally many records, as far as noisy reports tell.",
+    "Numbers of records, and the order in which they were sent.",
+    LOCAL_PAGE,
+)
+PUBLISHED = dict.fromkeys(
+    (Trust.SECURE_SUM, Trust.EACH),
+    "Cells where noisy counts placed them, and both classes' noisy distributions and sizes where "
+    "there was a second round; else nothing.",
+)
 
 
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
-    return BY_TRUST[Trust.of(str(settings.get("trust", Trust.SECURE_SUM.value)))]
+    trust = Trust.of(str(settings.get("trust", Trust.SECURE_SUM.value)))
+    if trust is Trust.LOCAL:
+        return REPORTED
+    counted = "how many positives and negatives lie in every cell"
+    if trust is not Trust.EXACT_SUM:
+        counted += ", and, with a second round, the sum of the records' influences on the AUC"
+    return forest_model(settings, counted, PUBLISHED, PAGE)
 
 
 SECURE_SUM = SecureSum.word
@@ -124,22 +101,18 @@ class HistogramDeclarations(CountingProtocol):
 
         turns.renew_turns(clients, state)
 
-    @classmethod
-    def law_cases(cls: Any) -> Mapping[str, Any]:
-        """Every trust model, and every aim.
-
-        Looks get an epsilon at which the classes of small data show, so that there is an AUC.
-        """
-        return {
-            "histogram-secure": cls(ExactSum(), height=5),
-            "histogram-looks": cls(SECURE_SUM, 30.0),
-            "histogram-looks-replace": cls(SECURE_SUM, 60.0, adjacency="replace"),
-            "histogram-auc": cls(SECURE_SUM, 30.0, aim="auc"),
-            "histogram-tree": cls(SECURE_SUM, 1.0, 5),
-            "histogram-each": cls(Each(), 1.0, 5),
-            "histogram-each-looks": cls(Each(), 30.0),
-            "local-histogram": cls(Local(), 1.0, 4),
-        }
+    law_settings: ClassVar[audits.Configurations] = {
+        "histogram-secure": {"trust": ExactSum.word, "epsilon": None, "height": 5},
+        "histogram-looks": {"epsilon": 30.0},
+        "histogram-looks-replace": {"epsilon": 60.0, "adjacency": "replace"},
+        "histogram-auc": {"epsilon": 30.0, "aim": "auc"},
+        "histogram-tree": {"height": 5},
+        "histogram-each": {"trust": Each.word, "height": 5},
+        "histogram-each-looks": {"trust": Each.word, "epsilon": 30.0},
+        "local-histogram": {"trust": Local.word, "height": 4},
+    }
+    """Every trust model, and every aim. Looks get an epsilon at which the classes of small data
+    show, so that there is an AUC."""
 
     @classmethod
     def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
@@ -179,13 +152,13 @@ class HistogramDeclarations(CountingProtocol):
         from tacit.protocol.releases import planned_noises
         from tacit.protocols.histogram.estimate import area_from_tree
         from tacit.protocols.histogram.steps import leaves_of, tree_fields
-        from tacit.protocols.histogram.trees import tree_noise
+        from tacit.protocols.shared.trees.summed import tree_noise
 
         height = self.tree_height(clients.count)
         leaves = np.bincount(leaves_of(clients, height, self), minlength=2 << height)
         noise = trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
             noises = planned_noises(self.trust, clients.count) * self.strata
-            noise = tree_noise(tree_fields(self, height), height, noises)
+            noise = tree_noise(tree_fields(self, height), noises)
         cells = leaves.reshape(2, -1).astype(np.float64)
         return float(area_from_tree(cells, noise, self.score_axis).value)

@@ -77,24 +77,10 @@ def ece_error(histogram: Histogram, noise: trees.TreeNoise, exact: float) -> tup
     rng = np.random.default_rng(0)
     counts = np.maximum(np.stack([cells.positives, cells.negatives]), 0.0)
     drawn = rng.standard_normal((IMITATIONS, *counts.shape)) * np.sqrt(counts)
-    leaves = imitated_leaves(noise, rng).reshape(IMITATIONS, 2, -1)
+    leaves = noise.drawn(rng, IMITATIONS).reshape(IMITATIONS, 2, -1)
     imitated = counts + drawn + np.add.reduceat(leaves, starts, axis=-1)
     errors = [_debiased(cells.predicted, cells.variance, imitation) for imitation in imitated]
     return float(np.std(errors)), float(np.mean(errors)) - exact
-
-
-def imitated_leaves(
-    noise: trees.TreeNoise, rng: np.random.Generator, draws: int = IMITATIONS
-) -> Floats:
-    """The consistent leaves of trees of noise alone, shape (draws, leaves)."""
-    variances = noise.weighting
-    levels = [
-        rng.standard_normal((draws, 1 << level)) * np.sqrt(variance)
-        if np.isfinite(variance)
-        else None
-        for level, variance in enumerate(variances)
-    ]
-    return trees.consistent_leaves(levels, variances)
 
 
 def _debiased(predicted: Floats, privacy: Floats, counts: Floats) -> float:

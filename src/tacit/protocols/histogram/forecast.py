@@ -12,7 +12,6 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
-from tacit.privacy.local.unary import unary_variance
 from tacit.protocol import fields, turns
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.declarations import forecast, traffic
@@ -25,18 +24,17 @@ from tacit.protocols.histogram.figure_forecast import (
     Pair,
     distance_forecast,
     figure_forecast,
-    imitated_leaves,
 )
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
 from tacit.protocols.histogram.looking.looks import query_scale
 from tacit.protocols.histogram.looking.rounds import expected_looks
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.second_round import SUM, summed_influences
-from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes, tree_fields
-from tacit.protocols.histogram.trees import sampled_noise, tree_noise
+from tacit.protocols.histogram.steps import report_bytes, tree_fields
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.trees.areas import area_depth, at_depth
-from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS
+from tacit.protocols.shared.trees.reported import CHOICE_UNITS, FIRST_CELLS, expected_noise
+from tacit.protocols.shared.trees.summed import tree_noise
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
@@ -131,7 +129,7 @@ def _imitated(
     cells, counts = expected.counts.shape[-1], records
     if expected.axis.scale is not base.scale:
         counts = recounted(records, base.scale, expected.axis.scale)
-    noise = imitated_leaves(expected.noise, source, draws=1).reshape(2, -1)
+    noise = expected.noise.drawn(source, 1).reshape(2, -1)
     return replace(expected, counts=counts.reshape(2, cells, -1).sum(axis=-1) + noise), own
 
 
@@ -315,24 +313,9 @@ def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> 
     if isinstance(protocol.trust, Local):
         early = _early_fraction(protocol, scenario)
         units = protocol.level_units(height)
-        return _local_noise(scenario.records, protocol.epsilon or math.inf, units, early)
+        return expected_noise(scenario.records, protocol.epsilon or math.inf, units, 1 - early)
     noises = planned_noises(protocol.trust, scenario.clients) * protocol.strata
-    return tree_noise(tree_fields(protocol, height), height, noises)
-
-
-def _local_noise(
-    records: int, epsilon: float, units: tuple[int, ...], early: float
-) -> trees.TreeNoise:
-    """The errors of unary reports, as many on each level as are expected there.
-
-    A part of the records reports something else, early.
-    """
-    height = len(units)
-    variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
-    variances[0] = 0.0
-    factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(units, dtype=np.float64) / (1 - early)
-    variances[FIRST_CELLS:] = factors[FIRST_CELLS:] * records * unary_variance(epsilon)
-    return sampled_noise(variances, factors, records, centred=True)
+    return tree_noise(tree_fields(protocol, height), noises)
 
 
 def _looked_forecast(result: ServerResult, smaller: int) -> forecast.Forecast:

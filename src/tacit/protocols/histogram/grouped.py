@@ -30,8 +30,8 @@ from tacit.protocol.releases import Sums
 from tacit.protocol.settings.declaring import setting
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.histogram.trees import summed_tree
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
+from tacit.protocols.shared.trees.summed import consistent_trees
 from tacit.protocols.shared.trees.tree_budget import Aim
 from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
@@ -191,22 +191,20 @@ class GroupedHistogram(ScoreHistogram):
         """What the levels of a tree serve: the AUC, and rates at the threshold too for a report."""
         return "auc" if self.aim == "auc" else "groups"
 
-    def breakdown(self, sums: Sums, height: int, axis: ScoreAxis) -> Breakdown:
+    def breakdown(self, sums: Sums, axis: ScoreAxis) -> Breakdown:
         """The figures of every group, from its own tree."""
-        leaves, noise = summed_tree(sums, height)
+        leaves, noise = consistent_trees(sums)
         results = [result_from_tree(each, noise, None, axis=axis) for each in leaves]
         return breakdown_of(self.group_names, results, self.middle_edge)
 
-    @classmethod
-    def law_cases(cls: Any) -> Mapping[str, Any]:
-        """Sums and clients' own counts, in one round and in placed cells."""
-        return {
-            "groups-exact": cls(Trust.EXACT_SUM.value, height=7),
-            "groups": cls(Trust.SECURE_SUM.value, 1.0, height=7),
-            "groups-replace": cls(Trust.SECURE_SUM.value, 1.0, height=7, adjacency="replace"),
-            "groups-each": cls(Trust.EACH.value, 1.0, height=7),
-            "groups-looks": cls(Trust.SECURE_SUM.value, 30.0),
-        }
+    law_settings: ClassVar[audits.Configurations] = {
+        "groups-exact": {"trust": Trust.EXACT_SUM.value, "epsilon": None, "height": 7},
+        "groups": {"height": 7},
+        "groups-replace": {"height": 7, "adjacency": "replace"},
+        "groups-each": {"trust": Trust.EACH.value, "height": 7},
+        "groups-looks": {"epsilon": 30.0},
+    }
+    """Every trust model; the records are of one group."""
 
     @classmethod
     def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:

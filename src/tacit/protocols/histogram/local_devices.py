@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.local.windows import CELLS
 from tacit.metrics import curves, trees
 from tacit.privacy.local import unary
 from tacit.privacy.mechanisms.response import Bits, flip_probability
@@ -29,18 +30,15 @@ from tacit.protocol.devices import (
     Booleans,
     CountedReports,
     Instructions,
+    NumberReports,
     Payloads,
     ReportsByInput,
-    as_bytes,
-    from_bytes,
-    output_counts,
     scale_entry,
-    window_entry,
 )
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import local_rounds, steps
-from tacit.protocols.histogram.trees import local_tree
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
+from tacit.protocols.shared.trees.reported import FIRST_CELLS
 
 Words = NDArray[np.uint16]
 
@@ -158,10 +156,8 @@ def _selected(payloads: Payloads, chosen: Booleans) -> Payloads:
 MAX_DEVICE_HEIGHT = 7
 """Largest height of devices: a report on its lowest level has 32 bytes."""
 
-POSITION_BYTES = 2
 
-
-class UnaryDevices(ReportsByInput):
+class UnaryDevices(NumberReports, ReportsByInput):
     """What devices send for a histogram in the local model: positions, then unary bits.
 
     Parameters
@@ -174,8 +170,11 @@ class UnaryDevices(ReportsByInput):
     ValueError : for more cells than a short message holds.
     """
 
+    number_bytes = 2
+
     def __init__(self, protocol: Any, devices: int) -> None:
-        self._protocol, self._devices = protocol, devices
+        self._protocol = protocol
+        self._positions = local_rounds.position_round(protocol.epsilon)
         height = protocol.tree_height(devices)
         if height > MAX_DEVICE_HEIGHT:
             raise ValueError(
@@ -186,17 +185,15 @@ class UnaryDevices(ReportsByInput):
             self.steps = (local_rounds.report_positions, local_rounds.report_leaves)
             self.first_turns = local_rounds.early_slots(protocol.epsilon, devices)
 
+    def numbers(self, query: Query) -> int:
+        """The window's outputs."""
+        return self._positions.window.outputs
+
     def instructions(self, query: Query) -> Instructions:
         """A window over cells of the scale, or unary bits of class and cell."""
         protocol = self._protocol
         if query.step is local_rounds.report_positions:
-            return {
-                "kind": "window",
-                "scale": scale_entry(protocol.scale),
-                "cells": local_rounds.POSITION_CELLS,
-                "positives_from": 0,
-                **window_entry(local_rounds.position_window(protocol.epsilon)),
-            }
+            return self._positions.instructions(protocol.scale)
         height = steps.agreed_height(query)
         scale = scale_entry(protocol.scale)
         if KNOTS in query.broadcast:
@@ -213,13 +210,13 @@ class UnaryDevices(ReportsByInput):
     def payload_bytes(self, query: Query) -> int:
         """A window's output; or a level, and as many bytes as the lowest level needs."""
         if query.step is local_rounds.report_positions:
-            return POSITION_BYTES
+            return super().payload_bytes(query)
         return 1 + int(steps.report_bytes(np.array([steps.agreed_height(query) + 1]))[0])
 
     def payloads(self, query: Query, reply: Reply) -> Payloads:
         """The reports of records, one a client."""
         if query.step is local_rounds.report_positions:
-            return as_bytes(ragged_of(reply["reports"]).values, POSITION_BYTES)
+            return super().payloads(query, reply)
         levels, bits = ragged_of(reply["levels"]).values, ragged_of(reply["bits"]).values
         sent = np.zeros((levels.size, self.payload_bytes(query)), dtype=np.uint8)
         sent[:, 0] = levels
@@ -229,31 +226,28 @@ class UnaryDevices(ReportsByInput):
     def counts(self, query: Query, payloads: Payloads) -> Integers:
         """How often each position came; or of each level its reports, then its set bits."""
         if query.step is local_rounds.report_positions:
-            outputs = local_rounds.position_window(self._protocol.epsilon).outputs
-            return output_counts(from_bytes(payloads), outputs)
+            return super().counts(query, payloads)
         return self.counts_of_batches(query, [payloads])
 
     def counts_of_batches(self, query: Query, batches: Iterable[Payloads]) -> Integers:
         """``counts`` of all of them; unary bits are added up over batches before they are read."""
         if query.step is local_rounds.report_positions:
             return super().counts_of_batches(query, batches)
-        levels = range(steps.FIRST_CELLS, steps.agreed_height(query) + steps.FIRST_CELLS)
+        levels = range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
         return unary_counts_of(batches, levels)
 
     def reported(self, query: Query, counts: Integers) -> int:
         """The reports of all levels, or about positions."""
         if query.step is local_rounds.report_positions:
-            return int(counts.sum())
-        levels = range(steps.FIRST_CELLS, steps.agreed_height(query) + steps.FIRST_CELLS)
+            return super().reported(query, counts)
+        levels = range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
         return int(counts[[steps.level_start(level) for level in levels]].sum())
 
     def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each position, or each class and cell."""
         if query.step is local_rounds.report_positions:
-            return np.bincount(
-                local_rounds.position_cells(clients, self._protocol),
-                minlength=local_rounds.POSITION_CELLS,
-            )
+            inputs = self._positions.inputs_of(self._protocol.on_scale(clients))
+            return np.bincount(inputs, minlength=CELLS)
         height = steps.agreed_height(query)
         if KNOTS in query.broadcast:
             self._protocol.check_range(clients)
@@ -265,31 +259,29 @@ class UnaryDevices(ReportsByInput):
 
     def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
         """By ``SlidingWindow``; or each record on a level, and by unary bits of its node there."""
-        epsilon = self._protocol.epsilon
         if query.step is local_rounds.report_positions:
-            return local_rounds.position_window(epsilon).simulated_counts(held, rng)
+            return self._positions.window.simulated_counts(held, rng)
         height = steps.agreed_height(query)
         units = np.array(self._protocol.level_units(height), dtype=np.float64)
         on_level = rng.multinomial(held, units / units.sum())
         parts = list[Integers]()
-        for level, leaves in enumerate(on_level.T, steps.FIRST_CELLS):
+        for level, leaves in enumerate(on_level.T, FIRST_CELLS):
             nodes = leaves.reshape(1 << level, -1).sum(axis=-1)
-            bits = unary.simulated_unary_counts(nodes, epsilon, rng)
+            bits = unary.simulated_unary_counts(nodes, self._protocol.epsilon, rng)
             parts += [np.array([nodes.sum()]), bits]
         return np.concatenate(parts)
 
     def refused(self, query: Query, payloads: Payloads) -> Booleans:
         """Outputs that there are not; levels, padding, and numbers of set bits of nobody."""
         if query.step is local_rounds.report_positions:
-            outputs = local_rounds.position_window(self._protocol.epsilon).outputs
-            return np.asarray(from_bytes(payloads) >= outputs)
+            return super().refused(query, payloads)
         levels, height = payloads[:, 0].astype(np.int64), steps.agreed_height(query)
-        wrong = (levels < steps.FIRST_CELLS) | (levels > height + 1)
-        inside = np.clip(levels, steps.FIRST_CELLS, height + 1)
+        wrong = (levels < FIRST_CELLS) | (levels > height + 1)
+        inside = np.clip(levels, FIRST_CELLS, height + 1)
         bits = np.unpackbits(payloads[:, 1:], axis=-1)
         padding = np.arange(bits.shape[-1]) >= (1 << inside)[:, np.newaxis]
         counts = bits.sum(axis=-1, dtype=np.int64)
-        limits = [self._set_limits(level) for level in range(height + steps.FIRST_CELLS)]
+        limits = [self._set_limits(level) for level in range(height + FIRST_CELLS)]
         least, most = np.array(limits)[inside].T
         return wrong | (bits & padding).any(axis=-1) | (counts < least) | (counts > most)
 
@@ -304,12 +296,12 @@ class UnaryDevices(ReportsByInput):
         if query.step is local_rounds.report_positions:
             return 0.0, 0.0
         reply, height = CountedReports(counts[-1]), steps.agreed_height(query)
-        leaves, noise = local_tree(self._protocol.known_epsilon, reply, height)
+        leaves, noise = steps.local_tree(self._protocol.known_epsilon, reply, height)
         cells = leaves.reshape(2, -1)
         area_weights = np.nan_to_num(np.concatenate(curves.cell_influences(*cells)))
         by_level = trees.observation_weights(area_weights, noise.weighting)
         total, changes = self.reported(query, counts[-1]), [0.0]
-        for level in range(steps.FIRST_CELLS, len(by_level)):
+        for level in range(FIRST_CELLS, len(by_level)):
             bits, reports = steps.set_bits(reply, level)
             if reports:
                 mean = float(by_level[level] @ bits) / reports

@@ -9,16 +9,14 @@ records in particular: where two thirds of them are empty the AUC's error is twi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.local.windows import CELLS, WindowReports
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.likely_masses import acceleration_of, estimated_masses
-from tacit.privacy.local import bounded
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import devices, turns
@@ -27,9 +25,6 @@ from tacit.protocol.fields import ragged_of
 from tacit.protocol.releases import planned_clients
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
-
-POSITION_CELLS = 64
-"""Number of cells of the protocol's scale in which the first round looks for records."""
 
 FIXED_PART = 0.05
 """Part of the cells that lies evenly on the protocol's scale, whatever the reports say: it bounds
@@ -76,11 +71,7 @@ def report_positions(
     DataError : when the turns are not those that the client drew for this conversation, or the
         records or their order changed since.
     """
-    turns.take_turn(clients, query, state, rounds=0)
-    reporting, protocol = turns.early(clients, query), query.protocol
-    cells = position_cells(clients, protocol)[reporting]
-    reports = position_window(protocol.epsilon).answers(cells, noise)
-    return {"reports": turns.reports_of(clients, reporting, reports)}
+    return position_round(query.protocol.epsilon).reports(clients, query, noise, state)
 
 
 @step(cost=turns.late_cost, participates=turns.late, shares=planned_clients)
@@ -126,16 +117,9 @@ LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)
 """The steps of a run, in order."""
 
 
-def position_cells(clients: Clients, protocol: Any) -> Integers:
-    """The cell of the protocol's scale in which each record lies, shape (M,)."""
-    positions = protocol.on_scale(clients).scores
-    return np.minimum((positions * POSITION_CELLS).astype(np.int64), POSITION_CELLS - 1)
-
-
-def position_window(epsilon: float) -> bounded.SlidingWindow:
-    """How a record reports its position."""
-    width = max(1, round(POSITION_CELLS / 2 * math.exp(-epsilon / 2)))
-    return bounded.SlidingWindow(epsilon, POSITION_CELLS, width)
+def position_round(epsilon: float) -> WindowReports:
+    """How records report their positions, in which their classes have no part."""
+    return WindowReports(epsilon, private_labels=False)
 
 
 def early_slots(epsilon: float, records: int) -> int:
@@ -159,19 +143,10 @@ def early_slots(epsilon: float, records: int) -> int:
 def report_counts(reply: Reply, epsilon: float) -> Integers:
     """How often each report about a position came, shape (R, outputs), R at least 1."""
     counts = devices.counts_in(reply)
-    if counts is not None:
-        return counts[np.newaxis]
-    values = np.atleast_2d(ragged_of(reply["reports"]).values).astype(np.int64)
-    outputs = position_window(epsilon).outputs
-    if values.size and values.max() >= outputs:
-        raise ValueError(f"reports must be below {outputs}, got {values.max()}")
-    return np.stack([np.bincount(row, minlength=outputs) for row in values])
-
-
-def position_masses(counts: Integers, epsilon: float) -> Floats:
-    """The likely part of the records in every cell of the scale, shape (..., POSITION_CELLS)."""
-    table = position_window(epsilon).probabilities
-    return estimated_masses(counts, table, acceleration_of(table))
+    if counts is None:
+        values = ragged_of(reply["reports"]).values
+        counts = devices.output_counts(values, position_round(epsilon).window.outputs)
+    return np.atleast_2d(counts)
 
 
 def placed_knots(
@@ -200,5 +175,5 @@ def placed_knots(
 
 def expected_knots(scale: ScoreScale, masses: Floats, height: int) -> Floats:
     """The knots where reports show masses as they are, in cells of a multiple of their number."""
-    merged = masses.reshape(POSITION_CELLS, -1).sum(axis=-1)
+    merged = masses.reshape(CELLS, -1).sum(axis=-1)
     return placed_knots(scale, merged / max(merged.sum(), np.finfo(float).tiny), height)

@@ -28,7 +28,7 @@ from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.releases import Sums, ask, total_protection
 from tacit.protocol.settings.declaring import setting
-from tacit.protocols.histogram import local_rounds, trees
+from tacit.protocols.histogram import local_rounds
 from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.looking.looks import (
@@ -43,9 +43,9 @@ from tacit.protocols.histogram.looking.looks import (
 from tacit.protocols.histogram.looking.placing import TREE_HEIGHTS
 from tacit.protocols.histogram.looking.rounds import looked
 from tacit.protocols.histogram.second_round import summed_influences
-from tacit.protocols.histogram.steps import summed_trees, unary_reports
+from tacit.protocols.histogram.steps import local_tree, summed_trees, unary_reports
 from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, Strata, scale_of_knots
-from tacit.protocols.shared.trees import tree_budget
+from tacit.protocols.shared.trees import summed, tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.parts.breakdown import Breakdown
@@ -68,7 +68,7 @@ def reported_tree(
     """Unary reports up."""
     height = protocol.tree_height(clients)
     reply = yield Query(unary_reports, protocol, broadcast={"clients": clients, "height": height})
-    leaves, noise = trees.local_tree(protocol.known_epsilon, reply, height)
+    leaves, noise = local_tree(protocol.known_epsilon, reply, height)
     return result_from_tree(leaves, noise, buckets, axis=protocol.score_axis)
 
 
@@ -76,12 +76,12 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
     """Summed trees up."""
     height = protocol.tree_height(clients)
     sums = yield from ask(summed_trees, protocol, clients, {"height": height})
-    strata, noise = trees.summed_tree(sums, height)
-    leaves, all_noise = strata.sum(axis=-2), trees.pooled(noise, protocol.strata)
+    strata, noise = summed.consistent_trees(sums)
+    leaves, all_noise = strata.sum(axis=-2), summed.pooled(noise, protocol.strata)
     axis = protocol.score_axis
     result = result_from_tree(leaves, all_noise, buckets, total_protection((sums,)), axis=axis)
     single = leaves.ndim == 1
-    return replace(result, breakdown=protocol.breakdown(sums, height, axis) if single else None)
+    return replace(result, breakdown=protocol.breakdown(sums, axis) if single else None)
 
 
 def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
@@ -100,7 +100,7 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
     reply = yield Query(
         local_rounds.report_leaves, protocol, {**shared, KNOTS: published_knots}, each
     )
-    leaves, noise = trees.local_tree(epsilon, reply, height, records)
+    leaves, noise = local_tree(epsilon, reply, height, records)
     axis = ScoreAxis(scale_of_knots(protocol, knots[0], 1 << height), protocol.unit)
     return result_from_tree(leaves, noise, None, axis=axis)
 
@@ -108,7 +108,8 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
 def _knots(protocol: ScoreHistogram, reply: Reply, height: int) -> Floats:
     """Where the cells lie by the reported positions, for every replicate."""
     epsilon = protocol.known_epsilon
-    masses = local_rounds.position_masses(local_rounds.report_counts(reply, epsilon), epsilon)
+    counts = local_rounds.report_counts(reply, epsilon)
+    masses = local_rounds.position_round(epsilon).masses(counts)
     return np.stack(
         [local_rounds.placed_knots(protocol.score_scale, row, height) for row in masses]
     )
@@ -299,7 +300,7 @@ class ScoreHistogram(HistogramDeclarations):
         """The strata of the records."""
         return ALL_RECORDS
 
-    def breakdown(self, sums: Sums, height: int, axis: ScoreAxis) -> Breakdown | None:
+    def breakdown(self, sums: Sums, axis: ScoreAxis) -> Breakdown | None:
         """The figures of strata that were counted in a tree; None where there is one."""
         return None
 

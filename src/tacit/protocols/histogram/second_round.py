@@ -18,7 +18,6 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
@@ -40,15 +39,8 @@ def influences_of(fields: Mapping[str, Any], straight: bool = False) -> influenc
     fields : what was published.
     straight : whether functions are straight between edges, as on published knots.
     """
-    kind = StraightDistribution if straight else ScoreDistribution
-    positives, negatives = (_on_equal_cells(kind, fields[name]) for name in (POSITIVES, NEGATIVES))
-    return influence_sum.Influences.of(positives, negatives, fields[SIZES])
-
-
-def _on_equal_cells(kind: type[ScoreDistribution], values: Floats) -> ScoreDistribution:
-    """A distribution function on equal cells of [0, 1]."""
-    cells = values.shape[-1] + 1
-    return kind(np.arange(1, cells) / cells, values, 0.0, 1.0)
+    positives, negatives, sizes = (fields[name] for name in influence_sum.PUBLISHED)
+    return influence_sum.Influences.on_cells(positives, negatives, sizes, straight)
 
 
 def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
@@ -61,17 +53,13 @@ def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
         are not above 0 and finite.
     """
     fields = query.broadcast
-    cells = np.shape(fields[POSITIVES])[-1:]
     deepest = min(looks.look_height(query), looks.MAX_FLAT_HEIGHT)
-    depths = [(1 << depth) - 1 for depth in range(1, deepest + 1)]
-    if not cells or cells[0] not in depths:
-        raise ValueError(f"functions must have a number of inner edges in {depths}, got {cells}")
-    for name, shape in ((POSITIVES, cells), (NEGATIVES, cells), (SIZES, (2,))):
-        check_numbers(name, fields[name], noise.full_shape(shape))
-    sizes = fields[SIZES]
-    if not np.all((sizes > 0) & np.isfinite(sizes)):
-        raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
-    if np.ndim(sizes) == 1:
+    inner = (influence_sum.inner_edges(fields[POSITIVES], deepest),)
+    shapes = {POSITIVES: inner, NEGATIVES: inner, SIZES: (2,)}
+    influence_sum.check_published(
+        fields, {name: noise.full_shape(shape) for name, shape in shapes.items()}
+    )
+    if np.ndim(fields[SIZES]) == 1:
         influences_of(fields, _straight(query))
     looks.pay(query, noise, state)
 
@@ -79,13 +67,6 @@ def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
 def _straight(query: Query) -> bool:
     """Whether functions are straight between edges: on knots that the server published."""
     return query.broadcast.get(KNOTS) is not None
-
-
-def check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
-    """Refuse what is no array of 64-bit floats of this shape: two sets would share one noise."""
-    received = (getattr(numbers, "dtype", type(numbers)), np.shape(numbers))
-    if received != (np.dtype(np.float64), shape):
-        raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {received}")
 
 
 @releases.release(lambda query: {SUM: number_field(looks.epsilon_of(query))}, admits=_admits)

@@ -1,8 +1,7 @@
-"""Client steps of score histograms: summed trees of counts, and unary reports."""
+"""Client steps of score histograms: summed trees of counts, and unary reports and their tree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,20 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.privacy.cost import NOTHING, Cost
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import devices, releases
-from tacit.protocol.conversation import ClientState, Query, Reply, View, step
+from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.releases import planned_clients
 from tacit.protocol.settings.scaled import ScaledScores
-from tacit.protocols.shared import cells
+from tacit.protocols.shared.cells import ALL_RECORDS, Strata
 from tacit.protocols.shared.reports import packed
+from tacit.protocols.shared.trees.reported import FIRST_CELLS, trees_of_reports
+from tacit.protocols.shared.trees.summed import LEVEL, counts_at, level_counts, level_fields
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""
-
-FIRST_CELLS = 2
-"""Index of the first level with cells, after the total and the classes."""
 
 
 def leaves_of(clients: Clients, height: int, protocol: ScaledScores) -> Integers:
@@ -40,7 +38,9 @@ def leaves_of(clients: Clients, height: int, protocol: ScaledScores) -> Integers
 
 def leaves_at(positions: Floats, labels: NDArray[Any], height: int) -> Integers:
     """The leaf of every record at a position from 0 to 1, shape (M,)."""
-    return cells.even_leaves(positions, labels, 1 << height)
+    cells = 1 << height  # a power of two, so that a position times it is exact
+    cell = np.minimum((positions * cells).astype(np.int64), cells - 1)
+    return cell + np.where(labels == 1, 0, cells)
 
 
 def agreed_height(query: Query) -> int:
@@ -61,10 +61,7 @@ def agreed_height(query: Query) -> int:
 
 def tree_fields(protocol: Any, height: int) -> dict[str, releases.Released]:
     """The counts of a summed tree's levels, of which a neighbour changes ``distance`` by one."""
-    return {
-        level_name(level): releases.Released((protocol.strata << level,), protocol.distance, part)
-        for level, part in protocol.level_parts(height).items()
-    }
+    return level_fields(LEVEL, protocol.strata, protocol.distance, protocol.level_parts(height))
 
 
 @releases.release(lambda query: tree_fields(query.protocol, agreed_height(query)))
@@ -81,51 +78,26 @@ def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
     height, protocol = agreed_height(query), query.protocol
     strata = protocol.strata_of(clients)
     counts = leaf_counts(query, protocol.on_scale(clients), height, strata)
-    return level_counts(query, counts, protocol.level_parts(height), height)
+    return level_counts(LEVEL, counts, height + 1, protocol.level_parts(height), query)
 
 
 def leaf_counts(
-    query: Query, clients: Clients, height: int, strata: cells.Strata = cells.ALL_RECORDS
+    query: Query, clients: Clients, height: int, strata: Strata = ALL_RECORDS
 ) -> Integers:
     """Both classes' counts in equal cells of positions, of each client or of all as the query asks.
 
-    Shape (S * 2 * cells,), or (S * 2 * cells, K) where the server sees each client.
+    Positives, then negatives, stratum by stratum: shape (S * 2 * cells,), or (S * 2 * cells, K)
+    where the server sees each client.
     """
-    if query.view is View.EACH:
-        return cells.even_cell_counts_by_client(clients, 1 << height, strata)
-    return cells.even_cell_counts(clients, 1 << height, strata)
+    cells, leaves = 1 << height, 2 << height
+    if not clients.at_hand:
+        counts = clients.counts_in(np.arange(1, cells) / cells, by_group=strata.count > 1)
+        return releases.by_view(query, counts.reshape(strata.count * leaves, clients.count))
+    own = leaves_at(clients.scores, clients.labels, height) + strata.of_record * leaves
+    return counts_at(own, strata.count * leaves, query, clients)
 
 
-def level_counts(
-    query: Query, leaves: Integers, levels: Iterable[int], height: int
-) -> dict[str, Integers]:
-    """The counts of these levels by field, from those of the leaves of trees of this height."""
-    axis = -2 if query.view is View.EACH else -1
-    by_level = {}
-    for level in levels:
-        below = (2 << height) >> level
-        nodes = leaves.shape[axis] // below
-        shape = (*leaves.shape[:axis], nodes, below, *leaves.shape[leaves.ndim + axis + 1 :])
-        by_level[level_name(level)] = leaves.reshape(shape).sum(axis=axis)
-    return by_level
-
-
-def level_name(level: int) -> str:
-    """The field that carries a level's counts."""
-    return f"level-{level}"
-
-
-def level_of(name: str) -> int:
-    """The level whose counts a field carries (``level_name``)."""
-    return int(name.removeprefix("level-"))
-
-
-def _unary_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    guarantee: Cost = query.protocol.guarantee
-    return guarantee if clients.records else NOTHING
-
-
-@step(cost=_unary_cost, shares=planned_clients)
+@step(cost=packed.report_cost, shares=planned_clients)
 def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send every record's class and cell as unary bits, on one level that it chose at random.
 
@@ -201,3 +173,20 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
         start = level_start(level)
         return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])
     return packed.packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)
+
+
+def local_tree(
+    epsilon: float, reply: Reply, height: int, records: int | None = None
+) -> tuple[Floats, TreeNoise]:
+    """The consistent leaves of unary reports, on the deepest level that was reported on.
+
+    They are about all ``records``, of which those that report are a random part; None takes
+    those that report for all. Where none reports, the tree is even, and as uncertain as that of
+    a single report.
+    """
+    by_level = {level: set_bits(reply, level) for level in range(FIRST_CELLS, height + FIRST_CELLS)}
+    records = sum(sent for _, sent in by_level.values()) if records is None else records
+    told = {level: each for level, each in by_level.items() if each[1]}
+    first = {FIRST_CELLS: by_level[FIRST_CELLS]}
+    leaves, noise = trees_of_reports(told or first, records, epsilon)
+    return leaves[..., 0, :], noise

@@ -14,8 +14,8 @@ from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.multiclass import second_round
+from tacit.protocols.multiclass.forests import ClassForests
 from tacit.protocols.shared.influence_sum import FIXED_POINT
-from tacit.protocols.shared.trees.areas import Areas
 
 DRAWS = 32
 """Imitated first rounds by which the products of their errors are measured; all replicates have the
@@ -23,18 +23,16 @@ same."""
 
 
 def refined(
-    first_areas: Areas,
-    first: second_round.FirstRound,
+    first: ClassForests,
     fields: Mapping[str, Floats],
     sums: Floats,
     cost: Cost,
     noises: float,
-) -> Areas:
+) -> ClassForests:
     """The AUCs of all classes by both rounds, with errors of which none is linear in the counts.
 
     Parameters
     ----------
-    first_areas : the AUCs of the first round.
     first : the first round.
     fields : what was published of it.
     sums : the noisy sums in units, shape (..., C).
@@ -51,19 +49,18 @@ def refined(
     unit = reach / ((units - classes) * smaller)
     by_noise = noises * float(discrete_laplace_variance(units / cost.epsilon)) * unit**2
     bias, remaining = remaining_errors(fields, first)
-    return replace(
-        first_areas,
+    areas = replace(
+        first.areas,
         value=influences.areas + sums * unit - bias,
         other_variance=by_noise + remaining,
         one_draw=by_noise,
         cell_variance=_hidden_variance(fields, first),
-        weights=np.zeros_like(first_areas.weights),
+        weights=np.zeros_like(first.areas.weights),
     )
+    return replace(first, areas=areas)
 
 
-def remaining_errors(
-    fields: Mapping[str, Floats], first: second_round.FirstRound
-) -> tuple[Floats, Floats]:
+def remaining_errors(fields: Mapping[str, Floats], first: ClassForests) -> tuple[Floats, Floats]:
     """The mean and the mean square of what products of two errors leave, shape (..., C) each.
 
     Functions that rise and stay within [0, 1] err to one side on average, and so do their products.
@@ -79,9 +76,10 @@ def remaining_errors(
     """
     cells, random = fields[second_round.OWN_BELOW].shape[-1] + 1, np.random.default_rng(0)
     noises = [
-        _first_noise(each.noise, cells, random) for each in (first.positives, first.negatives)
+        each.noise.drawn(random, DRAWS).reshape(DRAWS, cells, -1).sum(axis=-1)
+        for each in (first.positives, first.negatives)
     ]
-    errors = random.normal(size=(DRAWS, 2))
+    errors, (_, variances) = random.normal(size=(DRAWS, 2)), first.sizes()
     left = np.stack(
         [
             _left_of(
@@ -91,25 +89,13 @@ def remaining_errors(
                 ],
                 fields[second_round.SIZES][..., number, :],
                 noises,
-                errors * np.sqrt(first.variances[..., number, np.newaxis, :]),
+                errors * np.sqrt(variances[..., number, np.newaxis, :]),
             )
             for number in range(fields[second_round.SIZES].shape[-2])
         ],
         axis=-2,
     )
     return left.mean(axis=-1), np.mean(left**2, axis=-1)
-
-
-def _first_noise(noise: trees.TreeNoise, cells: int, random: np.random.Generator) -> Floats:
-    """Errors of consistent counts in so many cells, shape (DRAWS, cells)."""
-    levels = [
-        random.normal(0.0, math.sqrt(variance), (DRAWS, 1 << level))
-        if math.isfinite(variance)
-        else None
-        for level, variance in enumerate(noise.variances)
-    ]
-    leaves = trees.consistent_leaves(levels, noise.variances)
-    return np.asarray(leaves.reshape(DRAWS, cells, -1).sum(axis=-1))
 
 
 def _left_of(
@@ -139,7 +125,7 @@ def _line_area(positives: Floats, negatives: Floats) -> Floats:
     return np.asarray(np.sum(np.diff(positives, axis=-1) * middles, axis=-1))
 
 
-def _hidden_variance(fields: Mapping[str, Floats], first: second_round.FirstRound) -> Floats:
+def _hidden_variance(fields: Mapping[str, Floats], first: ClassForests) -> Floats:
     """What straight lines inside cells hide from an AUC, as a variance, shape (..., C).
 
     Of a pair of records in one cell at the parts u and v, both rounds state ``u - v + 1/2`` for

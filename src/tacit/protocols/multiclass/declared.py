@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -60,16 +60,14 @@ class MulticlassDeclarations(CountingProtocol):
         )
         return tuple(map(cls.audit_case, settings))
 
-    @classmethod
-    def law_cases(cls: Any) -> Mapping[str, Any]:
-        """Every trust model, private reports too."""
-        return {
-            "multiclass-exact": cls(Trust.EXACT_SUM.value),
-            "multiclass": cls(Trust.SECURE_SUM.value, 1.0),
-            "multiclass-replace": cls(Trust.SECURE_SUM.value, 1.0, adjacency="replace"),
-            "multiclass-each": cls(Trust.EACH.value, 1.0),
-            "multiclass-local": cls(Trust.LOCAL.value, 1.0, height=4),
-        }
+    law_settings: ClassVar[audits.Configurations] = {
+        "multiclass-exact": {"trust": Trust.EXACT_SUM.value, "epsilon": None},
+        "multiclass": {},
+        "multiclass-replace": {"adjacency": "replace"},
+        "multiclass-each": {"trust": Trust.EACH.value},
+        "multiclass-local": {"trust": Trust.LOCAL.value, "height": 4},
+    }
+    """Every trust model."""
 
     @classmethod
     def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
@@ -87,7 +85,7 @@ class MulticlassDeclarations(CountingProtocol):
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
         """Who sees what; before a second round clients receive what the first one says."""
-        return forest_model(settings, cls.summed, PUBLISHED)
+        return forest_model(settings, cls.summed, {Trust.SECURE_SUM: PUBLISHED})
 
     @property
     def law_traits(self) -> audits.LawTraits:

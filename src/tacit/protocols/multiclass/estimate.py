@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,8 +10,7 @@ from tacit.arrays import Floats
 from tacit.data import units
 from tacit.metrics import calibration
 from tacit.metrics.cells.binning import Buckets, bucket_means
-from tacit.protocols.multiclass.forests import Forest, area_estimates, area_variance
-from tacit.protocols.shared.trees.areas import Areas
+from tacit.protocols.multiclass.forests import ClassForests, area_estimates, area_variance
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
 from tacit.results.figure import class_too_small, is_class_too_small
@@ -28,24 +26,6 @@ SAMPLING_NOTE = (
     "the sampling error of an average over classes is an upper bound: histograms by class do not "
     "tell how the classes' errors depend on each other"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class ClassForests:
-    """The trees of all classes and the AUCs that follow.
-
-    Parameters
-    ----------
-    positives, negatives : the trees of every class's records (block ``own``), and of all others'
-        (block ``other``).
-    hits : wrong and right top-1 predictions by class, two trees of one cell each.
-    areas : the AUCs, shape (..., C).
-    """
-
-    positives: Forest
-    negatives: Forest
-    hits: Forest
-    areas: Areas
 
 
 def result_from_forests(
@@ -90,27 +70,9 @@ def result_from_forests(
     )
 
 
-def class_sizes(positives: Forest, hits: Forest) -> tuple[Floats, Floats]:
-    """The records of every class and of all others, and the variances, shape (..., C, 2) each.
-
-    A class is counted twice, in its own tree and among the hits: the mean by inverse variances. The
-    others are the sum of the other classes.
-    """
-    first, first_variance = positives.totals()
-    second, variance = hits.totals()
-    second = second.reshape(*second.shape[:-1], -1, 2).sum(axis=-1)
-    second_variance = variance.reshape(*variance.shape[:-1], -1, 2).sum(axis=-1)
-    weight = second_variance / np.maximum(first_variance + second_variance, math.ulp(1.0))
-    size = weight * first + (1 - weight) * second
-    error = first_variance * weight
-    return tuple(
-        np.stack([each, each.sum(axis=-1, keepdims=True) - each], axis=-1) for each in (size, error)
-    )
-
-
 def _smallest(made: ClassForests, number: int) -> tuple[float, float]:
     """The size of a class or of all others, whichever is less in its errors, and its error."""
-    sizes, variances = class_sizes(made.positives, made.hits)
+    sizes, variances = made.sizes()
     errors = np.sqrt(variances[number])
     least = int(np.argmin(sizes[number] / np.maximum(errors, math.ulp(1.0))))
     return float(sizes[number, least]), float(errors[least])

@@ -10,7 +10,6 @@ import numpy as np
 from tacit.protocol.declarations import forecast
 from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.multiclass.estimate import class_sizes
 from tacit.protocols.multiclass.forests import Forest, Forests
 from tacit.protocols.multiclass.protocol import HITS, OTHER, OWN, MulticlassHistogram
 
@@ -34,11 +33,11 @@ def classes_forecast(
     """
     if protocol.lone_records:
         return None
-    forests = expected_forests(protocol, scenario, shape)
-    result = protocol.expected_result(forests)
+    first = protocol.first_round(expected_forests(protocol, scenario, shape))
+    result = protocol.expected_result(first)
     if result.silence:
         return forecast.Forecast(math.inf)
-    _, variances = class_sizes(forests[OWN], forests[HITS])
+    _, variances = first.sizes()
     return forecast.Forecast(
         math.hypot(float(result.privacy_error), float(result.approximation_error)),
         0.0 if protocol.number_part else float(result.value) - shape.auc,
@@ -60,39 +59,30 @@ def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: S
     return {name: Forest(each, noise[name]) for name, each in counts.items()}
 
 
-def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
+def classes_families(scenario: Scenario) -> list[forecast.Family]:
     """Noisy sums in two rounds, every client's own counts, and exact sums."""
-    if metric != forecast.Metric.of_figure(MulticlassHistogram.figure):
-        return []
     named = partial(MulticlassHistogram, classes=scenario.class_names)
     noisy = partial(named, epsilon=scenario.epsilon)
     sums, each, exact = Trust.SECURE_SUM, Trust.EACH, Trust.EXACT_SUM
     weaker = "clients that vanish weaken the guarantee unless dropouts is set"
-    return [
-        forecast.Family(
-            forecast.accepted([noisy]), (sums,), f"there is no curve, and {weaker}", metric
-        ),
-        forecast.Family(
-            forecast.accepted([partial(noisy, adjacency="replace")]),
-            (sums,),
+    no_privacy = "there is no differential privacy: the sum is exact, and epsilon is not kept"
+    tried = [
+        (noisy, sums, f"there is no curve, and {weaker}"),
+        (
+            partial(noisy, adjacency="replace"),
+            sums,
             f"the number of records is public, and {weaker}",
-            metric,
         ),
-        forecast.Family(forecast.accepted([partial(noisy, trust=each.value)]), (each,), "", metric),
-        forecast.Family(
-            forecast.accepted([partial(named, trust=exact.value)]),
-            (exact,),
-            "there is no differential privacy: the sum is exact, and epsilon is not kept",
-            metric,
-        ),
+        (partial(noisy, trust=each.value), each, ""),
+        (partial(named, trust=exact.value), exact, no_privacy),
+    ]
+    metric = forecast.Metric.of_figure(MulticlassHistogram.figure)
+    return [
+        forecast.Family(forecast.accepted([make]), (trust,), given_up, metric)
+        for make, trust, given_up in tried
     ]
 
 
-PLANNING = forecast.Planning(
-    classes_families,
-    lambda protocol, scenario, shape, metric: (
-        classes_forecast(protocol, scenario, shape)
-        if metric == forecast.Metric.of_figure(protocol.figure)
-        else None
-    ),
+PLANNING = forecast.Planning.of_figure(
+    classes_families, classes_forecast, figure=MulticlassHistogram.figure
 )

@@ -18,6 +18,7 @@ different scales.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,9 +26,10 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.trees import TreeNoise, consistent_leaves, node_variances
+from tacit.metrics.trees import TreeNoise, node_variances
 from tacit.protocol import releases
-from tacit.protocol.conversation import Query, View
+from tacit.protocol.conversation import Query
+from tacit.protocols.shared.trees import summed
 from tacit.protocols.shared.trees.areas import Areas, NodeVariances, areas
 from tacit.results.estimate import Estimate
 
@@ -60,23 +62,9 @@ class Block:
         """The levels that are asked for, with what each costs a record."""
         return {level: part for level, part in enumerate(self.parts) if part > 0}
 
-    def field(self, level: int) -> str:
-        """The field that carries a level's counts."""
-        return f"{self.name}-{level}"
-
-
-@dataclass(frozen=True, eq=False)
-class Votes:
-    """Where records count in a block.
-
-    Parameters
-    ----------
-    records : the record of each vote, int64, shape (V,).
-    leaves : the vote's tree times ``2**height`` plus its cell, int64, shape (V,).
-    """
-
-    records: Integers
-    leaves: Integers
+    def fields(self, distance: int) -> dict[str, releases.Released]:
+        """The counts of its levels, of which a neighbour changes so many votes' by 1."""
+        return summed.level_fields(self.name, self.trees, self.votes * distance, self.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +93,8 @@ Forests = Mapping[str, Forest]
 def forest_fields(query: Query) -> dict[str, releases.Released]:
     """The counts of all blocks' levels."""
     settings = query.protocol
-    return {
-        block.field(level): releases.Released(
-            (block.trees << level,), block.votes * settings.distance, part
-        )
-        for block in settings.blocks()
-        for level, part in block.levels.items()
-    }
+    by_block = (block.fields(settings.distance) for block in settings.blocks())
+    return {name: field for fields in by_block for name, field in fields.items()}
 
 
 @releases.release(forest_fields)
@@ -125,48 +108,18 @@ def count_forest(clients: Clients, query: Query) -> dict[str, Integers]:
     The server learns the noisy sums of all counts and how many clients answered, or each client's
     noisy counts.
     """
-    settings = query.protocol
-    votes, by_client = settings.votes(clients), query.view is View.EACH
-    counts: dict[str, Integers] = {}
+    settings, counts = query.protocol, dict[str, Integers]()
+    votes = settings.votes(clients)
     for block in settings.blocks():
-        cast = votes[block.name]
-        for level in block.levels:
-            nodes, width = cast.leaves >> (block.height - level), block.trees << level
-            if by_client:
-                nodes = nodes * clients.count + clients.client_of_record[cast.records]
-            size = width * clients.count if by_client else width
-            made = np.bincount(nodes, minlength=size)
-            counts[block.field(level)] = made.reshape(width, -1) if by_client else made
+        size = block.trees << block.height
+        leaves = summed.counts_at(votes[block.name], size, query, clients)
+        counts |= summed.level_counts(block.name, leaves, block.height, block.levels, query)
     return counts
 
 
-def forest_of(block: Block, sums: releases.Sums) -> Forest:
-    """The consistent trees of a block.
-
-    Parameters
-    ----------
-    block : of the forest.
-    sums : what ``count_forest`` gave.
-    """
-    noise = noise_of(block, sums.fields, float(sums.noises))
-    levels: list[Floats | None] = [None] * (block.height + 1)
-    for level in block.levels:
-        counts = sums[block.field(level)]
-        levels[level] = counts.reshape(*counts.shape[:-1], block.trees, 1 << level)
-    return Forest(consistent_leaves(levels, noise.variances), noise)
-
-
-def noise_of(block: Block, fields: releases.Fields, noises: float) -> TreeNoise:
-    """The errors of a tree of a block, with this multiple of the noise that the guarantee needs."""
-    variances = np.full(block.height + 1, np.inf)
-    for level in block.levels:
-        variances[level] = fields[block.field(level)].variance(noises)
-    return TreeNoise(variances)
-
-
-def exact_leaves(block: Block, votes: Votes) -> Floats:
+def exact_leaves(block: Block, votes: Integers) -> Floats:
     """The exact counts of a block's cells, shape (trees, 2**height)."""
-    counts = np.bincount(votes.leaves, minlength=block.trees << block.height)
+    counts = np.bincount(votes.ravel(), minlength=block.trees << block.height)
     return counts.reshape(block.trees, -1).astype(np.float64)
 
 
@@ -183,6 +136,44 @@ def variances_of(positives: Forest, negatives: Forest) -> NodeVariances:
 def forest_areas(positives: Forest, negatives: Forest, even: bool) -> Areas:
     """The AUC of every pair of trees of one height, shape (..., T) (``areas``)."""
     return areas(both_classes(positives, negatives), variances_of(positives, negatives), even)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassForests:
+    """The trees of all classes, and the AUCs that follow from them or from both rounds.
+
+    Parameters
+    ----------
+    positives, negatives : the trees of every class's records (block ``own``), and of all others'
+        (block ``other``).
+    hits : wrong and right top-1 predictions by class, two trees of one cell each.
+    even : whether scores are their own positions.
+    areas : the AUCs, shape (..., C).
+    """
+
+    positives: Forest
+    negatives: Forest
+    hits: Forest
+    even: bool
+    areas: Areas
+
+    def sizes(self) -> tuple[Floats, Floats]:
+        """The records of every class and of all others, and the variances, shape (..., C, 2) each.
+
+        A class is counted twice, in its own tree and among the hits: the mean by inverse variances.
+        The others are the sum of the other classes.
+        """
+        first, first_variance = self.positives.totals()
+        second, variance = self.hits.totals()
+        second = second.reshape(*second.shape[:-1], -1, 2).sum(axis=-1)
+        second_variance = variance.reshape(*variance.shape[:-1], -1, 2).sum(axis=-1)
+        weight = second_variance / np.maximum(first_variance + second_variance, math.ulp(1.0))
+        size = weight * first + (1 - weight) * second
+        error = first_variance * weight
+        return tuple(
+            np.stack([each, each.sum(axis=-1, keepdims=True) - each], axis=-1)
+            for each in (size, error)
+        )
 
 
 def area_variance(made: Areas, positives: Forest, negatives: Forest) -> Floats:

@@ -59,18 +59,16 @@ from tacit.protocols.multiclass.declared import (
     REPORT_HEIGHT,
     MulticlassDeclarations,
 )
-from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
+from tacit.protocols.multiclass.estimate import result_from_forests
 from tacit.protocols.multiclass.forests import (
     Block,
+    ClassForests,
     Forest,
     Forests,
-    Votes,
     count_forest,
     exact_leaves,
     forest_areas,
     forest_fields,
-    forest_of,
-    noise_of,
 )
 from tacit.protocols.multiclass.reports import (
     forest_reports,
@@ -79,7 +77,7 @@ from tacit.protocols.multiclass.reports import (
 )
 from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.protocols.shared.influence_sum import check_the_same_number
-from tacit.protocols.shared.trees.areas import Areas
+from tacit.protocols.shared.trees import summed
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
@@ -225,21 +223,23 @@ class MulticlassHistogram(MulticlassDeclarations):
         if self.score_range is not None:
             scaled.check_scores_in_unit_interval(clients)
 
-    def votes(self, clients: Clients) -> Mapping[str, Votes]:
-        """Each record's cell in its own class's tree and in those of the others; and its hit."""
+    def votes(self, clients: Clients) -> Mapping[str, Integers]:
+        """Each record's cell in its own class's tree and in those of the others; and its hit.
+
+        By block, as the vote's tree times ``2**height`` plus its cell, shape (M, votes).
+        """
         self.check_scores(clients)
         scores, classes = self.classified(clients)
-        records, count = np.arange(clients.records), len(self.classes)
-        cells = 1 << self.tree_height
+        count, cells = len(self.classes), 1 << self.tree_height
         positions = self.score_scale.positions(scores)
         leaves = np.minimum((positions * cells).astype(np.int64), cells - 1)
         leaves += np.arange(count) * cells
         in_class = np.arange(count) == classes[:, np.newaxis]
         hit = np.argmax(scores, axis=1) == classes
         return {
-            OWN: Votes(records, leaves[in_class]),
-            OTHER: Votes(np.repeat(records, count - 1), leaves[~in_class]),
-            HITS: Votes(records, 2 * classes + hit),
+            OWN: leaves[in_class].reshape(-1, 1),
+            OTHER: leaves[~in_class].reshape(-1, count - 1),
+            HITS: (2 * classes + hit).reshape(-1, 1),
         }
 
     @property
@@ -251,23 +251,31 @@ class MulticlassHistogram(MulticlassDeclarations):
         """The forest up; with a second round what follows from it down, and a number a class up."""
         if self.lone_records:
             reply = yield Query(forest_reports, self)
-            return self.conclusion(forests_from_reports(self.blocks(), self.known_epsilon, reply))
-        first = yield from releases.ask(count_forest, self, clients)
-        forests = {block.name: forest_of(block, first) for block in self.blocks()}
+            forests = forests_from_reports(self.blocks(), self.known_epsilon, reply)
+            return self.conclusion(self.first_round(forests))
+        sums = yield from releases.ask(count_forest, self, clients)
+        forests = {
+            block.name: Forest(*summed.consistent_trees(sums, block.name))
+            for block in self.blocks()
+        }
+        first = self.first_round(forests)
         if not self.number_part:
-            return self.conclusion(forests)
-        fields = second_round.published(self._first_round(forests))
+            return self.conclusion(first)
+        fields = second_round.published(first)
         second = yield from releases.ask(
             second_round.summed_class_influences, self, clients, fields
         )
-        check_the_same_number(first.answered, second.answered)
-        return self._refined(forests, fields, second["sums"], float(second.noises))
+        check_the_same_number(sums.answered, second.answered)
+        noises = float(second.noises)
+        return self.conclusion(refined(first, fields, second["sums"], self.number_cost, noises))
 
     def expected_noise(self, clients: int) -> dict[str, TreeNoise]:
         """The errors of a tree of every block, where so many clients answer."""
         fields = forest_fields(Query(count_forest, self))
         noises = float(clients if isinstance(self.trust, Each) else 1)
-        return {block.name: noise_of(block, fields, noises) for block in self.blocks()}
+        return {
+            block.name: summed.tree_noise(fields, noises, block.name) for block in self.blocks()
+        }
 
     def exact_forests(self, clients: Clients) -> Forests:
         """The forest of exact counts, with the noise that a run would have."""
@@ -277,48 +285,34 @@ class MulticlassHistogram(MulticlassDeclarations):
             for block in self.blocks()
         }
 
-    def _first_round(self, forests: Forests) -> second_round.FirstRound:
-        positives, negatives = forests[OWN], forests[OTHER]
-        return second_round.FirstRound(
-            positives, negatives, *class_sizes(positives, forests[HITS]), self.is_even
-        )
+    def first_round(self, forests: Forests) -> ClassForests:
+        """The forests with the AUCs of the first round."""
+        own, other = forests[OWN], forests[OTHER]
+        areas = forest_areas(own, other, self.is_even)
+        return ClassForests(own, other, forests[HITS], self.is_even, areas)
 
-    def _refined(
-        self, forests: Forests, fields: Mapping[str, Floats], sums: Floats, noises: float
-    ) -> ServerResult:
-        """The result with the AUCs of both rounds."""
-        first = self._first_round(forests)
-        first_areas = forest_areas(first.positives, first.negatives, self.is_even)
-        return self._result(
-            forests, refined(first_areas, first, fields, sums, self.number_cost, noises)
-        )
+    def conclusion(self, made: ClassForests) -> ServerResult:
+        """The macro AUC, and all figures by class."""
+        return result_from_forests(self.classes, made, ScoreAxis(self.score_scale, self.unit))
 
-    def conclusion(self, forests: Forests) -> ServerResult:
-        """The macro AUC, and all figures by class, of the first round."""
-        return self._result(forests, forest_areas(forests[OWN], forests[OTHER], self.is_even))
-
-    def _result(self, forests: Forests, class_areas: Areas) -> ServerResult:
-        axis = ScoreAxis(self.score_scale, self.unit)
-        made = ClassForests(forests[OWN], forests[OTHER], forests[HITS], class_areas)
-        return result_from_forests(self.classes, made, axis)
-
-    def expected_result(self, forests: Forests) -> ServerResult:
+    def expected_result(self, first: ClassForests) -> ServerResult:
         """What is concluded of expected counts, where the second round's noise is 0."""
         if not self.number_part:
-            return self.conclusion(forests)
-        fields = second_round.published(self._first_round(forests))
-        return self._refined(forests, fields, np.zeros(len(self.classes)), 1.0)
+            return self.conclusion(first)
+        sums = np.zeros(len(self.classes))
+        fields = second_round.published(first)
+        return self.conclusion(refined(first, fields, sums, self.number_cost, 1.0))
 
     def noiseless_value(self, clients: Clients) -> float:
         """The figure of the exact cells, at the depth that suits the noise, or of both rounds."""
-        forests = self.exact_forests(clients)
+        first = self.first_round(self.exact_forests(clients))
         if not self.number_part:
-            return float(self.conclusion(forests).value)
-        fields = second_round.published(self._first_round(forests))
-        sums = second_round.rounded_sums(
-            self, clients, second_round.ClassInfluences.of(fields)
-        ).sum(axis=-1)
-        return float(self._refined(forests, fields, sums.astype(np.float64), 1.0).value)
+            return float(self.conclusion(first).value)
+        fields = second_round.published(first)
+        influences = second_round.ClassInfluences.of(fields)
+        sums = second_round.rounded_sums(self, clients, influences).sum(axis=-1)
+        made = refined(first, fields, sums.astype(np.float64), self.number_cost, 1.0)
+        return float(self.conclusion(made).value)
 
     def exact(self, clients: Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""

@@ -19,22 +19,20 @@ the draws ``f (1 + 1) c - c`` for a node of c votes, where the second 1 is the o
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.metrics import trees
-from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocols.multiclass.forests import Block, Forest, Votes
-from tacit.protocols.shared.reports.packed import packed_counts, packed_reports
-from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS, record_units
+from tacit.protocols.multiclass.forests import Block, Forest
+from tacit.protocols.shared.reports.packed import packed_counts, packed_reports, report_cost
+from tacit.protocols.shared.trees.reported import CHOICE_UNITS, trees_of_reports
+from tacit.protocols.shared.trees.tree_budget import record_units
 
 SLOTS, BITS = "slots", "bits"
 """Fields of a reply: the slot of every record, and its noisy bits."""
@@ -64,12 +62,7 @@ def slot_units(blocks: tuple[Block, ...], epsilon: float) -> tuple[int, ...]:
     )
 
 
-def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    guarantee: Cost = query.protocol.guarantee
-    return guarantee if clients.records else NOTHING
-
-
-@step(cost=_cost)
+@step(cost=report_cost)
 def forest_reports(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send one vote of every record as unary bits, in a slot that the record drew.
 
@@ -89,29 +82,17 @@ def forest_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cl
 
 
 def _drawn_nodes(
-    blocks: tuple[Block, ...], votes: Any, slots: Integers, noise: NoiseSource
+    blocks: tuple[Block, ...], votes: Mapping[str, Integers], slots: Integers, noise: NoiseSource
 ) -> Integers:
-    """The node of one vote of every record, on the level of its slot, shape (..., M).
-
-    Raises
-    ------
-    ValueError : for votes that are not as many for every record, in the records' order.
-    """
+    """The node of one vote of every record, on the level of its slot, shape (..., M)."""
     nodes = np.zeros(noise.full_shape(slots.shape), dtype=np.int64)
     for number, (block, level) in enumerate(_slots(blocks)):
         rows = np.flatnonzero(slots == number)
-        cast = _by_record(block, votes[block.name], slots.size)[rows]
+        cast = votes[block.name][rows]
         chosen = noise.draw(UniformIntegers(block.votes), (rows.size,))
         leaves = cast[np.arange(rows.size), chosen]
         nodes[..., rows] = leaves >> (block.height - level)
     return nodes
-
-
-def _by_record(block: Block, votes: Votes, records: int) -> Integers:
-    """The leaves of every record's votes, shape (M, votes)."""
-    if not np.array_equal(votes.records, np.repeat(np.arange(records), block.votes)):
-        raise ValueError(f"records must have {block.votes} votes each in {block.name}, in order")
-    return votes.leaves.reshape(records, block.votes)
 
 
 def forests_from_reports(
@@ -132,37 +113,19 @@ def forests_from_reports(
     ValueError : for reports that do not fit their slots.
     """
     slots, sizes = reply[SLOTS], _sizes(blocks)
-    counted = {
-        (block.name, level): packed_counts(slots, reply[BITS], sizes, number)
-        for number, (block, level) in enumerate(_slots(blocks))
-    }
-    records = sum(reports for _, reports in counted.values())
+    counted: dict[str, dict[int, tuple[Integers, int]]] = {block.name: {} for block in blocks}
+    for number, (block, level) in enumerate(_slots(blocks)):
+        counted[block.name][level] = packed_counts(slots, reply[BITS], sizes, number)
+    records = sum(reports for levels in counted.values() for _, reports in levels.values())
     return {
-        block.name: _forest(
-            block, epsilon, records, {level: counted[block.name, level] for level in block.levels}
+        block.name: Forest(
+            *trees_of_reports(
+                counted[block.name],
+                records * block.votes,
+                epsilon,
+                block.trees,
+                total_known=False,
+            )
         )
         for block in blocks
     }
-
-
-def _forest(
-    block: Block, epsilon: float, records: int, counted: dict[int, tuple[Integers, int]]
-) -> Forest:
-    """The consistent trees of a block, from the set bits and reports of its levels."""
-    votes = records * block.votes
-    variances: Floats = np.full(block.height + 1, np.inf)
-    factors = np.zeros(block.height + 1)
-    levels: list[Floats | None] = [None] * (block.height + 1)
-    for level, (bits, reports) in counted.items():
-        factors[level] = votes / max(reports, 1)
-        # f^2 r v
-        variances[level] = factors[level] ** 2 * max(reports, 1) * unary_variance(epsilon)
-        nodes = block.trees << level
-        counts = unary_counts(bits, reports, epsilon) * factors[level]
-        known = counts if reports else np.full(bits.shape, votes / nodes)
-        levels[level] = known.reshape(*bits.shape[:-1], block.trees, 1 << level)
-    # the assumed variance of an average node, by noise and by the draws of slots and votes
-    nodes_by_level = block.trees * np.exp2(np.arange(block.height + 1, dtype=np.float64))
-    assumed = variances + factors * (1 + SET_BIT_VARIANCE) * votes / nodes_by_level
-    noise = trees.TreeNoise(variances, assumed, factors, SET_BIT_VARIANCE)
-    return Forest(trees.consistent_leaves(levels, noise.weighting), noise)

@@ -33,20 +33,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells import score_distribution
-from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.cost import Adjacency
 from tacit.protocol import releases
 from tacit.protocol.conversation import Query
-from tacit.protocols.multiclass.forests import Forest, both_classes, variances_of
+from tacit.protocols.multiclass.forests import ClassForests, Forest, both_classes, variances_of
+from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.class_scores import one_against_rest
-from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences, units_for, whole_units
 from tacit.protocols.shared.trees.areas import area_depth, at_depth, noise_products
 
 OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
@@ -62,27 +61,7 @@ LINE_BIAS = (8.0, 4)
 second, in units of the scores' spread. The depth is chosen with it; no error is stated by it."""
 
 
-@dataclass(frozen=True, eq=False)
-class FirstRound:
-    """What the server has of the first round.
-
-    Parameters
-    ----------
-    positives, negatives : the forests of records of each class (block ``own``), and of all others
-        (block ``other``).
-    sizes, variances : the records of every class and of all others, shape (..., C, 2), and the
-        variances of their errors.
-    even : whether scores are their own positions.
-    """
-
-    positives: Forest
-    negatives: Forest
-    sizes: Floats
-    variances: Floats
-    even: bool
-
-
-def published(first: FirstRound) -> dict[str, Floats]:
+def published(first: ClassForests) -> dict[str, Floats]:
     """What the server publishes of the first round; a class that came out empty gets the size 1."""
     positives, negatives = first.positives, first.negatives
     cells = both_classes(positives, negatives)
@@ -95,7 +74,7 @@ def published(first: FirstRound) -> dict[str, Floats]:
     return {
         OWN_BELOW: functions(positives),
         OTHER_BELOW: functions(negatives),
-        SIZES: np.maximum(first.sizes, 1.0),
+        SIZES: np.maximum(first.sizes()[0], 1.0),
     }
 
 
@@ -108,7 +87,7 @@ class ClassInfluences:
     by_class : of every class against the rest.
     """
 
-    by_class: tuple[Influences, ...]
+    by_class: tuple[influence_sum.Influences, ...]
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> ClassInfluences:
@@ -117,15 +96,14 @@ class ClassInfluences:
         Functions are straight between edges: a cell whose records all have one score then hides
         nothing.
         """
-        positives, negatives, sizes = (
-            np.asarray(fields[name]) for name in (OWN_BELOW, OTHER_BELOW, SIZES)
-        )
+        positives, negatives, sizes = (fields[name] for name in (OWN_BELOW, OTHER_BELOW, SIZES))
         return cls(
             tuple(
-                Influences.of(
-                    _function(score_distribution.StraightDistribution, positives[..., number, :]),
-                    _function(score_distribution.StraightDistribution, negatives[..., number, :]),
+                influence_sum.Influences.on_cells(
+                    positives[..., number, :],
+                    negatives[..., number, :],
                     sizes[..., number, :],
+                    straight=True,
                 )
                 for number in range(positives.shape[-2])
             )
@@ -170,15 +148,7 @@ class ClassInfluences:
         )
 
 
-def _function(
-    kind: type[score_distribution.ScoreDistribution], values: Floats
-) -> score_distribution.ScoreDistribution:
-    """A distribution function on equal cells of [0, 1]."""
-    cells = values.shape[-1] + 1
-    return kind(np.arange(1, cells) / cells, values, 0.0, 1.0)
-
-
-def _moves(influences: Influences, adjacency: Adjacency) -> Integers:
+def _moves(influences: influence_sum.Influences, adjacency: Adjacency) -> Integers:
     """How far a record moves one class's sum, in fixed point, shape (..., 3).
 
     Of a record of another class, of one of this class, and, where records are replaced, of one of
@@ -201,7 +171,7 @@ def _moves(influences: Influences, adjacency: Adjacency) -> Integers:
 
 def _fixed(influences: Floats) -> Integers:
     """In fixed point, away from zero: no influence is larger."""
-    away = np.sign(influences) * np.ceil(np.abs(influences) * FIXED_POINT)
+    away = np.sign(influences) * np.ceil(np.abs(influences) * influence_sum.FIXED_POINT)
     return np.asarray(away.astype(np.int64))
 
 
@@ -212,7 +182,7 @@ def number_units(epsilon: float, classes: int) -> int:
     ------
     ValueError : for an epsilon that leaves fewer than two units a class.
     """
-    units = min(units_for(epsilon), MOST_UNITS // classes)
+    units = min(influence_sum.units_for(epsilon), MOST_UNITS // classes)
     if units < 2 * classes:
         raise ValueError(
             f"the second round of {classes} classes needs a larger epsilon than {epsilon:.3g}"
@@ -220,36 +190,15 @@ def number_units(epsilon: float, classes: int) -> int:
     return units
 
 
-def rounded_sums(settings: SumsClasses, clients: Clients, influences: ClassInfluences) -> Integers:
+def rounded_sums(settings: Any, clients: Clients, influences: ClassInfluences) -> Integers:
     """The sums of every client, each rounded to units of ``D / (R - C)``, shape (..., C, K)."""
     scores, classes = settings.classified(clients)
     totals = influences.totals(settings.score_scale.positions(scores), classes, clients)
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis, np.newaxis]
     count = len(settings.classes)
-    return whole_units(totals, reach, number_units(settings.number_cost.epsilon, count) - count)
-
-
-class SumsClasses(Protocol):
-    """What a protocol has whose second round sums influences by class."""
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The agreed names of the classes."""
-
-    @property
-    def adjacency(self) -> str | None:
-        """What is hidden."""
-
-    @property
-    def number_cost(self) -> Cost:
-        """What the second round costs a record."""
-
-    @property
-    def score_scale(self) -> ScoreScale:
-        """The map of scores to positions."""
-
-    def classified(self, clients: Clients) -> tuple[Floats, Integers]:
-        """The scores of all classes and the records' classes."""
+    return influence_sum.whole_units(
+        totals, reach, number_units(settings.number_cost.epsilon, count) - count
+    )
 
 
 def agreed_influences(query: Query) -> ClassInfluences:
@@ -262,18 +211,10 @@ def agreed_influences(query: Query) -> ClassInfluences:
         finite.
     """
     fields, classes = query.broadcast, len(query.protocol.classes)
-    inner = np.shape(fields[OWN_BELOW])[-1] if np.ndim(fields[OWN_BELOW]) else 0
-    agreed = [(1 << depth) - 1 for depth in range(1, query.protocol.tree_height + 1)]
-    if inner not in agreed:
-        raise ValueError(f"functions must have a number of inner edges in {agreed}, got {inner}")
+    inner = influence_sum.inner_edges(fields[OWN_BELOW], query.protocol.tree_height)
+    lead = np.shape(fields[SIZES])[:-2]
     shapes = {OWN_BELOW: (classes, inner), OTHER_BELOW: (classes, inner), SIZES: (classes, 2)}
-    for name, shape in shapes.items():
-        dtype, received = getattr(fields[name], "dtype", None), np.shape(fields[name])
-        if dtype != np.float64 or received[-len(shape) :] != shape:
-            raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {received}")
-    sizes = fields[SIZES]
-    if not np.all((sizes > 0) & np.isfinite(sizes)):
-        raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
+    influence_sum.check_published(fields, {name: (*lead, *shape) for name, shape in shapes.items()})
     return ClassInfluences.of(fields)
 
 

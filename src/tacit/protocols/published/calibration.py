@@ -35,14 +35,13 @@ from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import (
-    FIRST_CELLS,
     agreed_height,
     leaves_of,
-    level_name,
     tree_fields,
 )
-from tacit.protocols.histogram.trees import sampled_noise, tree_noise
-from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS, Aim
+from tacit.protocols.shared.trees.reported import CHOICE_UNITS, FIRST_CELLS, sampled_noise
+from tacit.protocols.shared.trees.summed import LEVEL, summed_levels, tree_noise
+from tacit.protocols.shared.trees.tree_budget import Aim
 
 SPLIT, SAMPLE = "split", "sample"
 
@@ -97,7 +96,8 @@ def sampled_trees(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     counts: dict[str, Integers] = {}
     for level in protocol.level_parts(height):
         drawn = leaves[chosen == level - FIRST_CELLS]
-        counts[level_name(level)] = np.bincount(drawn >> (height + 1 - level), minlength=1 << level)
+        nodes = drawn >> (height + 1 - level)
+        counts[f"{LEVEL}-{level}"] = np.bincount(nodes, minlength=1 << level)
     return releases.noisy_sums(_fields(query), counts, query, clients.count, noise)
 
 
@@ -105,16 +105,20 @@ def sampled_tree(
     protocol: ScoreHistogram, sums: releases.Sums, height: int
 ) -> tuple[Floats, trees.TreeNoise]:
     """The consistent leaves of a tree on whose levels records were dealt out, and their noise."""
-    levels = range(FIRST_CELLS, height + FIRST_CELLS)
-    variances = tree_noise(sums.fields, height, float(sums.noises)).variances.copy()
+    variances = tree_noise(sums.fields, float(sums.noises)).variances.copy()
     factors = np.zeros(height + 2)
     factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(protocol.level_units(height), dtype=np.float64)
     variances[FIRST_CELLS:] *= factors[FIRST_CELLS:] ** 2
-    scaled = {level: factors[level] * sums[level_name(level)] for level in levels}
+    counts = summed_levels(sums)
+    scaled = {level: factors[level] * each[..., 0, :] for level, each in counts.items()}
     records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
-    noise = sampled_noise(variances, factors, records, centred=False)
+    noise = sampled_noise(variances, factors, records, extra=0.0, centred=False)
     known = [scaled.get(level) for level in range(height + 2)]
     return trees.consistent_leaves(known, noise.weighting), noise
+
+
+OTHER_FORM = {"aim": "auc", "scale": "probability"}
+"""Settings of trees that are divided for the AUC, on cells of equal log-odds."""
 
 
 @dataclass(frozen=True)
@@ -213,17 +217,14 @@ class PublishedHistogram(ScoreHistogram):
     )
     """Both budgets, private reports and exact sums, on small trees."""
 
-    @classmethod
-    def law_cases(cls: Any) -> Mapping[str, Any]:
-        """The paper's forms on equal cells, and divided for the AUC on those of log-odds."""
-        other = {"aim": "auc", "scale": "probability"}
-        return {
-            "histogram-even": cls(LevelSum(), 1.0, 5),
-            "histogram": cls(LevelSum(), 1.0, 5, **other),
-            "histogram-replace": cls(LevelSum(), 1.0, 5, "replace", **other),
-            "histogram-sample": cls(LevelSum(budget=SAMPLE), 1.0, 5, **other),
-            "local-histogram-even": cls(Local(), 1.0, 4),
-        }
+    law_settings: ClassVar[audits.Configurations] = {
+        "histogram-even": {"height": 5},
+        "histogram": {"height": 5, **OTHER_FORM},
+        "histogram-replace": {"height": 5, "adjacency": "replace", **OTHER_FORM},
+        "histogram-sample": {"trust": LevelSum(budget=SAMPLE), "height": 5, **OTHER_FORM},
+        "local-histogram-even": {"trust": Local.word, "height": 4},
+    }
+    """The paper's forms on equal cells, and divided for the AUC on those of log-odds."""
 
     @classmethod
     def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:

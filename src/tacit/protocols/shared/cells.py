@@ -145,51 +145,6 @@ ALL_RECORDS = Strata()
 """One stratum."""
 
 
-def even_cell_counts(clients: Clients, cells: int, strata: Strata = ALL_RECORDS) -> Integers:
-    """Positives, then negatives, of all clients in equal cells of positions, stratum by stratum.
-
-    Parameters
-    ----------
-    clients : with positions from 0 to 1 for scores.
-    cells : a power of two, so that a position times it is exact.
-    strata : S of them, for a result of shape (S * 2 * cells,).
-    """
-    if not clients.at_hand:
-        return _stored_counts(clients, cells, strata).sum(axis=-1)
-    leaves = even_leaves(clients.scores, clients.labels, cells) + strata.of_record * 2 * cells
-    return np.bincount(leaves, minlength=strata.count * 2 * cells)
-
-
-def even_cell_counts_by_client(
-    clients: Clients, cells: int, strata: Strata = ALL_RECORDS
-) -> Integers:
-    """The same of every client, shape (S * 2 * cells, K)."""
-    if not clients.at_hand:
-        return _stored_counts(clients, cells, strata)
-    leaves = even_leaves(clients.scores, clients.labels, cells) + strata.of_record * 2 * cells
-    places = leaves * clients.count + clients.client_of_record
-    size = strata.count * 2 * cells
-    counts = np.bincount(places, minlength=size * clients.count)
-    return counts.reshape(size, clients.count)
-
-
-def _stored_counts(clients: Clients, cells: int, strata: Strata) -> Integers:
-    """The counts of clients whose records are not at hand, shape (S * 2 * cells, K)."""
-    counts = clients.counts_in(np.arange(1, cells) / cells, by_group=strata.count > 1)
-    return counts.reshape(strata.count * 2 * cells, clients.count)
-
-
-def even_leaves(positions: Floats, labels: NDArray[Any], cells: int) -> Integers:
-    """The cell of every record at a position from 0 to 1, those of negatives after all positives'.
-
-    Parameters
-    ----------
-    positions, labels : shape (M,).
-    """
-    cell = np.minimum((positions * cells).astype(np.int64), cells - 1)
-    return cell + np.where(labels == 1, 0, cells)
-
-
 def cell_counts(
     clients: Clients, thresholds: Floats, labels: NDArray[np.int8] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -29,43 +29,60 @@ SUM_TRUST = (
 )
 
 
+NOTHING_PUBLISHED: Mapping[Trust, str] = {}
+
+
 def forest_model(
-    settings: Mapping[str, Any], summed: str, published: str = "Nothing."
+    settings: Mapping[str, Any],
+    summed: str,
+    published: Mapping[Trust, str] = NOTHING_PUBLISHED,
+    page: str = "",
 ) -> ThreatModel:
-    """The threat model of a protocol whose records count in a forest.
+    """The threat model of a protocol whose records are counted.
 
     Parameters
     ----------
     settings : those of a result.
-    summed : what the counts are, after "how many".
-    published : what a client of a noisy sum sees of the others.
+    summed : what is counted, for "of all clients together: ...".
+    published : what a client sees of the others with noisy sums, or where the server sees each.
+    page : where the model is written.
     """
-    trust = Trust.of(settings.get("trust", Trust.SECURE_SUM.value))
-    one_client = "What is true of many records of one client."
+    trust = Trust.of(str(settings.get("trust", Trust.SECURE_SUM.value)))
+    others = published.get(trust, "Nothing.")
     if trust is Trust.EACH:
-        seen = f"With noise, of every client: {summed}."
-        return ThreatModel(NOBODY, seen, "Nothing.", one_client)
+        return ThreatModel(
+            NOBODY,
+            f"With noise, of every client: {summed}.",
+            others,
+            "What is true of a large client as a whole: a noisy count of many records is a good "
+            "estimate of that count.",
+            page,
+        )
     if trust is Trust.LOCAL:
         seen = (
             "Exactly, of every record: which of the counts it was dealt to. With noise: one report "
             f"about these counts. From all reports: {summed}."
         )
-        return ThreatModel(LOCAL, seen, "Nothing.", one_client, LOCAL_PAGE)
+        one_client = "What is true of many records of one client."
+        return ThreatModel(LOCAL, seen, others, one_client, LOCAL_PAGE)
     if trust is Trust.EXACT_SUM:
         return ThreatModel(
             f"{SUM_TRUST} No noise is added, so every reader of the result is trusted with what "
             "follows from exact sums.",
             f"Exactly, of all clients together: {summed}. Of each client: that it answered.",
-            "Nothing.",
-            "Everything that exact sums tell: a cell with one record is that record.",
+            others,
+            "Everything that exact sums tell: a cell with one record is that record, and two sums "
+            "over nearly the same clients differ by the clients that came or went.",
+            page,
         )
     return ThreatModel(
         f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
         "them secret.",
         f"With noise, of all clients together: {summed}. Exactly: how many clients answered.",
-        published,
+        others,
         "Clients that vanish, or that tell the server their shares, take their part of the noise "
         "away. Colluders cannot be seen.",
+        page,
     )
 
 

@@ -15,6 +15,7 @@ max(A1, 1 - A1), and its replacement by any other by at most 1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -26,7 +27,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.engines.sql.pieces import ClassFunctions
 from tacit.data.errors import DataError
-from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution
+from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution, StraightDistribution
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.releases import Released
 
@@ -72,6 +73,24 @@ class Influences:
             raise ValueError(f"area must be from 0 to 1, got {self.area}")
         if not np.all((self.weights > 0) & (self.weights <= 1)):
             raise ValueError(f"weights must be above 0 and at most 1, got {self.weights}")
+
+    @classmethod
+    def on_cells(
+        cls, positives: Floats, negatives: Floats, sizes: Floats, straight: bool
+    ) -> Influences:
+        """The influences that follow from functions on equal cells of [0, 1].
+
+        Parameters
+        ----------
+        positives, negatives : each class's part below every inner edge, shape (..., cells - 1).
+        sizes : of the classes, shape (..., 2).
+        straight : whether functions are straight between edges, as on published knots.
+        """
+        cells = positives.shape[-1] + 1
+        edges = np.arange(1, cells) / cells
+        kind = StraightDistribution if straight else ScoreDistribution
+        above, below = (kind(edges, values, 0.0, 1.0) for values in (positives, negatives))
+        return cls.of(above, below, sizes)
 
     @classmethod
     def of(
@@ -208,6 +227,42 @@ def _moments(clients: Clients, function: ScoreDistribution) -> Floats:
 
 def _fixed(influences: Floats) -> Integers:
     return np.rint(influences * FIXED_POINT).astype(np.int64)
+
+
+def check_published(fields: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse published fields that are no functions or class sizes.
+
+    Parameters
+    ----------
+    fields : of a query.
+    shapes : of the functions and the sizes, by name; in another, two sets would share one noise.
+
+    Raises
+    ------
+    ValueError : for fields that are not 64-bit floats of these shapes, and for sizes that are not
+        above 0 and finite.
+    """
+    for name, shape in shapes.items():
+        received = (getattr(fields[name], "dtype", type(fields[name])), np.shape(fields[name]))
+        if received != (np.dtype(np.float64), shape):
+            raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {received}")
+    sizes = fields[SIZES]
+    if not np.all((sizes > 0) & np.isfinite(sizes)):
+        raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
+
+
+def inner_edges(function: Any, deepest: int) -> int:
+    """The number of inner edges of a published function.
+
+    Raises
+    ------
+    ValueError : for a number that no tree of at most this height has.
+    """
+    inner = np.shape(function)[-1] if np.ndim(function) else 0
+    agreed = [(1 << depth) - 1 for depth in range(1, deepest + 1)]
+    if inner not in agreed:
+        raise ValueError(f"functions must have a number of inner edges in {agreed}, got {inner}")
+    return int(inner)
 
 
 UNITS_PER_EPSILON = 2**16

@@ -14,6 +14,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.local.windows import CELLS
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
@@ -21,12 +22,10 @@ from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.histogram.local_rounds import (
     FIXED_PART,
     MAX_EARLY,
-    POSITION_CELLS,
     draw_report_turns,
     early_slots,
     placed_knots,
-    position_masses,
-    position_window,
+    position_round,
     report_leaves,
     report_positions,
 )
@@ -56,12 +55,12 @@ def run(clients: Clients, protocol: ScoreHistogram, seed: int) -> ServerResult:
 
 class TestWhereCellsLie:
     def test_cells_hold_about_equal_parts(self) -> None:
-        masses = np.exp(-(((np.arange(POSITION_CELLS) - 20) / 3.0) ** 2))
+        masses = np.exp(-(((np.arange(CELLS) - 20) / 3.0) ** 2))
         masses /= masses.sum()
         knots = placed_knots(SCALE, masses, 5)
         below = np.interp(
             SCALE.positions(knots),
-            np.arange(POSITION_CELLS + 1) / POSITION_CELLS,
+            np.arange(CELLS + 1) / CELLS,
             np.append(0.0, np.cumsum(masses)),
         )
         parts = np.diff(below, prepend=0.0, append=1.0)
@@ -71,7 +70,7 @@ class TestWhereCellsLie:
     @pytest.mark.parametrize("cell", [0, 17, 63])
     @pytest.mark.parametrize("name", ["probability", "log-odds", "real"])
     def test_all_mass_in_one_cell_leaves_ascending_knots(self, name: str, cell: int) -> None:
-        scale, masses = named_scale(name), np.zeros(POSITION_CELLS)
+        scale, masses = named_scale(name), np.zeros(CELLS)
         masses[cell] = 1.0
         for height in (1, 4, 10):
             knots = placed_knots(scale, masses, height)
@@ -80,10 +79,10 @@ class TestWhereCellsLie:
             assert np.all(np.isfinite(knots))
 
     def test_many_reports_show_the_masses(self) -> None:
-        truth = np.zeros(POSITION_CELLS)
+        truth = np.zeros(CELLS)
         truth[10:20], truth[40:50] = 0.07, 0.03
-        counts = np.rint(1e7 * truth @ position_window(1.0).probabilities).astype(np.int64)
-        likely = position_masses(counts[np.newaxis], 1.0)[0]
+        counts = np.rint(1e7 * truth @ position_round(1.0).window.probabilities).astype(np.int64)
+        likely = position_round(1.0).masses(counts[np.newaxis])[0]
         assert np.abs(np.cumsum(likely) - np.cumsum(truth)).max() < 0.03
 
     def test_more_noise_and_fewer_records_take_a_larger_part(self) -> None:

@@ -8,7 +8,8 @@ import pytest
 from tacit.arrays import Integers
 from tacit.protocol.devices import Payloads
 from tacit.protocols.histogram.local_devices import unary_counts_of
-from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
+from tacit.protocols.histogram.steps import report_bytes
+from tacit.protocols.shared.trees.reported import FIRST_CELLS
 
 
 def drawn(reports: int, height: int, seed: int) -> Payloads:

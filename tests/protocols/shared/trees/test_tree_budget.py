@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.protocols.shared.trees.reported import CHOICE_UNITS
 from tacit.protocols.shared.trees.tree_budget import (
-    CHOICE_UNITS,
     LOCAL_HEIGHTS,
     MIN_LEVEL_FRACTION,
     Aim,

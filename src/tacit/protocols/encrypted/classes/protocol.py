@@ -398,24 +398,17 @@ class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
         return one_against_rest(clients, *self.classified(clients))
 
 
-def classes_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
+def classes_families(scenario: Scenario) -> list[forecast.Family]:
     """One: an aggregator that follows the protocol."""
-    if metric != forecast.Metric.of_figure(EncryptedClassAUC.figure):
-        return []
     given_up = (
         "there is no differential privacy: the AUCs of all classes are released as they are, "
         "epsilon is not kept, and an aggregator that colludes with a client learns everything"
     )
     sized = partial(EncryptedClassAUC, classes=scenario.class_names, most_records=scenario.records)
+    metric = forecast.Metric.of_figure(EncryptedClassAUC.figure)
     return [hidden.sized_family([sized], given_up, metric)]
 
 
-PLANNING = forecast.Planning(
-    classes_families,
-    lambda protocol, scenario, shape, metric: (
-        masked_forecast(protocol, scenario, shape)
-        if metric == forecast.Metric.of_figure(protocol.figure)
-        else None
-    ),
-    masked_traffic,
+PLANNING = forecast.Planning.of_figure(
+    classes_families, masked_forecast, masked_traffic, EncryptedClassAUC.figure
 )

@@ -28,8 +28,9 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.values import encode_query
-from tacit.protocols.histogram.steps import leaf_counts, level_counts, level_name
+from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, placed_on, published_scale
+from tacit.protocols.shared.trees.summed import LEVEL, level_counts, level_fields
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 
 PARTS = 40
@@ -178,11 +179,8 @@ def look_strata(protocol: Any, height: int) -> int:
 
 def look_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releases.Released]:
     """What a look of this epsilon releases: on one level a record counts in one node."""
-    strata = look_strata(protocol, height)
-    return {
-        level_name(level): releases.Released((strata << level,), protocol.distance, part)
-        for level, part in look_levels(protocol, height, epsilon).items()
-    }
+    parts = look_levels(protocol, height, epsilon)
+    return level_fields(LEVEL, look_strata(protocol, height), protocol.distance, parts)
 
 
 def _first_fields(query: Query) -> releases.Fields:
@@ -210,7 +208,7 @@ def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
     rows = [leaf_counts(query, placed(clients, each), height, strata) for each in queries]
     counts = np.stack(rows)[chosen] if chosen.size else rows[0]
     levels = look_levels(protocol, height, epsilon_of(query))
-    return level_counts(query, counts, levels, height)
+    return level_counts(LEVEL, counts, height + 1, levels, query)
 
 
 @releases.release(_first_fields, admits=pay, once=True)

@@ -31,10 +31,10 @@ from tacit.protocols.histogram.second_round import (
     both_rounds,
     summed_influences,
 )
-from tacit.protocols.histogram.trees import pooled, stratum_levels, tree_noise
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.influence_sum import check_the_same_number, number_field
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
+from tacit.protocols.shared.trees.summed import pooled, summed_levels, tree_noise
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
@@ -126,10 +126,10 @@ class _Run:
 
     def seen(self, sums: Sums, scale: ScoreScale, knots: Floats | None) -> Seen:
         """What a look alone says of all strata together, of all replicates."""
-        counts = stratum_levels(sums)
+        counts = summed_levels(sums)
         height = max(counts) - 1
         levels = {level: np.atleast_2d(each.sum(axis=-2)) for level, each in counts.items()}
-        noise = tree_noise(sums.fields, height, float(sums.noises))
+        noise = tree_noise(sums.fields, float(sums.noises))
         noise = pooled(noise, looks.look_strata(self.protocol, height))
         return Seen(scale, knots, levels, noise.variances)
 
@@ -234,7 +234,7 @@ class _Run:
             warnings=(*result.warnings, *self.remarks(result)),
             division=self.division(result, rounds, field is not None) if self.single else None,
             sites=self.sites(seen, rounds),
-            breakdown=self.protocol.breakdown(rounds[-1][1], seen.height, axis) if shown else None,
+            breakdown=self.protocol.breakdown(rounds[-1][1], axis) if shown else None,
         )
 
     def sites(self, seen: Seen, rounds: Rounds) -> Sites | None:

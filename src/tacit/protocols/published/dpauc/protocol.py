@@ -464,4 +464,4 @@ def published_dpauc_families(scenario: Scenario) -> list[forecast.Family]:
     return [forecast.Family((flipped,), (Trust.EACH,), reused)]
 
 
-PLANNING = forecast.Planning.of_auc(published_dpauc_families, published_dpauc_forecast)
+PLANNING = forecast.Planning.of_figure(published_dpauc_families, published_dpauc_forecast)

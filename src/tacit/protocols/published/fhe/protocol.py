@@ -245,7 +245,7 @@ def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> traffic.Traffic:
     )
 
 
-PLANNING = forecast.Planning.of_auc(
+PLANNING = forecast.Planning.of_figure(
     partial(hidden.hidden_families, partial(FheAUC, scheme=Bfv(hidden.MALICIOUS))),
     fhe_forecast,
     fhe_traffic,

@@ -10,13 +10,21 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
+from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.local.unary import unary_bits
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import Field
+from tacit.protocol.conversation import ClientState, Field, Query
 from tacit.protocol.fields import ragged_of
 
 BITS_AT_ONCE = 2**24
 """Number of unary bits that are drawn and counted at a time, about."""
+
+
+def report_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    """What one report a record costs: the protocol's guarantee, where a client has records."""
+    guarantee: Cost = query.protocol.guarantee
+    return guarantee if clients.records else NOTHING
 
 
 def packed_bytes(sizes: Integers) -> Integers:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics import trees
-from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_variance
 from tacit.protocols.shared.trees.areas import CELL_BIAS
+from tacit.protocols.shared.trees.reported import CHOICE_UNITS, expected_noise
 
 Levels = NDArray[np.int64]
 LevelSet = tuple[int, ...]
@@ -54,9 +54,6 @@ FALLS: Mapping[Aim, float] = {
     "all": 0.0,
 }
 """By how many halvings the fraction of records falls from one level to the next."""
-
-CHOICE_UNITS = 2**20
-"""Denominator of the fractions of records that report on each level."""
 
 
 @lru_cache(maxsize=256)
@@ -247,13 +244,7 @@ def local_height(reports: int, epsilon: float) -> int:
 
 def _local_variance(height: int, reports: int, epsilon: float) -> float:
     """The assumed variance of the AUC of balanced classes at a height."""
-    fractions = np.array(record_units(height, "auc"), dtype=np.float64) / CHOICE_UNITS
-    variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
-    variances[0], factors[2:] = 0.0, 1 / fractions
-    variances[2:] = reports * unary_variance(epsilon) / fractions
-    cells = np.exp2(np.arange(height + 2, dtype=np.float64))
-    assumed = variances + factors * (1 + SET_BIT_VARIANCE) * reports / cells
-    noise = trees.TreeNoise(variances, assumed, factors, SET_BIT_VARIANCE, centred=True)
+    noise = expected_noise(reports, epsilon, record_units(height, "auc"))
     middle = (np.arange(2**height) + 0.5) / 2**height
     weights = np.concatenate([middle - 0.75, 0.25 - middle]) / (reports / 2)
     leaves = np.full(weights.size, reports / weights.size)
