@@ -43,7 +43,7 @@ class EpochResult:
     epoch : counted from 1.
     exact : the exact AUC, which is not private.
     once : from labels that were flipped once, before the first epoch.
-    fresh : from noise drawn anew.
+    fresh : from fresh noise.
     """
 
     epoch: int
@@ -70,7 +70,7 @@ class Meter:
     - ``once``: every test label is flipped by randomised response before the first epoch, and kept
       in the notebook. All epochs' sums are of these flipped labels, hence post-processing of one
       release: epsilon in all (Sun et al. 2022a, section 4.1).
-    - ``fresh``: staircase noise on the sums, drawn anew, which costs epsilon an epoch.
+    - ``fresh``: staircase noise on the sums, drawn again, which costs epsilon an epoch.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ except ImportError as missing:
 
 Tell = Callable[[str], None]
 HEAD = """\
-              labels flipped once, and reused        noise drawn anew every epoch
+              labels flipped once, and reused        fresh noise in every epoch
 epoch  exact  AUC     95 % interval     total eps    AUC     95 % interval     total eps"""
 
 

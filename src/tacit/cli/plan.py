@@ -25,7 +25,7 @@ Trust:
   each                the server may see each client's counts, with noise that the client
                       itself added; no party adds noise for another
   server-sees-scores  the server may know all scores, and no label
-  local               nobody is trusted: each record's report is private by itself
+  local               no party is trusted: each record's report is private
   secure-sum          the server sees sums over the clients only
   exact-sum           the same without noise: there is no differential privacy
   encrypted           the aggregator computes on encrypted counts
@@ -75,7 +75,7 @@ Exit status:
     metavar="FIGURE [within X]",
     help="A figure, and how far the ends of its 95 % interval may lie from it, as 'auc within "
     "0.02', 'net benefit at 0.2 within 0.002', 'sensitivity at 0.5 within 0.03' or 'calibration "
-    "slope'. By default the AUC, with protocols of other figures beside it.",
+    "slope'. By default the AUC, and in a table of its own other figures.",
 )
 @json_option
 def plan(

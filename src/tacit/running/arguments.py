@@ -62,6 +62,6 @@ def check_protocol(protocol: Any) -> None:
     if isinstance(protocol, str):
         raise TypeError(
             f"{EXPECTED}, got the name {protocol!r}: only tacit.evaluate takes names, with the "
-            "settings beside them"
+            "settings"
         )
     raise TypeError(f"{EXPECTED}, got {type(protocol).__name__}")

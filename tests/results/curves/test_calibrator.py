@@ -244,7 +244,7 @@ def test_hand_written_json_loads(sound: dict[str, Any]) -> None:
         ({**SOUND, "values": [0, 1.5]}, "values must lie within 0 and 1, got 1.5"),
         ({**SOUND, "values": [0, math.nan]}, "values must be finite, got nan"),
         ({**SOUND, "values": [0, 10**400]}, "values must be finite, got inf"),
-        (LINES, "knots must ascend, got 0.2 before 0.1"),
+        (LINES, "`knots` must ascend, got 0.2 before 0.1"),
         ({**LINES, "knots": []}, r"knots must have shape \(K,\), got \(0,\)"),
         ({**LOGISTIC, "slope": math.inf}, "slope must be a finite number, got inf"),
         ({**LOGISTIC, "intercept": [0]}, r"intercept must be a finite number, got \[0.0\]"),

@@ -49,7 +49,7 @@ NOT_OPENED = (
 AFTER_REFUSAL = (
     "this party opens no other answer under these settings, since each refusal tells an aggregator "
     "that may lie one bit. Once the cause is known, go on with a plan that has another "
-    "most_records, one more is enough, to which all parties agree anew"
+    "most_records, one more is enough, to which all parties agree again"
 )
 """What the party itself reads after its first refusal."""
 

@@ -63,7 +63,7 @@ class Lines:
         knots = _checked_values(self.knots, None, name="knots")
         if not (np.diff(knots) > 0).all():
             index = int(np.argmin(np.diff(knots) > 0))
-            raise ValueError(f"knots must ascend, got {knots[index]} before {knots[index + 1]}")
+            raise ValueError(f"`knots` must ascend, got {knots[index]} before {knots[index + 1]}")
         _freeze(self, knots=knots, values=_checked_values(self.values, knots.size))
 
     def __call__(self, scores: Floats) -> Floats:

@@ -280,7 +280,7 @@ CATALOGUE: tuple[Entry, ...] = (
     _figure(
         "intercept_beside_slope",
         partial(_of_line, logistic.intercept_beside_slope),
-        title="intercept beside the slope",
+        title="intercept with a fitted slope",
     ),
     _figure(
         "observed_over_expected",

@@ -93,7 +93,10 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     key = "" if plan.coordinator is None else plan.coordinator.hex()
     others = ", ".join(party.name for party in plan.parties if party.name != party_file.name)
     rows = [
-        ("plan", f"{plan.name}, with {others or 'nobody else'}; a result needs {plan.min_clients}"),
+        (
+            "plan",
+            f"{plan.name}, with {others or 'no other party'}; a result needs {plan.min_clients}",
+        ),
         ("coordinator", key),
         ("protocol", protocol_line({"name": protocol.name, **protocol.settings})),
         ("asks for", asked_line(protocol)),

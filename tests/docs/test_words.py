@@ -1,0 +1,88 @@
+"""Pages, help and messages use the field's terms: coined words do not come back.
+
+Code is left out: fenced blocks and words between backquotes of pages, docstrings of modules.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.stem != "reproduction"),
+    *sorted((ROOT / "examples").glob("*/README.md")),
+]
+SOURCES = sorted((ROOT / "src" / "tacit").rglob("*.py"))
+TEMPLATES = sorted((ROOT / "src" / "tacit" / "reporting" / "templates").glob("*.html"))
+
+COINED = {
+    r"knots?": "cell edges",
+    r"crowd\w*": "concentrated, tied",
+    r"straight": "linear, piecewise linear",
+    r"anew": "again",
+    r"nobody": "no party, no one",
+    r"whoever": "anyone who",
+    r"told apart": "distinguished",
+    r"by itself": "separately, alone",
+    r"parts? of epsilon": "fraction of epsilon",
+    r"errs?": "has an error of",
+    r"beside": "compared with, next to",
+}
+"""Words that must not come back, and what to write instead."""
+
+WORDS = re.compile(rf"\b(?:{'|'.join(COINED)})\b", re.IGNORECASE)
+CODE = re.compile(r"^(```|~~~).*?^\1[ \t]*$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+
+def coined(text: str) -> list[str]:
+    """The coined words of a text, in order."""
+    return WORDS.findall(text)
+
+
+def messages(source: str) -> Iterator[str]:
+    """The texts in a source that have a blank, docstrings left out."""
+    tree = ast.parse(source)
+    documentation = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and node not in documentation else ""
+        if isinstance(text, str) and " " in text:
+            yield text
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_pages_use_the_terms_of_the_field(page: Path) -> None:
+    assert coined(CODE.sub("", page.read_text(encoding="utf-8"))) == []
+
+
+def test_messages_and_help_use_the_terms_of_the_field() -> None:
+    found = {
+        _name(path): words
+        for path in SOURCES
+        if (words := coined(CODE.sub("", "\n".join(messages(path.read_text(encoding="utf-8"))))))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=_name)
+def test_templates_use_the_terms_of_the_field(template: Path) -> None:
+    assert coined(template.read_text(encoding="utf-8")) == []
+
+
+def test_a_coined_word_is_found() -> None:
+    assert coined("Scores crowd beside knots; `beside`") == ["crowd", "beside", "knots", "beside"]
+    assert coined(CODE.sub("", "`beside`\n\n```text\nknots\n```\n")) == []
+    assert list(messages('"""Beside."""\nx = "a knot"\ny = "knot"')) == ["a knot"]
