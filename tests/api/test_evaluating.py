@@ -61,7 +61,7 @@ def test_what_was_left_out_is_counted_beside_exact_figures_or_with_noise_only() 
         ((CLIENTS, tacit.ExactAUC), {}, r"write ExactAUC\(\)"),
         ((CLIENTS, 1.0), {}, "got 1.0: write epsilon=1.0"),
         ((SCORES, LABELS), {"epsilon": 1.0}, r"one argument, \(scores, labels\)"),
-        ((CLIENTS, tacit.FedAUC(1.0)), {"epsilon": 2.0}, "epsilon cannot be given beside"),
+        ((CLIENTS, tacit.FedAUC(1.0)), {"epsilon": 2.0}, "epsilon cannot be given together"),
         ((CLIENTS,), {"epsilon": 1.0, "epsilom": 2.0}, "unknown arguments 'epsilom'"),
         ((CLIENTS, object()), {}, "got object"),
     ],

@@ -211,7 +211,7 @@ def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
     grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == MESSAGE)
     coordinator, lines, received = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 2)
-    assert any("silent: b" in line for line in lines)
+    assert any("no response: b" in line for line in lines)
     assert any(line.startswith("round 0: waiting for b, ") for line in lines)
     result = concluded(Plan.read(tmp_path / "plan.toml"), coordinator, received)
     assert "b is not in this result: it did not answer" in result.warnings
@@ -478,7 +478,7 @@ def test_who_does_not_come_is_left_out_of_an_early_opening(tmp_path: Path) -> No
         Grid(tmp_path, "ab"), plan, identity, lines.append, KNOWN
     )
     assert coordinator.active == (0, 1)
-    assert any(line.endswith("silent: c") for line in lines)
+    assert any(line.endswith("no response: c") for line in lines)
     assert concluded(plan, coordinator, received).participants == ("a", "b")
 
 

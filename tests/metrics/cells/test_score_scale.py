@@ -77,7 +77,7 @@ def test_scores_come_back_from_their_positions(position: float) -> None:
     ],
 )
 def test_knots_must_ascend(knots: list[float], low: float | None, high: float | None) -> None:
-    with pytest.raises(ValueError, match="knots"):
+    with pytest.raises(ValueError, match="cell edges"):
         ScoreScale(np.array(knots), low, high)
 
 

@@ -125,7 +125,7 @@ def test_no_knots_make_a_client_tell_of_a_record_by_a_refusal() -> None:
     protocol = ScoreHistogram("secure-sum", 1.0, HEIGHT, scale="real")
     query = query_of(second_look, protocol, (1, 1), **{KNOTS: UNMEASURABLE})
     for scores in ([1.0, 2.0, 3.0], [1.0, 2.0, 9e307]):
-        with pytest.raises(ValueError, match="neighbouring knots"):
+        with pytest.raises(ValueError, match="neighbouring cell edges"):
             query.step.answer(
                 Clients.from_arrays(scores, [0, 1, 1]), query, NoNoise(), ClientState()
             )
