@@ -18,7 +18,7 @@ def flipped_hits(
 
     A bit is flipped with probability ``1 / (1 + e^epsilon)``. So it has either value with at most
     e^epsilon times the probability under any other score and label, and the bits of other records
-    do not depend on this record: replacing a record costs epsilon. Nobody has to be trusted.
+    do not depend on this record: replacing a record costs epsilon. No party has to be trusted.
 
     The server learns the flipped bits, in the order of the records, and the number of records.
     """
@@ -81,7 +81,7 @@ class Accuracy(tp.Protocol):
         return float(((clients.scores >= self.threshold) == (clients.labels == 1)).mean())
 
     def noiseless_value(self, clients: tp.Clients) -> float:
-        """Bits are debiased also where a law flips none of them."""
+        """The debiased value of bits that a law does not flip."""
         flip = self.flips.flip_probability
         return (self.exact(clients) - flip) / (1 - 2 * flip)
 

@@ -20,7 +20,7 @@ def squared_errors(clients: tp.Clients) -> NDArray[np.float64]:
 
 
 def released(query: tp.Query) -> dict[str, tp.Released]:
-    """Three numbers: how far one record moves each, and the part of epsilon that pays for it."""
+    """Three sums: the sensitivity of each, and its fraction of epsilon."""
     epsilon = query.protocol.epsilon
     return {
         "records": tp.Released(epsilon=epsilon / 4),
@@ -35,7 +35,7 @@ def summed_errors(clients: tp.Clients, query: tp.Query) -> dict[str, NDArray[np.
 
     A squared error e lies in [0, 1]. Adding or removing a record changes the number of records by
     1, the sum of round(UNITS e) by at most UNITS, and that of round(UNITS e^2) by at most UNITS.
-    The parts add up to epsilon, by basic composition (``tacit.protocol.releases``).
+    The costs add up to epsilon, by basic composition (``tacit.protocol.releases``).
 
     The server learns the three noisy sums over all clients, and how many clients answered.
     """
@@ -65,7 +65,7 @@ class Brier(tp.Protocol):
         return sums.result(
             value,
             {"errors": 1 / (UNITS * n), "records": -value / n},
-            np.sqrt(np.where(variance > 0, variance, np.nan) / n),  # of a mean; NaN where not known
+            np.sqrt(np.where(variance > 0, variance, np.nan) / n),  # of a mean; NaN if unknown
             approximation_error=1 / (UNITS * np.sqrt(12 * n)),  # of roundings that are independent
         )
 
@@ -78,6 +78,6 @@ class Brier(tp.Protocol):
         return tp.measured_forecast(self, scenario, shape)
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
-        """Scores that are wrong by 1: those records move the sums most."""
+        """Scores that are wrong by 1, because such records change the sums most."""
         labels, ids = np.arange(records) % 2, np.arange(records) if apart else None
         return tp.Clients.from_arrays(1 - labels, labels, ids)

@@ -14,17 +14,17 @@ CELLS, DEPTH = 32, 0.1
 """Cells of [0, 1] that are counted in the first round; the fraction of records at the top."""
 
 FIRST, SURE = 0.5, 1.0
-"""The part of epsilon for the first round; how many standard deviations of its noise it allows."""
+"""Fraction of epsilon for the first round; its margin in standard deviations of the noise."""
 
 
 def count_in_cells(clients: tp.Clients) -> NDArray[np.int64]:
-    """How many scores lie in each cell."""
+    """The number of scores in each cell."""
     cells = np.minimum((clients.scores * CELLS).astype(np.int64), CELLS - 1)
     return np.bincount(cells, minlength=CELLS)
 
 
 def count_in_zones(clients: tp.Clients, window: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many records lie above a window, in it and below it, by label, shape (..., 3, 2)."""
+    """The number of records above a window, in it and below it, by label, shape (..., 3, 2)."""
     zones = (clients.scores < window[..., [1]]).astype(int) + (clients.scores < window[..., [0]])
     groups = 2 * zones + clients.labels
     counts = np.stack([(groups == group).sum(axis=-1) for group in range(6)], axis=-1)
@@ -33,7 +33,7 @@ def count_in_zones(clients: tp.Clients, window: NDArray[np.float64]) -> NDArray[
 
 @tp.release(lambda query: {"cells": query.protocol.cells})
 def count_cells(clients: tp.Clients, query: tp.Query) -> dict[str, NDArray[np.int64]]:
-    """Send how many scores lie in each cell, with noise.
+    """Send the number of scores in each cell, with noise.
 
     Adding or removing a record changes one count by 1.
 
@@ -44,10 +44,10 @@ def count_cells(clients: tp.Clients, query: tp.Query) -> dict[str, NDArray[np.in
 
 @tp.release(lambda query: {"zones": query.protocol.zones})
 def count_zones(clients: tp.Clients, query: tp.Query) -> dict[str, NDArray[np.int64]]:
-    """Send how many records of each label lie above the window, in it and below it, with noise.
+    """Send the number of records of each label above the window, in it and below it, with noise.
 
     Adding or removing a record changes one count by 1. The window, shape (..., 2), has an axis of
-    replicates where the first round had one.
+    replicates if the first round had one.
 
     The server learns the noisy counts over all clients, and how many clients answered.
     """
@@ -67,8 +67,8 @@ def window_of(cells: NDArray[Any], variance: float) -> NDArray[np.float64]:
 def lift_of(zones: NDArray[Any]) -> tuple[Any, Any, Any]:
     """The lift, its derivative by every count, and the error for not knowing the window's order.
 
-    The top decile lacks some records beside those above the window. They are taken at random from
-    those in it. So the figure depends on where the window is only as far as its rate changes.
+    Records that the top decile lacks above the window are taken at random from the window. So the
+    figure depends on the window's position only through its rate of positives.
     """
     records, positives = zones.sum(axis=(-2, -1)), zones[..., 1].sum(axis=-1)
     positives = np.where(positives > 0, positives, np.nan)
@@ -88,7 +88,7 @@ def lift_of(zones: NDArray[Any]) -> tuple[Any, Any, Any]:
 class Lift(tp.Protocol):
     """How many times more frequent positives are in the tenth of records with the largest scores.
 
-    Of equal scores at the border the same part is taken of each.
+    Of equal scores at the border the same fraction of each is taken.
     """
 
     epsilon: float = tp.setting(help=tp.EPSILON)
@@ -133,6 +133,6 @@ class Lift(tp.Protocol):
         return tp.measured_forecast(self, scenario, shape)
 
     def noiseless_value(self, clients: tp.Clients) -> float:
-        """The lift by exact counts, which does not know the order of records in the window."""
+        """The lift by exact counts, without the order of the records in the window."""
         window = window_of(count_in_cells(clients), self.cells.variance())
         return float(lift_of(count_in_zones(clients, window))[0])

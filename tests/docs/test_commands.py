@@ -122,11 +122,11 @@ def run(command: str, folder: Path, own_process: bool = False) -> list[str]:
 
 
 def check(block: Block, folder: Path, own_process: bool = False) -> None:
-    """Run one block; our commands in this process, unless they need one of their own."""
+    """Run one block; commands and programs in this process unless ``own_process``."""
     if block.note.startswith(TYPED):
         _check_typed_elsewhere(block)
     elif block.kind == "python":
-        _check_python(block, folder)
+        _check_python(block, folder, own_process)
     else:
         for command, lines in commands(block.text):
             shown = [line for line in lines if line.strip()]
@@ -135,13 +135,13 @@ def check(block: Block, folder: Path, own_process: bool = False) -> None:
             assert agree(shown, printed, SAME in block.note), f"the page shows otherwise: {message}"
 
 
-def _check_python(block: Block, folder: Path) -> None:
+def _check_python(block: Block, folder: Path, own_process: bool) -> None:
     if block.title is not None:
         (folder / block.title).write_text(block.text, encoding="utf-8")
         return
     if ">>>" not in block.text:
         (folder / UNTITLED).write_text(block.text, encoding="utf-8")
-        run(f"python {UNTITLED}", folder)
+        run(f"python {UNTITLED}", folder, own_process)
         return
     test = doctest.DocTestParser().get_doctest(block.text, {}, "page", None, 0)
     assert doctest.DocTestRunner(verbose=False).run(test).failed == 0

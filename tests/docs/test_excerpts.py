@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *EXAMPLES]
 EXCERPT = re.compile(r"^```\w+ excerpt (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LEFT_OUT = "..."
 """A line that stands for any lines."""
@@ -43,7 +44,7 @@ def test_excerpts_are_what_their_files_say(page: Path) -> None:
 
 def test_there_are_excerpts() -> None:
     quoting = [page.stem for page in PAGES if EXCERPT.search(page.read_text(encoding="utf-8"))]
-    assert {"architecture", "write-a-protocol"} <= set(quoting)
+    assert {"architecture", "write-a-protocol", "README"} <= set(quoting)
 
 
 def test_another_line_is_noticed() -> None:

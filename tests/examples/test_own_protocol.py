@@ -1,4 +1,4 @@
-"""A protocol in a package of its own, installed as its page says, with nothing of it in tacit."""
+"""Protocols in a separate package, installed as their pages say, with nothing of them in tacit."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ from tests.docs.test_excerpts import excerpts
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "own-protocol"
 MODULES = [EXAMPLE / f"tacit_{name}.py" for name in ("brier", "lift", "accuracy")]
-PAGE = (ROOT / "docs" / "write-a-protocol.md").read_text(encoding="utf-8")
+PAGES = [
+    path.read_text(encoding="utf-8")
+    for path in (ROOT / "docs" / "write-a-protocol.md", EXAMPLE / "README.md")
+]
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+"""The blocks of the page, then those of the package's README, which uses the page's files."""
+
 OF_A_RUN = shutil.ignore_patterns(
     "*.db*", "*.key*", "*.pub", "ca.crt", ".tacit", "nodes", "server", "ledger-state", "*cache*"
 )
 
-LINES = [
-    line for block in blocks(PAGE) if block.kind == "console" for line, _ in commands(block.text)
-]
-"""All commands that the page shows."""
+LINES = [line for block in BLOCKS if block.kind == "console" for line, _ in commands(block.text)]
+"""All commands that the pages show."""
 
 INSTALL = ["install", "./examples/own-protocol"]
 FEDERATION = "$ tacit run --local"
@@ -55,13 +59,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.thorough
-def test_the_page_can_be_typed(folder: Path) -> None:
+def test_the_pages_can_be_typed(folder: Path) -> None:
     """Evaluate, report, plan, audit, a federation of three, and the package's own tests."""
-    code_blocks = blocks(PAGE)
-    assert len(code_blocks) >= 5
-    assert sum(block.note.startswith(TYPED) for block in code_blocks) == 1
-    assert sum(FEDERATION in block.text for block in code_blocks) == 1
-    for block in code_blocks:
+    assert len(BLOCKS) >= 5
+    assert sum(block.note.startswith(TYPED) for block in BLOCKS) == 1
+    assert sum(FEDERATION in block.text for block in BLOCKS) == 1
+    for block in BLOCKS:
         check(block, folder, own_process=True)
     check_figure(folder)
 
@@ -78,7 +81,7 @@ def test_a_figure_of_the_package_is_evaluated_and_reported(folder: Path) -> None
     """The lines of the page, in one shell."""
     typed = [line for line in LINES if "> north.json" in line or "report north.json" in line]
     assert len(typed) == 2
-    (records,) = (block for block in blocks(PAGE) if 'open(f"{name}.csv"' in block.text)
+    (records,) = (block for block in BLOCKS if 'open(f"{name}.csv"' in block.text)
     check(records, folder)
     run(" && ".join(typed), folder, own_process=True)
     check_figure(folder)
@@ -97,9 +100,10 @@ def test_the_commands_name_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.stem))
-def test_the_page_has_the_whole_module(module: Path) -> None:
-    """Its excerpts, one after another, are the module but for empty lines."""
-    shown = [line for text in excerpts(PAGE, module.relative_to(ROOT).as_posix()) for line in text]
+def test_a_page_has_the_whole_module(module: Path) -> None:
+    """The excerpts, one after another, are the module but for empty lines."""
+    path = module.relative_to(ROOT).as_posix()
+    shown = [line for page in PAGES for text in excerpts(page, path) for line in text]
     assert shown == [line for line in module.read_text(encoding="utf-8").splitlines() if line]
 
 
