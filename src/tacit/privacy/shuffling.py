@@ -194,7 +194,7 @@ class Shuffled:
         Examples
         --------
         >>> Shuffled(0.15, 1e-6, 3, 30_000, 10_000, 0.9, 2.0).line[:63]
-        '3 with 30,000 reports: epsilon 0.15, delta 1e-06 towards whoeve'
+        '3 with 30,000 reports: epsilon 0.15, delta 1e-06 towards a read'
         """
         rounded_up = Context(prec=3, rounding=ROUND_CEILING).create_decimal(self.epsilon)
         shown = min(float(rounded_up), self.local_epsilon)

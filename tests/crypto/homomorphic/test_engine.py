@@ -323,7 +323,7 @@ def test_foreign_messages_are_named() -> None:
     for kind, session, index, sentence in (
         (Kind.ANSWER, SESSION, 2, "expected a message of kind ANSWER, got kind 4"),
         (Kind.COUNTS, bytes(16), 2, "message is of session 0001"),
-        (Kind.COUNTS, SESSION, 3, "bears the index 2 instead of 3"),
+        (Kind.COUNTS, SESSION, 3, "has the index 2 instead of 3"),
     ):
         with pytest.raises(HomomorphicError, match=sentence):
             read(message, kind, session, index)

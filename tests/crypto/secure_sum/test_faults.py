@@ -71,7 +71,7 @@ def test_a_message_is_taken_once_and_in_its_round() -> None:
             federation.server.receive(index, federation.sent[index][-1])
         with pytest.raises(ReplayError, match=f"client 1 sends {name} a second time"):
             federation.server.receive(1, federation.sent[1][-1])
-        with pytest.raises(UnknownClientError, match="bears the index 0 instead of 2"):
+        with pytest.raises(UnknownClientError, match="has the index 0 instead of 2"):
             federation.server.receive(2, federation.sent[0][-1])
         federation.server.receive(2, answered(federation, 2, zeros[0]))
         if number < 4:

@@ -235,7 +235,7 @@ def test_on_a_ring_who_was_told_nobody_needs_everybody() -> None:
     ("sender", "change", "error", "sentence"),
     [
         (9, 0, UnknownClientError, "a client's index must be below 5, got 9"),
-        (1, 0, UnknownClientError, "bears the index 0 instead of 1"),
+        (1, 0, UnknownClientError, "has the index 0 instead of 1"),
         (0, 1, MalformedError, "a statement has 97 bytes, got 96"),
         (0, 0, None, ""),
     ],

@@ -415,7 +415,7 @@ def test_boxes_open_for_the_named_owner_and_holder_only() -> None:
         delivery = delivery_of(federation, 1, wrong)
         with pytest.raises(ForgedError, match="in the name of client 0 were not encrypted by it"):
             federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))
-    with pytest.raises(UnknownClientError, match="bears the index 0 instead of 1"):
+    with pytest.raises(UnknownClientError, match="has the index 0 instead of 1"):
         federation.clients[1].mask(federation.given[2][0], np.zeros(3, dtype=np.int64))
 
 

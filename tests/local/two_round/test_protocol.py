@@ -507,7 +507,7 @@ def test_equal_scores_give_one_half(labels: Any) -> None:
     result = evaluate(Clients.from_arrays(scores, truth), TwoRoundAUC(4.0, labels), seed=1)
     low, high = result.auc.interval(0.95)
     assert low < 0.5 < high
-    assert "crowd" in result.warnings[-1]
+    assert "concentrated" in result.warnings[-1]
 
 
 def says_why_not(result: Evaluation) -> bool:
