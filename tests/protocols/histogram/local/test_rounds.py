@@ -196,7 +196,7 @@ class TestWhatAClientAnswers:
     )
     def test_other_knots_are_refused(self, bad: Floats) -> None:
         self.answer(self.positions())
-        with pytest.raises(ValueError, match="knots must|cell edges"):
+        with pytest.raises(ValueError, match=r"knots must|cell edges"):
             self.answer(self.leaves(knots=bad))
 
     def test_a_round_costs_epsilon_where_a_record_reports(self) -> None:
