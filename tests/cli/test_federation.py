@@ -132,7 +132,7 @@ def test_a_party_sees_what_joining_means(study: Path) -> None:
     result = run("join", "--check", study / "a" / "party.toml")
     assert result.exit_code == 0, result.output
     for words in (
-        "plan centre, with nobody else; a result needs 1",
+        "plan centre, with no other party; a result needs 1",
         "protocol score-histogram (trust local",
         "a run costs at most epsilon 1",
         "data set my-records: 3 records in",
