@@ -343,27 +343,26 @@ def require_columns(engine: Engine, kinds: Mapping[str, str], names: Sequence[st
             raise DataError(f"{engine.source} has {no_column(name, list(kinds))}")
 
 
+_KINDS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "score": (lambda kind: kind == statements.NUMBER, "numbers"),
+    "client": (lambda kind: kind != statements.BOOLEAN, "integers or strings"),
+    "label": (lambda kind: kind in {statements.NUMBER, statements.BOOLEAN}, "0/1 or booleans"),
+}
+"""Which kinds a column may have, and what messages call them."""
+
+
 def checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
     """The relation with the kind of its labels, or an error that names a column."""
     kinds = engine.kinds(relation)
     named = (relation.score, relation.label, relation.client, relation.group)
     require_columns(engine, kinds, [name for name in named if name is not None])
-    if kinds[relation.score] != statements.NUMBER:
-        raise DataError(
-            f"column {relation.score!r} of {engine.source} must hold numbers, "
-            f"got type {kinds[relation.score]}"
-        )
-    if relation.client is not None and kinds[relation.client] == statements.BOOLEAN:
-        raise DataError(
-            f"column {relation.client!r} of {engine.source} must hold integers or strings, "
-            "got type boolean"
-        )
+    for option, (accepts, description) in _KINDS.items():
+        name = getattr(relation, option)
+        if name is not None and not accepts(kinds[name]):
+            raise DataError(
+                f"column {name!r} of {engine.source} must hold {description}, "
+                f"got type {kinds[name]}"
+            )
     if relation.label is None:
         return relation
-    kind = kinds[relation.label]
-    if kind not in (statements.NUMBER, statements.BOOLEAN):
-        raise DataError(
-            f"column {relation.label!r} of {engine.source} must hold 0/1 or booleans, "
-            f"got type {kind}"
-        )
-    return replace(relation, label_kind=kind)
+    return replace(relation, label_kind=kinds[relation.label])
