@@ -66,6 +66,7 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 	$(MKDOCS) --site-dir build/site
 
 # The site, into site/; the page of the command line is written anew.
