@@ -23,8 +23,8 @@ from tacit.crypto.homomorphic.bfv import BfvEvaluator, bfv_parameters
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.encrypted.counts import class_cells, cumulative_counts
-from tacit.protocols.encrypted.masked.scheme import MaskedScheme
-from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme
+from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.packing import Scale

@@ -1,5 +1,6 @@
 """Small federations for tests."""
 
-from tacit.testing.federations import binormal_clients, federations
+from tacit.testing.checks import binormal_clients
+from tacit.testing.laws import federations
 
 __all__ = ["binormal_clients", "federations"]

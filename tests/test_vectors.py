@@ -15,7 +15,7 @@ from tacit.crypto.secure_sum import messages as sums
 from tacit.crypto.secure_sum.masking import Packing, Run
 from tacit.protocol.fields import decode
 from tacit.protocol.values import decode_query, decode_values
-from tacit.protocols.encrypted.masked.scheme import untagged
+from tacit.protocols.encrypted.masked_scheme import untagged
 from tacit.running.session.messages import COORDINATOR, verified
 from tests.vectors.making import (
     FILES,

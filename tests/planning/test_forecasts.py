@@ -25,8 +25,7 @@ from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.forecast import AUC, Forecast, Metric, placement, wanted
 from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocols.dpauc.forecast import dpauc_forecast
-from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.dpauc.protocol import DPAUC, dpauc_forecast
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.protocol import EncryptedAUC, masked_forecast
 from tacit.protocols.fedauc.forecast import expected_geometry, fedauc_forecast

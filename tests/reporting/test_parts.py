@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.protocols.multiclass.declared import PUBLISHED
+from tacit.protocols.multiclass.protocol import PUBLISHED
 from tacit.reporting.page import report
 from tacit.reporting.paper_table import as_csv, as_markdown
 from tacit.results.saved.reading import Result

@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, FedAUC
-from tacit.protocol.conversation import (
-    Conversation,
-    Protocol,
-    Step,
-)
+from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.declarations.audits import ErrorCase, LawTraits
 from tacit.testing import checks
 from tacit.testing.laws import LAWS, laws_for

@@ -30,7 +30,7 @@ from tacit.protocols.encrypted import protocol as masked_protocol
 from tacit.protocols.encrypted.confirming import opened
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.published.fedauc import PublishedFedAUC
-from tacit.protocols.published.fhe import steps as fhe_steps
+from tacit.protocols.published.fhe import protocol as fhe_protocol
 from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
@@ -445,7 +445,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
             reply = yield query
 
     real = opened
-    for module in (masked_protocol, fhe_steps):
+    for module in (masked_protocol, fhe_protocol):
         monkeypatch.setattr(module, "opened", changed)
     with pytest.raises(RunError) as caught:
         rehearse(clients, protocol)

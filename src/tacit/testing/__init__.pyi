@@ -1,6 +1,7 @@
 """What a protocol's tests import, and where it is."""
 
 from .checks import (
+    binormal_clients,
     check_batches,
     check_bytes,
     check_chunks,
@@ -14,9 +15,8 @@ from .checks import (
     check_wrong_noise,
     conversation_of,
 )
-from .federations import binormal_clients, federations
 from .foundations import Audit, RunError, audit, simulate
-from .laws import LAWS, Law, laws_for
+from .laws import LAWS, Law, federations, laws_for
 from .recording import Loss, Recorder, Rescaled, loss_between, neighbours
 from .rehearsal import Fault, Keys, Refusal, Rehearsal, rehearse
 from .room import Room

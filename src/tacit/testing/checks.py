@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
+from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.data.persons import SEED_BYTES, as_persons
 from tacit.privacy import composition
@@ -28,7 +30,6 @@ from tacit.running.evaluating import evaluate, repeat_results
 from tacit.running.simulation import simulate
 from tacit.running.spending import exceeds
 from tacit.testing import recording
-from tacit.testing.federations import binormal_clients
 
 MIN_TIGHTNESS = 0.6
 """Fraction of the declared epsilon that the worst neighbour must cost."""
@@ -41,6 +42,19 @@ COVERED = (0.93, 0.97)
 
 NOTICED_REPEATS = 500
 """Repetitions that notice a noise scale 30 % off."""
+
+
+def binormal_clients(
+    positives: int,
+    negatives: int,
+    clients: int,
+    auc: float = 0.8,
+    by: Literal["uniform", "score"] = "uniform",
+    seed: int = 0,
+) -> Clients:
+    """Records of a binormal model with this AUC, dealt out to clients."""
+    scores, labels = binormal_scores(positives, negatives, auc, seed=seed)
+    return Clients.split(scores, labels, clients=clients, by=by, seed=seed)
 
 
 def conversation_of(

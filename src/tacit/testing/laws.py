@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations import audits
@@ -25,13 +27,13 @@ from tacit.protocol.declarations import audits
 try:
     import pytest
     from hypothesis import HealthCheck, assume, given, settings
+    from hypothesis import strategies as st
 except ImportError as error:
     raise ImportError(
         "the laws need pytest and hypothesis: pip install pytest hypothesis"
     ) from error
 
 from tacit.testing import checks
-from tacit.testing.federations import federations
 
 Test = Callable[..., None]
 
@@ -42,6 +44,23 @@ FACTORS = (0.7, 1.3)
 """Wrong noise scales that must be noticed."""
 
 few = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def federations(draw: st.DrawFn) -> Clients:
+    """One to five clients of one to seven records, tied scores among them, both classes present."""
+    sizes = draw(st.lists(st.integers(1, 7), min_size=1, max_size=5).filter(lambda s: sum(s) > 1))
+    records = sum(sizes)
+    scores = draw(
+        st.lists(st.integers(0, 8).map(lambda v: v / 8), min_size=records, max_size=records)
+    )
+    labels = draw(
+        st.lists(st.integers(0, 1), min_size=records, max_size=records).filter(
+            lambda chosen: 0 < sum(chosen) < len(chosen)
+        )
+    )
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return Clients(np.array(scores), np.array(labels, dtype=np.int8), offsets)
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,7 @@ from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
 from tacit.running.session import messages
-from tacit.running.session.coordinator import (
-    Coordinator,
-    LostPartyError,
-    RunError,
-)
+from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.session.party.client import Party
 from tacit.running.session.party.debits import Guard, unrecorded
 from tacit.running.simulation import Run

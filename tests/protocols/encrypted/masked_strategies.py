@@ -20,7 +20,7 @@ import numpy as np
 from tacit.crypto.masking import Elements, MaskedValueError
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import class_cells
-from tacit.protocols.encrypted.masked.scheme import (
+from tacit.protocols.encrypted.masked_scheme import (
     FORMS,
     SEED_BYTES,
     TAG_BYTES,
@@ -29,8 +29,7 @@ from tacit.protocols.encrypted.masked.scheme import (
     forms,
     untagged,
 )
-from tacit.protocols.encrypted.masked.sides import MaskedParty
-from tacit.protocols.encrypted.masked.verified import REFUSED, coefficients, later_masks
+from tacit.protocols.encrypted.masked_sides import REFUSED, MaskedParty, coefficients, later_masks
 from tests.protocols.encrypted.forging import (
     PARTIES,
     RECORDS,

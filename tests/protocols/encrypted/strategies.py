@@ -28,8 +28,7 @@ from tacit.crypto.homomorphic.engine import (
 )
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import cumulative_counts
-from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty
-from tacit.protocols.published.fhe.checks import RUNS, CheatingError
+from tacit.protocols.published.fhe.bfv import RUNS, CheatingError, ExactAggregator, ExactParty
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,

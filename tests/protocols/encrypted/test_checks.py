@@ -16,8 +16,14 @@ import pytest
 
 from tacit.crypto.homomorphic.bfv import PLAIN_MODULI
 from tacit.protocols.encrypted.counts import Counts, cumulative_counts
-from tacit.protocols.published.fhe.bfv import NOTHING, ExactParty
-from tacit.protocols.published.fhe.checks import RUNS, CheatingError, Checks, agreed
+from tacit.protocols.published.fhe.bfv import (
+    NOTHING,
+    RUNS,
+    CheatingError,
+    Checks,
+    ExactParty,
+    agreed,
+)
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,

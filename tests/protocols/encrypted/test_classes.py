@@ -22,6 +22,7 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.revealed import REVEALED
 from tacit.protocol.values import Kind, decode_values, encode_values
+from tacit.protocols.encrypted import masked_scheme
 from tacit.protocols.encrypted.classes.protocol import (
     ABSENT,
     ClassesRevealed,
@@ -31,9 +32,8 @@ from tacit.protocols.encrypted.classes.protocol import (
     send_masked_classes,
 )
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY
-from tacit.protocols.encrypted.masked import scheme
-from tacit.protocols.encrypted.masked.scheme import SLACK, MaskedScheme
-from tacit.protocols.encrypted.masked.sides import MaskedAggregator
+from tacit.protocols.encrypted.masked_scheme import SLACK, MaskedScheme
+from tacit.protocols.encrypted.masked_sides import MaskedAggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_parts, pin
 from tacit.protocols.shared.class_scores import one_against_rest
@@ -170,8 +170,8 @@ def test_class_sizes_that_add_up_fit_an_answer_as_well_as_the_true_ones(
     others = np.random.default_rng(0).integers(200_000, 300_000, (200, 2))
     wrong = np.column_stack([others, total - others.sum(axis=1)])
     fits = []
-    for spare in (scheme.SPARE_BITS, -40):
-        monkeypatch.setattr(scheme, "SPARE_BITS", spare)
+    for spare in (masked_scheme.SPARE_BITS, -40):
+        monkeypatch.setattr(masked_scheme, "SPARE_BITS", spare)
         protocol = replace(SMALL, most_records=most)
         shown = [_shown(protocol.masked_scheme, int(size), total) for size in sizes]
 

@@ -15,8 +15,8 @@ from tacit.crypto.masking import REACH, neighbours
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocols.encrypted.counts import class_cells
-from tacit.protocols.encrypted.masked.scheme import SEED_BYTES, TAG_BYTES, MaskedScheme
-from tacit.protocols.encrypted.masked.sides import MaskedParty
+from tacit.protocols.encrypted.masked_scheme import SEED_BYTES, TAG_BYTES, MaskedScheme
+from tacit.protocols.encrypted.masked_sides import MaskedParty
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 

@@ -15,11 +15,11 @@ from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, 
 from tacit.protocols.encrypted import confirming
 from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer, digest, joined
 from tacit.protocols.encrypted.counts import Products
-from tacit.protocols.encrypted.masked.scheme import MaskedScheme
-from tacit.protocols.encrypted.masked.sides import MaskedAggregator
-from tacit.protocols.encrypted.masked.steps import open_masked, party_of, send_masked
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme
+from tacit.protocols.encrypted.masked_sides import MaskedAggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOTE, RefusedAnswer, as_field, as_parts, seat_of
+from tacit.protocols.encrypted.steps import open_masked, party_of, send_masked
 from tacit.protocols.published.fhe.protocol import FheAUC
 from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
 from tests.protocols.encrypted.variants import CHECKED

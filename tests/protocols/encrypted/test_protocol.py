@@ -30,14 +30,9 @@ from tacit.protocols.encrypted.counts import Counts, Products, cumulative_counts
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.published.fhe.packing import (
-    MULTIPLIER_RANGE,
-    Layout,
-    Scale,
-    uniform_below,
-)
-from tacit.protocols.published.fhe.protocol import FheAUC
-from tacit.protocols.published.fhe.steps import (
+from tacit.protocols.published.fhe.packing import MULTIPLIER_RANGE, Layout, Scale, uniform_below
+from tacit.protocols.published.fhe.protocol import (
+    FheAUC,
     introduce,
     open_answer,
     send_counts,

@@ -26,9 +26,9 @@ from tacit.protocol.conversation import (
     stack,
 )
 from tacit.protocol.values import decode_values
-from tacit.protocols.encrypted.masked.steps import open_masked
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
+from tacit.protocols.encrypted.steps import open_masked
 from tacit.protocols.published.fhe.packing import Scale
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, verified

@@ -10,9 +10,9 @@ import pytest
 
 from tacit.arrays import Floats
 from tacit.crypto.masking import log_uniform
+from tacit.protocols.encrypted import masked_scheme as settings
 from tacit.protocols.encrypted.counts import Products
-from tacit.protocols.encrypted.masked import scheme as settings
-from tacit.protocols.encrypted.masked.scheme import MaskedScheme
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme
 
 MOST, RECORDS, POSITIVES = 2**20, 800_009, 240_011
 STATED = 2.0 ** (1 - settings.SPARE_BITS)

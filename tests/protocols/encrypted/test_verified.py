@@ -14,19 +14,18 @@ import tacit
 from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocols.encrypted import masked_sides
 from tacit.protocols.encrypted.counts import Products, class_cells
-from tacit.protocols.encrypted.masked import verified
-from tacit.protocols.encrypted.masked.scheme import (
-    FORMS,
-    PRECISION,
-    MaskedScheme,
-    Words,
-    forms,
+from tacit.protocols.encrypted.masked_scheme import FORMS, PRECISION, MaskedScheme, Words, forms
+from tacit.protocols.encrypted.masked_sides import (
+    MaskedAggregator,
+    MaskedParty,
+    VerifierKeys,
+    check,
+    coefficients,
 )
-from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
-from tacit.protocols.encrypted.masked.steps import BOX_BYTES
-from tacit.protocols.encrypted.masked.verified import VerifierKeys, check, coefficients
 from tacit.protocols.encrypted.protocol import EXPERIMENTAL_WARNING, EncryptedAUC
+from tacit.protocols.encrypted.steps import BOX_BYTES
 from tacit.running.simulation import simulate
 from tests.protocols.encrypted.forging import PARTIES, exact_area, federation, true_numbers
 from tests.protocols.encrypted.masked_strategies import (
@@ -81,7 +80,7 @@ def test_without_the_proof_wrong_answers_are_believed(
 
     Most other strategies leave masks that do not cancel, and so no plausible numbers.
     """
-    monkeypatch.setattr(verified, "check", lambda *arguments: None)
+    monkeypatch.setattr(masked_sides, "check", lambda *arguments: None)
     believed = Counter(outcome(sessions[0], strategy) for strategy in STRATEGIES.values())
     assert believed[FORGED] >= 8
 

@@ -13,14 +13,14 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.multiclass.reports import (
+from tacit.protocols.multiclass.forests import (
     _sizes,
     forest_reports,
     forests_from_reports,
     slot_units,
 )
 from tacit.running.simulation import simulate
-from tacit.testing.federations import binormal_clients
+from tacit.testing.checks import binormal_clients
 from tests.classified import CLASSES, class_clients
 
 THREE = ("a", "b", "c")

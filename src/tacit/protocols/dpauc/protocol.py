@@ -9,7 +9,8 @@ cell's number of records, as public. Where records are hidden whole, ``ScoreHist
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -21,15 +22,19 @@ from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
+from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol import releases
-from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query
-from tacit.protocol.declarations import audits
+from tacit.protocol.conversation import ClientState, Conversation, OneCount, Protocol, Query, Step
+from tacit.protocol.declarations import audits, forecast
+from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.threats import NOBODY, ThreatModel
-from tacit.protocol.declarations.trust import Each
+from tacit.protocol.declarations.trust import Each, Trust
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.shared.cells import area_variance, cell_counts, result_from_cells
+from tacit.protocols.shared.declared import first_reply
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.trees.levels import CellNoise, Levels, best_levels
 from tacit.results.curves.score_axis import ScoreAxis
@@ -132,7 +137,7 @@ class DPAUC(ScaledScores, Protocol):
     scale: str = scale_setting()
 
     name = "dpauc"
-    planning_module = f"{__package__}.forecast"
+    planning_module = __name__
     trust: ClassVar[Each] = Each()
     steps = (noisy_histograms,)
     gives_curve = True
@@ -221,8 +226,6 @@ class DPAUC(ScaledScores, Protocol):
     @classmethod
     def self_test_cases(cls) -> audits.SelfTestCases:
         """Histograms and releases of two of them, sound and with a mistake each."""
-        from tacit.protocols.dpauc.attacks import SmallSensitivity, TwoReleases
-
         histogram = cls(1.0, 4, scale=EVEN)
         small = SmallSensitivity(1.0, 4, adjacency="replace", scale=EVEN)
         twice = TwoReleases(1.0, 4, scale=EVEN)
@@ -249,8 +252,6 @@ class DPAUC(ScaledScores, Protocol):
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """The counts of clients with one record."""
-        from tacit.protocols.dpauc.attacks import guesses_from_lone_counts
-
         return (guesses_from_lone_counts,)
 
     @classmethod
@@ -281,3 +282,158 @@ def pooled_cells(placed: Clients, edges: Floats) -> tuple[Floats, Floats]:
     """The positives and negatives in cells with these lower edges, of all clients together."""
     positives, records = cell_counts(placed, edges)
     return positives.sum(-1), (records - positives).sum(-1)
+
+
+CELLS = (10, 20, 50, 100, 200, 400)
+"""Numbers of cells that a plan compares."""
+
+
+def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
+    """The variance formulas of noisy histograms, at the expected counts of the shape.
+
+    Source: docs, sections 2b and 2c. The bias is what the area of expected counts, with densities
+    linear inside cells, misses of the shape's AUC.
+
+    Examples
+    --------
+    >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
+    >>> round(dpauc_forecast(DPAUC(1.0), scenario, Shape(0.8)).standard_error, 4)
+    0.0033
+    """
+    levels = protocol.levels
+    cells = scenario.counts(shape, levels.cells, planned_scale(protocol.scale))
+    noise = levels.noise(scenario.clients, protocol.record_distance)
+    return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
+
+
+def cells_forecast(
+    cells: tuple[Floats, Floats], noise: CellNoise, adjacency: str, scenario: Scenario, shape: Shape
+) -> forecast.Forecast:
+    """The error of the area of expected positives and negatives in cells with this noise."""
+    value = float(curves.cell_area(*cells) + curves.density_correction(*cells))
+    variance = float(area_variance(adjacency, cells, noise))
+    return forecast.Forecast(
+        math.sqrt(variance + forecast.placement(cells, corrected=True)),
+        value - shape.auc,
+        min(scenario.positives, scenario.negatives),
+        math.sqrt(noise.total),
+    )
+
+
+def dpauc_families(scenario: Scenario) -> list[forecast.Family]:
+    """Noisy cells at every adjacency."""
+    noise = "every client adds noise of its own, so the error grows with the number of clients"
+    return [
+        _noisy_cells(scenario, "record", noise),
+        _noisy_cells(scenario, "replace", noise),
+        _noisy_cells(scenario, "label", "a record's score is not hidden"),
+    ]
+
+
+def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> forecast.Family:
+    kind = partial(DPAUC, scenario.epsilon, adjacency=adjacency)
+    made = [partial(kind, cells) for cells in CELLS]
+    return forecast.Family(forecast.accepted(made), (Trust.EACH,), given_up)
+
+
+PLANNING = forecast.Planning.of_figure(dpauc_families, dpauc_forecast)
+
+
+THRESHOLDS = 100
+
+
+def guesses_from_lone_counts(
+    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+) -> Iterator[audits.Guesses]:
+    """The cell of a client's only record, and its label, from the client's noisy counts."""
+    clients = lone_records(sizes, seed)
+    histogram = DPAUC(protocol.guarantee.epsilon, THRESHOLDS, scale=EVEN)
+    noisy = np.asarray(first_reply(histogram, clients, SimulatedNoise(seed + 1))["cells"])
+    index = np.argmax(noisy.reshape(-1, clients.count), axis=0)
+    guess = index % THRESHOLDS, index < THRESHOLDS
+    yield from guesses_of_lone_records("noisy histograms", histogram, clients, guess, True)
+
+
+def lone_records(sizes: audits.AttackSizes, seed: int) -> Clients:
+    """Clients of one record each."""
+    scores, labels = audits.synthetic_records(sizes.records // 10, seed, 0.5)
+    return Clients.from_arrays(scores, labels, np.arange(scores.size))
+
+
+def guesses_of_lone_records(
+    release: str,
+    protocol: Any,
+    clients: Clients,
+    guess: tuple[NDArray[Any], NDArray[Any]],
+    protected: bool,
+) -> Iterator[audits.Guesses]:
+    """How often the cells and labels of lone records were guessed."""
+    cells = np.searchsorted(protocol.edges, clients.scores, side="right") - 1
+    blind = float(np.bincount(cells).max() / cells.size)
+    right = [
+        int(np.sum(guessed == true))
+        for guessed, true in zip(guess, (cells, clients.labels), strict=True)
+    ]
+    hides = protected and protocol.adjacency != Adjacency.LABEL.value
+    yield audits.Guesses(
+        "a lone record's cell, from its counts", release, hides, right[0], cells.size, blind
+    )
+    limit = protocol.guarantee if protected else None
+    attack = "a lone record's label, from its counts"
+    yield audits.Guesses(attack, release, protected, right[1], cells.size, 0.5, limit)
+
+
+def _claimed(clients: Clients, query: Query, state: ClientState) -> Cost:
+    cost: Cost = query.protocol.claim
+    return cost
+
+
+_HISTOGRAMS = Step(
+    "noisy_histograms", noisy_histograms.answer, _claimed, noisy_histograms.participates
+)
+
+
+@dataclass(frozen=True)
+class TwoReleases(DPAUC):
+    """Two histograms of the same records, in cells that are shifted against each other.
+
+    Parameters
+    ----------
+    declared : what the run declares, as a multiple of epsilon: 2 is true, as both releases cost
+        epsilon, and 1 counts the same budget twice.
+    shifted : whether cells are half as wide but for the last one.
+    """
+
+    declared: float = 2.0
+    shifted: bool = False
+
+    @property
+    def edges(self) -> Floats:
+        """The lower edges of the cells."""
+        return super().edges / 2 if self.shifted else super().edges
+
+    @property
+    def claim(self) -> Cost:
+        """What each release costs."""
+        return Cost(self.epsilon, adjacency=super().guarantee.adjacency)
+
+    @property
+    def guarantee(self) -> Cost:
+        """What is declared of both releases together."""
+        return Cost(self.declared * self.epsilon, adjacency=super().guarantee.adjacency)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Two rounds: counts in both divisions of the scores."""
+        for settings in (self, replace(self, shifted=True)):
+            reply = yield Query(_HISTOGRAMS, settings, broadcast={"thresholds": settings.edges})
+        raise ValueError(f"an audit draws no conclusion from {len(reply)} fields")
+
+
+@dataclass(frozen=True)
+class SmallSensitivity(DPAUC):
+    """Histograms with noise for one changed count, where a replaced record changes two."""
+
+    @property
+    def record_distance(self) -> float:
+        """One, whatever the adjacency."""
+        return 1.0

@@ -1,7 +1,7 @@
 """EncryptedAUC: the exact AUC of masked counts.
 
 Every party sends its counts in every cell under masks that cancel over all parties, and products
-with others' masks (``encrypted.masked``). The aggregator, which has no key, computes numerator and
+with others' masks (``masked_scheme``). The aggregator, which has no key, computes numerator and
 denominator under a secret multiplier, and under the same one the number of pairs of a positive and
 a negative in one cell; parties take the pads off and divide. The two quotients are the AUC and its
 certain half-range, since pairs in one cell may all count or none. The aggregator learns the AUC, to
@@ -35,10 +35,9 @@ from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted import hidden, sessions
+from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import TAG_BYTES, opened
-from tacit.protocols.encrypted.masked import steps
-from tacit.protocols.encrypted.masked.scheme import MaskedScheme
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme
 
 MASKED_THRESHOLDS = 1000
 """Number of thresholds by default, of 26 bytes each."""
@@ -100,7 +99,7 @@ class EncryptedAUC(hidden.HiddenAUC, Protocol):
         without it 1000, with ``scale="even"`` the paper's 100.
     adversary : what the aggregator may do. ``SemiHonest()``: it follows the protocol and colludes
         with no party. ``Malicious()``: an aggregator that computes another AUC or half-range is
-        detected (``masked.verified``, experimental). The run then gives no AUC, and its parties
+        detected (``masked_sides``, experimental). The run then gives no AUC, and its parties
         begin no other session under the same settings. Parties are semi-honest. Parties without
         each other's identities (``encrypted.sessions.pin``) accept those that the aggregator
         relays.

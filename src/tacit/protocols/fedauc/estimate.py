@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.data.batches import ranked
+from tacit.data.batches.ragged import Ragged
+from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics import errors
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.mechanisms.response import flip_probability
-from tacit.protocol.conversation import Reply
-from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
+from tacit.protocol.conversation import Query, Reply
+from tacit.protocol.fields import ragged_of
+from tacit.protocols.fedauc.allocation import (
+    Allocation,
+    RankGeometry,
+    adaptive_allocation,
+    first_round_fraction,
+    influence_allocation,
+    influence_centre,
+    numerator_law,
+    predicted_variance,
+    prior_from,
+    vague_prior,
+)
+from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
 from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 
@@ -88,3 +106,81 @@ def area_of_sums(records: int, positives: Floats, centred: Floats) -> Floats:
     pairs = positives * (records - positives)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(pairs > 0, 0.5 + centred / pairs, np.nan)
+
+
+FEW_CLIENTS = 32
+"""Largest number of clients whose noise is not taken as normal."""
+
+
+def ranked_scores(
+    protocol: Any,
+) -> Generator[Query, Reply, tuple[Ragged[np.int64], ScaleDifference | None]]:
+    """Scores up: their doubled ranks, and which clients' scores are of another scale.
+
+    Raises
+    ------
+    ValueError : for fewer than two records.
+    """
+    sent = ragged_of((yield Query(share_scores, protocol))["scores"], "scores")
+    ranks, records = ranked.doubled_ranks(sent), int(sent.offsets[-1])
+    if records < 2:
+        raise ValueError(f"an AUC needs at least two records, got {records}")
+    return ranks, clients_apart(sent)
+
+
+def divided_by_influence(
+    protocol: Any, ranks: Ragged[np.int64], geometry: RankGeometry
+) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
+    """Noise and allocation of the main round, after a first round if one is worth its price."""
+    whole: RankNoise = protocol.rank_noise
+    fraction = first_round_fraction(geometry, whole)
+    prior = vague_prior(geometry.records)
+    if fraction:
+        first = whole.part(fraction)
+        sums = yield from asked_sums(
+            protocol, ranks, geometry, first, adaptive_allocation(geometry, first)
+        )
+        area = np.nan_to_num(area_of_sums(geometry.records, *sums), nan=0.5)
+        prior = prior_from(geometry, first, sums[0], area)
+    noise = whole.rest(fraction)
+    return noise, influence_allocation(geometry, noise, prior)
+
+
+def asked_sums(
+    protocol: Any,
+    ranks: Ragged[np.int64],
+    geometry: RankGeometry,
+    noise: RankNoise,
+    allocation: Allocation,
+) -> Generator[Query, Reply, tuple[Floats, Floats]]:
+    """Noisy totals of the positives and of their ranks, measured from the middle rank."""
+    reply = yield Query(
+        noisy_rank_sums,
+        protocol,
+        broadcast={"noise": noise, "sensitivity": allocation.sensitivity},
+        per_client={
+            "ranks": ranks,
+            "pivot": allocation.doubled_pivot,
+            "share": allocation.fraction,
+            "respond": allocation.respond,
+        },
+    )
+    return totals_of_pairs(geometry, noise, allocation, reply)
+
+
+def result_of_sums(
+    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, sums: tuple[Floats, Floats]
+) -> ServerResult:
+    """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
+    positives, value = sums[0], area_of_sums(geometry.records, *sums)
+    inside = np.clip(positives, 1.0, geometry.records - 1.0)
+    area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
+    pairs = np.asarray(inside * (geometry.records - inside))[..., np.newaxis]
+    # where a label's influence changes sign
+    centre = np.asarray(influence_centre(geometry.records, inside, area))[..., np.newaxis]
+    numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
+    law: errors.ErrorLaw | None = None
+    if geometry.sizes.size <= FEW_CLIENTS:
+        law = numerator_law(geometry, noise, allocation, centre, pairs)
+    variances = numerator.sum(axis=-1), count.sum(axis=-1)
+    return result_from_pairs(geometry.records, positives, value, *variances, law=law)

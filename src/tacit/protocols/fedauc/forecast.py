@@ -22,9 +22,8 @@ from tacit.protocols.fedauc.allocation import (
     prior_from,
     vague_prior,
 )
-from tacit.protocols.fedauc.declared import HiddenRanks
 from tacit.protocols.fedauc.estimate import result_from_pairs
-from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.fedauc.protocol import FedAUC, HiddenRanks
 from tacit.protocols.fedauc.secure_sums import divided, expected_rounds
 
 MAX_DRAWN = 2**19

@@ -32,11 +32,12 @@ from tacit.metrics.cells.score_code import signed_codes
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol import fields
-from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, View, step
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, Words
 from tacit.protocol.settings.scaled import check_scores_in_unit_interval
 from tacit.protocols.fedauc import steps
-from tacit.protocols.fedauc.allocation import RankGeometry
+from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
+from tacit.protocols.fedauc.estimate import result_of_sums, totals_of_pairs
 
 RANKS = ("fedauc", "hidden ranks")
 """Key of the ranks in a client state."""
@@ -136,6 +137,21 @@ def hidden_geometry(sizes: NDArray[np.int64]) -> RankGeometry:
         scatter=np.zeros(clients),
         sizes=sizes.astype(np.float64),
     )
+
+
+def result_with_hidden_ranks(protocol: Any, alpha: float) -> Conversation:
+    """Sizes up, ranks among the clients, noisy pairs up: the server sees no score and no rank."""
+    offer = yield Query(offer_sizes, protocol)
+    geometry = hidden_geometry(np.asarray(offer["records"]))
+    if geometry.records < 2:
+        raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
+    yield Query(rank_together, protocol, view=View.MPC)
+    middle, noise = geometry.records - 1, protocol.rank_noise
+    allocation = Allocation.alike(geometry, middle, 1.0 - alpha)
+    shared = {"noise": noise, "records": geometry.records, "share": 1.0 - alpha}
+    reply = yield Query(noisy_hidden_rank_sums, protocol, shared)
+    sums = totals_of_pairs(geometry, noise, allocation, reply)
+    return result_of_sums(geometry, noise, allocation, sums)
 
 
 Undo = Callable[[Any], Any]

@@ -10,42 +10,29 @@ What a server asks for and concludes: ranked scores, a first round, noisy rank s
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
-from tacit.arrays import Floats
-from tacit.data.batches import ranked
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.scales import ScaleDifference, clients_apart
-from tacit.metrics import errors
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling import doubles
-from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
+from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.trust import Each, Local, SecureSum, trust_setting
-from tacit.protocol.fields import ragged_of
+from tacit.protocol.declarations.threats import NOBODY, ThreatModel
+from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust, trust_setting
+from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_INTERVAL
 from tacit.protocols.fedauc import hidden_ranks
-from tacit.protocols.fedauc.allocation import (
-    Allocation,
-    RankGeometry,
-    adaptive_allocation,
-    first_round_fraction,
-    influence_allocation,
-    influence_centre,
-    numerator_law,
-    predicted_variance,
-    prior_from,
-    vague_prior,
+from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
+from tacit.protocols.fedauc.estimate import (
+    asked_sums,
+    divided_by_influence,
+    ranked_scores,
+    result_of_sums,
 )
-from tacit.protocols.fedauc.declared import ADDITIVE_COPIES, ROUNDING, HiddenRanks, threats_of
-from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs, totals_of_pairs
 from tacit.protocols.fedauc.secure_sums import (
     keep_ranks,
     rounds_by_sum,
@@ -53,105 +40,100 @@ from tacit.protocols.fedauc.secure_sums import (
     summed_residuals,
 )
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
-from tacit.protocols.shared.declared import (
-    guesses_from_ascending_scores,
-    guesses_from_plain_scores,
-)
+from tacit.protocols.shared.declared import guesses_from_ascending_scores, guesses_from_plain_scores
 from tacit.protocols.shared.rank_noise import RESPONSE, STAIRCASE, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import Flipped
-from tacit.results.server_result import ServerResult
 
-FEW_CLIENTS = 32
-"""Largest number of clients whose noise is not taken as normal."""
+PAGE = "threat-models/fedauc.md"
+
+SCORES_OPEN = (
+    "Scores: the server has them all, and whatever follows from a score about its label stays "
+    "open. Numbers of records are not hidden either."
+)
+
+NOISY_SUMS = ThreatModel(
+    NOBODY,
+    "Exactly: every client's scores and number of records. With noise: each client's count of "
+    "positives and its sum of ranks, twice where there was a first round.",
+    "The ranks of its own records among all, and pivots made of noisy totals.",
+    SCORES_OPEN,
+    PAGE,
+)
+
+FLIPPED_LABELS = replace(
+    NOISY_SUMS,
+    server="Exactly: every client's scores and number of records. The count of positives and the "
+    "sum of ranks are of labels that were flipped at random; of a client with one record the "
+    "server sees the flipped label itself.",
+    others="The ranks of its own records among all, and nothing else of the others.",
+)
+
+SUMS_OF_RANKS = ThreatModel(
+    "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
+    "the command `tacit evaluate` adds up all replies in one process. The other clients are "
+    "trusted to draw their shares of the noise and to keep them secret.",
+    "Exactly: every client's scores and number of records. With noise: the number of positives of "
+    "all clients together, and two sums of their ranks.",
+    "The ranks of its own records among all, and a pivot made of noisy totals.",
+    f"{SCORES_OPEN} Clients that tell the server their shares take their part of the noise away.",
+    PAGE,
+)
 
 
-def ranked_scores(
-    protocol: Any,
-) -> Generator[Query, Reply, tuple[Ragged[np.int64], ScaleDifference | None]]:
-    """Scores up: their doubled ranks, and which clients' scores are of another scale.
+TWO_MODELS = replace(
+    NOISY_SUMS,
+    server="Exactly: both models' scores of every record, and every client's number of records. "
+    "With noise: each client's count of positives, its sum of rank differences and its sum of "
+    "ranks, of all records or, where some answer by flipped labels, of these and of the others.",
+    others="The ranks of its own records among all, by both models.",
+)
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    models = {Trust.SECURE_SUM.value: SUMS_OF_RANKS, Trust.LOCAL.value: FLIPPED_LABELS}
+    return models.get(str(settings.get("trust")), NOISY_SUMS)
+
+
+@dataclass(frozen=True)
+class HiddenRanks(Choice):
+    """The clients rank their scores together, and show them to nobody.
+
+    The server knows no ranks, so that the noise of every client is that of the largest one.
+
+    Parameters
+    ----------
+    alpha : the rank sum's fraction of epsilon, between 0 and 1.
 
     Raises
     ------
-    ValueError : for fewer than two records.
+    ValueError : for a fraction outside this range.
     """
-    sent = ragged_of((yield Query(share_scores, protocol))["scores"], "scores")
-    ranks, records = ranked.doubled_ranks(sent), int(sent.offsets[-1])
-    if records < 2:
-        raise ValueError(f"an AUC needs at least two records, got {records}")
-    return ranks, clients_apart(sent)
+
+    alpha: float = 0.5
+
+    word = Trust.MPC.value
+
+    def __post_init__(self) -> None:
+        check_fraction("alpha", self.alpha)
 
 
-def result_with_hidden_ranks(protocol: Any, alpha: float) -> Conversation:
-    """Sizes up, ranks among the clients, noisy pairs up: the server sees no score and no rank."""
-    offer = yield Query(hidden_ranks.offer_sizes, protocol)
-    geometry = hidden_ranks.hidden_geometry(np.asarray(offer["records"]))
-    if geometry.records < 2:
-        raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
-    yield Query(hidden_ranks.rank_together, protocol, view=View.MPC)
-    middle, noise = geometry.records - 1, protocol.rank_noise
-    allocation = Allocation.alike(geometry, middle, 1.0 - alpha)
-    shared = {"noise": noise, "records": geometry.records, "share": 1.0 - alpha}
-    reply = yield Query(hidden_ranks.noisy_hidden_rank_sums, protocol, shared)
-    sums = totals_of_pairs(geometry, noise, allocation, reply)
-    return result_of_sums(geometry, noise, allocation, sums)
+def check_fraction(name: str, value: float) -> None:
+    """Refuse a fraction of a budget that leaves nothing for one of two numbers.
+
+    Raises
+    ------
+    ValueError : naming it.
+    """
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, both excluded, got {value}")
 
 
-def divided_by_influence(
-    protocol: Any, ranks: Ragged[np.int64], geometry: RankGeometry
-) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
-    """Noise and allocation of the main round, after a first round if one is worth its price."""
-    whole: RankNoise = protocol.rank_noise
-    fraction = first_round_fraction(geometry, whole)
-    prior = vague_prior(geometry.records)
-    if fraction:
-        first = whole.part(fraction)
-        sums = yield from asked_sums(
-            protocol, ranks, geometry, first, adaptive_allocation(geometry, first)
-        )
-        area = np.nan_to_num(area_of_sums(geometry.records, *sums), nan=0.5)
-        prior = prior_from(geometry, first, sums[0], area)
-    noise = whole.rest(fraction)
-    return noise, influence_allocation(geometry, noise, prior)
+ADDITIVE_COPIES = 400
+"""Copies of a small client's records with which it adds noise and flips no labels."""
 
-
-def asked_sums(
-    protocol: Any,
-    ranks: Ragged[np.int64],
-    geometry: RankGeometry,
-    noise: RankNoise,
-    allocation: Allocation,
-) -> Generator[Query, Reply, tuple[Floats, Floats]]:
-    """Noisy totals of the positives and of their ranks, measured from the middle rank."""
-    reply = yield Query(
-        noisy_rank_sums,
-        protocol,
-        broadcast={"noise": noise, "sensitivity": allocation.sensitivity},
-        per_client={
-            "ranks": ranks,
-            "pivot": allocation.doubled_pivot,
-            "share": allocation.fraction,
-            "respond": allocation.respond,
-        },
-    )
-    return totals_of_pairs(geometry, noise, allocation, reply)
-
-
-def result_of_sums(
-    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, sums: tuple[Floats, Floats]
-) -> ServerResult:
-    """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
-    positives, value = sums[0], area_of_sums(geometry.records, *sums)
-    inside = np.clip(positives, 1.0, geometry.records - 1.0)
-    area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
-    pairs = np.asarray(inside * (geometry.records - inside))[..., np.newaxis]
-    # where a label's influence changes sign
-    centre = np.asarray(influence_centre(geometry.records, inside, area))[..., np.newaxis]
-    numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
-    law: errors.ErrorLaw | None = None
-    if geometry.sizes.size <= FEW_CLIENTS:
-        law = numerator_law(geometry, noise, allocation, centre, pairs)
-    variances = numerator.sum(axis=-1), count.sum(axis=-1)
-    return result_from_pairs(geometry.records, positives, value, *variances, law=law)
+ROUNDING = 1e-6
+"""Largest error of an AUC of few records by rounding sums to units (``whole_units``)."""
 
 
 class RankSums(Protocol):
@@ -293,7 +275,7 @@ class FedAUC(RankSums):
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, noisy pairs up; sums up; or with hidden ranks sizes and pairs."""
         if isinstance(self.trust, HiddenRanks):
-            return (yield from result_with_hidden_ranks(self, self.trust.alpha))
+            return (yield from hidden_ranks.result_with_hidden_ranks(self, self.trust.alpha))
         if isinstance(self.trust, SecureSum):
             ranks, scales = yield from ranked_scores(self)
             return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)

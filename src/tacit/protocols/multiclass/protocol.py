@@ -21,7 +21,7 @@ and the mean of C AUCs, whose noises are independent, ``4 / C`` times: the error
 ``2 / sqrt(C)`` of the error with two classes, and a tenth more for the part of the hits.
 
 With ``local`` every record sends one report, on one level of one block, which it draws in
-proportion to the parts above (``protocols.multiclass.reports``). With M = C n records and
+proportion to the parts above (``protocols.multiclass.forests``). With M = C n records and
 half of them in either block, a count of c's own tree has the variance ``2 M v``, v that of unary
 bits. One of its other tree has ``2 (C - 1)^2 M v`` beside C - 1 times as many negatives. So the AUC
 of c has about ``4 C v k / n``, and the mean of C AUCs ``4 v k / n`` whatever C is. Were one class
@@ -36,29 +36,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.categories import check_names
+from tacit.data.categories import Categories, check_names
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.sampling import doubles
 from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Query, Step
-from tacit.protocol.declarations.trust import Each, SecureSum
+from tacit.protocol.declarations import audits, forecast
+from tacit.protocol.declarations.defaults import NO_REPORTS
+from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Each, SecureSum, Trust
 from tacit.protocol.settings import scaled
+from tacit.protocol.settings.declaring import setting
 from tacit.protocols.multiclass import second_round
-from tacit.protocols.multiclass.both_rounds import refined
-from tacit.protocols.multiclass.declared import (
-    HEIGHT,
-    MAX_HEIGHT,
-    REPORT_HEIGHT,
-    MulticlassDeclarations,
-)
 from tacit.protocols.multiclass.estimate import result_from_forests
 from tacit.protocols.multiclass.forests import (
     Block,
@@ -69,19 +70,28 @@ from tacit.protocols.multiclass.forests import (
     exact_leaves,
     forest_areas,
     forest_fields,
-)
-from tacit.protocols.multiclass.reports import (
     forest_reports,
     forests_from_reports,
     report_parts,
 )
 from tacit.protocols.shared.class_scores import scores_by_class
+from tacit.protocols.shared.counting import CountingProtocol
+from tacit.protocols.shared.declared import forest_model
 from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.trees import summed
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
 from tacit.results.server_result import ServerResult
+
+HEIGHT, REPORT_HEIGHT, MAX_HEIGHT = 8, 5, 12
+"""Height of the trees by default, that of private reports by default, and the largest."""
+
+PUBLISHED = (
+    "Of every class the noisy distributions of its score, in the class and in all others, and both "
+    "sizes."
+)
+"""What a client receives before the second round."""
 
 OWN, OTHER, HITS = "own", "other", "hits"
 """The blocks."""
@@ -100,7 +110,7 @@ epsilon 1."""
 
 
 @dataclass(frozen=True)
-class MulticlassHistogram(MulticlassDeclarations):
+class MulticlassHistogram(CountingProtocol):
     """One-versus-rest AUC of every class, their averages, top-1 accuracy and calibration by class.
 
     Parameters
@@ -123,11 +133,30 @@ class MulticlassHistogram(MulticlassDeclarations):
     1.0
     """
 
+    classes: tuple[str, ...] = setting(
+        default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
+    )
+
     name = "multiclass-histogram"
     figure = MACRO_AUC
     categories_setting = "classes"
     scores_by_class = True
-    planning_module = "tacit.protocols.multiclass.forecast"
+    planning_module = __name__
+    setting_order = ("trust", "adjacency", "epsilon")
+    replicated_fields = second_round.FIELDS
+    summed = (
+        "how many records of each class, and of all others, lie in every cell of the class's "
+        "score; how many of each class have their largest score at their class; with a second "
+        "round also the sum of all records' influences on each class's AUC"
+    )
+    law_settings: ClassVar[audits.Configurations] = {
+        "multiclass-exact": {"trust": Trust.EXACT_SUM.value, "epsilon": None},
+        "multiclass": {},
+        "multiclass-replace": {"adjacency": "replace"},
+        "multiclass-each": {"trust": Trust.EACH.value},
+        "multiclass-local": {"trust": Trust.LOCAL.value, "height": 4},
+    }
+    """Every trust model."""
 
     def __post_init__(self) -> None:
         check_names("classes", self.classes)
@@ -267,7 +296,9 @@ class MulticlassHistogram(MulticlassDeclarations):
         )
         check_the_same_number(sums.answered, second.answered)
         noises = float(second.noises)
-        return self.conclusion(refined(first, fields, second["sums"], self.number_cost, noises))
+        return self.conclusion(
+            second_round.refined(first, fields, second["sums"], self.number_cost, noises)
+        )
 
     def expected_noise(self, clients: int) -> dict[str, TreeNoise]:
         """The errors of a tree of every block, where so many clients answer."""
@@ -301,7 +332,7 @@ class MulticlassHistogram(MulticlassDeclarations):
             return self.conclusion(first)
         sums = np.zeros(len(self.classes))
         fields = second_round.published(first)
-        return self.conclusion(refined(first, fields, sums, self.number_cost, 1.0))
+        return self.conclusion(second_round.refined(first, fields, sums, self.number_cost, 1.0))
 
     def noiseless_value(self, clients: Clients) -> float:
         """The figure of the exact cells, at the depth that suits the noise, or of both rounds."""
@@ -311,7 +342,7 @@ class MulticlassHistogram(MulticlassDeclarations):
         fields = second_round.published(first)
         influences = second_round.ClassInfluences.of(fields)
         sums = second_round.rounded_sums(self, clients, influences).sum(axis=-1)
-        made = refined(first, fields, sums.astype(np.float64), self.number_cost, 1.0)
+        made = second_round.refined(first, fields, sums.astype(np.float64), self.number_cost, 1.0)
         return float(self.conclusion(made).value)
 
     def exact(self, clients: Clients) -> float:
@@ -322,3 +353,158 @@ class MulticlassHistogram(MulticlassDeclarations):
             for number in range(len(self.classes))
         ]
         return float(np.mean(by_class))
+
+    @classmethod
+    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+        """Every trust model, on small trees; three classes, and two where a record is replaced."""
+        three = {"height": 2, "classes": ("a", "b", "c")}
+        settings: tuple[Mapping[str, Any], ...] = (
+            three,
+            {"height": 1, "adjacency": "replace"},
+            {"height": 2, "trust": Trust.EACH.value},
+            {**three, "trust": Trust.LOCAL.value},
+        )
+        return tuple(map(cls.audit_case, settings))
+
+    @classmethod
+    def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
+        """The forms with noise."""
+        return {
+            "multiclass": audits.ErrorCase(cls(Trust.SECURE_SUM.value, 1.0), noticed=True),
+            "multiclass-each": audits.ErrorCase(cls(Trust.EACH.value, 4.0), repeats=1200),
+        }
+
+    @property
+    def tree_height(self) -> int:
+        """The height of every tree."""
+        return HEIGHT if self.height is None else self.height
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what; before a second round clients receive what the first one says."""
+        return forest_model(settings, cls.summed, {Trust.SECURE_SUM: PUBLISHED})
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """Private reports are about some of a record's votes, and debiased all the same."""
+        if not self.lone_records:
+            protocol: Any = self
+            numbers = "what a second round leaves of errors is known to first order"
+            return audits.LawTraits(few_records=numbers if protocol.number_part else "")
+        return audits.LawTraits(
+            inexact="records report on one level of one block each", unmeasured_loss=NO_REPORTS
+        )
+
+    @classmethod
+    def self_test_cases(cls: Any) -> audits.SelfTestCases:
+        """The numbers of three classes, sound and with too little noise."""
+        classes = cls(epsilon=2.0, height=2, classes=("a", "b", "c"))
+        lowered = partial(doubles.ScaledNoise, 0.7)
+        return audits.SelfTestCases(
+            (
+                audits.AuditTrial(audits.SUMS, "numbers of classes", False, classes),
+                audits.AuditTrial(
+                    audits.SUMS, "the noise of classes 30 % too small", True, classes, lowered
+                ),
+            )
+        )
+
+    def audit_federation(self, records: int, apart: bool) -> Clients:
+        """Records of all classes in turn, whose scores lie in cells of their own."""
+        clients, count = super().audit_federation(records, apart), len(self.classes)
+        if count == 2:
+            return clients
+        even = (np.arange(records * count).reshape(records, count) + 0.5) / (records * count)
+        scores = self.score_scale.scores(even)
+        made = Categories(self.classes, np.arange(records) % count, scores)
+        return clients.with_categories(made)
+
+    def hostile_query(self, query: Query) -> Query:
+        """Published functions under which a record of any class moves the others' sums most.
+
+        The own records of every class lie in the last cell but one and all others in the last, so
+        that AUCs are 0, and there are far more own records than others. A record that is low in the
+        scores of all other classes then has the influence 1 on each, and none on its own.
+        """
+        if second_round.SIZES not in query.broadcast:
+            return query
+        shape = len(self.classes), (1 << self.tree_height) - 1
+        below = np.zeros(shape)
+        below[:, -1] = 1.0
+        sizes = np.tile([1e6, 1.0], (len(self.classes), 1))
+        fields = zip(second_round.FIELDS, (below, np.zeros(shape), sizes), strict=True)
+        return replace(query, broadcast={**query.broadcast, **dict(fields)})
+
+
+def classes_forecast(
+    protocol: MulticlassHistogram, scenario: Scenario, shape: Shape
+) -> forecast.Forecast | None:
+    """What the server would conclude from the expected forest; nothing for private reports.
+
+    Noise adds the same to every class, independently. What cells hide is bounded by the mean of the
+    classes' errors, as a result bounds it. With two rounds the second one's number has the area
+    that cells miss; with one the bias is what cells miss of the shape's AUC.
+
+    Examples
+    --------
+    >>> scenario = Scenario(30_000, 10_000, 10, 1.0, 3)
+    >>> protocol = MulticlassHistogram(epsilon=1.0, classes=scenario.class_names)
+    >>> forecast = classes_forecast(protocol, scenario, Shape(0.8))
+    >>> 0 < forecast.error < 0.002
+    True
+    """
+    if protocol.lone_records:
+        return None
+    first = protocol.first_round(expected_forests(protocol, scenario, shape))
+    result = protocol.expected_result(first)
+    if result.silence:
+        return forecast.Forecast(math.inf)
+    _, variances = first.sizes()
+    return forecast.Forecast(
+        math.hypot(float(result.privacy_error), float(result.approximation_error)),
+        0.0 if protocol.number_part else float(result.value) - shape.auc,
+        min(scenario.positives, scenario.negatives),
+        math.sqrt(float(np.max(variances))),
+    )
+
+
+def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: Shape) -> Forests:
+    """The expected counts of every block, with the noise of a run.
+
+    How many of a class have their largest score at it changes no AUC: half of them are taken.
+    """
+    classes, scale = len(protocol.classes), planned_scale(protocol.scale)
+    own, other = scenario.counts(shape, 1 << protocol.tree_height, scale)
+    halves = np.full((2 * classes, 1), scenario.positives / 2)
+    counts = {OWN: np.tile(own, (classes, 1)), OTHER: np.tile(other, (classes, 1)), HITS: halves}
+    noise = protocol.expected_noise(scenario.clients)
+    return {name: Forest(each, noise[name]) for name, each in counts.items()}
+
+
+def classes_families(scenario: Scenario) -> list[forecast.Family]:
+    """Noisy sums in two rounds, every client's own counts, and exact sums."""
+    named = partial(MulticlassHistogram, classes=scenario.class_names)
+    noisy = partial(named, epsilon=scenario.epsilon)
+    sums, each, exact = Trust.SECURE_SUM, Trust.EACH, Trust.EXACT_SUM
+    weaker = "clients that vanish weaken the guarantee unless dropouts is set"
+    no_privacy = "there is no differential privacy: the sum is exact, and epsilon is not kept"
+    tried = [
+        (noisy, sums, f"there is no curve, and {weaker}"),
+        (
+            partial(noisy, adjacency="replace"),
+            sums,
+            f"the number of records is public, and {weaker}",
+        ),
+        (partial(noisy, trust=each.value), each, ""),
+        (partial(named, trust=exact.value), exact, no_privacy),
+    ]
+    metric = forecast.Metric.of_figure(MulticlassHistogram.figure)
+    return [
+        forecast.Family(forecast.accepted([make]), (trust,), given_up, metric)
+        for make, trust, given_up in tried
+    ]
+
+
+PLANNING = forecast.Planning.of_figure(
+    classes_families, classes_forecast, figure=MulticlassHistogram.figure
+)

@@ -34,11 +34,7 @@ from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
-from tacit.protocols.histogram.steps import (
-    agreed_height,
-    leaves_of,
-    tree_fields,
-)
+from tacit.protocols.histogram.steps import agreed_height, leaves_of, tree_fields
 from tacit.protocols.shared.trees.reported import CHOICE_UNITS, FIRST_CELLS, sampled_noise
 from tacit.protocols.shared.trees.summed import LEVEL, summed_levels, tree_noise
 from tacit.protocols.shared.trees.tree_budget import Aim

@@ -29,7 +29,7 @@ from tacit.protocols.fedauc.allocation import (
     adaptive_allocation,
     orthogonal_allocation,
 )
-from tacit.protocols.fedauc.declared import (
+from tacit.protocols.fedauc.protocol import (
     ADDITIVE_COPIES,
     FLIPPED_LABELS,
     NOISY_SUMS,

@@ -24,9 +24,9 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
 from tacit.protocol.values import decode_values, encode_values
-from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
+from tacit.protocols.encrypted.steps import SeenSession
 from tacit.protocols.published.fhe.bfv import ExactParty
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import (

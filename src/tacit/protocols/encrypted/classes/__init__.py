@@ -1,6 +1,6 @@
 """EncryptedClassAUC: one-versus-rest AUCs on masked counts, in one session over all classes.
 
-One session, as in ``encrypted.masked``, has C one-versus-rest problems. Parties meet once and share
+One session, as in ``masked_scheme``, has C one-versus-rest problems. Parties meet once and share
 one secret. For class c the secret, the key of every pair of parties, and the key that a party has
 alone are replaced by
 

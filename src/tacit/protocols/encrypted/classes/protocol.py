@@ -31,12 +31,11 @@ from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import scale_setting
-from tacit.protocols.encrypted import hidden, sessions
+from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import opened_once
 from tacit.protocols.encrypted.counts import Certain, class_cells
-from tacit.protocols.encrypted.masked import steps
-from tacit.protocols.encrypted.masked.scheme import MaskedScheme
-from tacit.protocols.encrypted.masked.sides import MaskedParty
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme
+from tacit.protocols.encrypted.masked_sides import MaskedParty
 from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS, masked_forecast, masked_traffic
 from tacit.protocols.shared.class_scores import one_against_rest, scores_by_class
 from tacit.results.estimate import Estimate

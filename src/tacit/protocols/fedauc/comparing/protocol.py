@@ -50,8 +50,8 @@ from tacit.protocols.fedauc.comparing.noise import (
     predicted_variances,
     records_that_respond,
 )
-from tacit.protocols.fedauc.declared import TWO_MODELS
 from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs
+from tacit.protocols.fedauc.protocol import TWO_MODELS
 from tacit.protocols.shared.reports.flipped_labels import Flipped, flipped_labels, flipping_cost
 from tacit.results.server_result import ComparisonResult, ServerResult
 

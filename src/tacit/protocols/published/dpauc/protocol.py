@@ -49,13 +49,15 @@ from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.settings.choices import Choice
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
-from tacit.protocols.dpauc.attacks import (
+from tacit.protocols.dpauc.protocol import (
     THRESHOLDS,
+    cells_forecast,
     guesses_of_lone_records,
     lone_records,
+    pooled_cells,
+    result_of,
+    threats_of,
 )
-from tacit.protocols.dpauc.forecast import cells_forecast
-from tacit.protocols.dpauc.protocol import pooled_cells, result_of, threats_of
 from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
 from tacit.protocols.shared.cells import cell_counts
 from tacit.protocols.shared.declared import first_reply

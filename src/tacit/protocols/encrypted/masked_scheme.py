@@ -1,4 +1,23 @@
-"""The settings of an evaluation on masked values, its words, and what an answer's numbers say."""
+"""The encrypted AUC on masked counts: its settings, its words, and what an answer's numbers say.
+
+With p and n the positives and negatives of all parties in every cell, from the highest down, and
+``T_j = 2 (p_0 + ... + p_j) - p_j``, three bilinear forms of p and n give the AUC ``X / (2 Y)`` and
+its certain half-range ``Z / (2 Y)``:
+
+    X = sum_j T_j n_j,    Y = (sum p) (sum n),    Z = sum_{j > 0} p_j n_j
+
+Labelled masks (Catalano and Fiore 2015; Barbosa, Catalano and Fiore 2017), in a prime field. The
+parties know a, b and g, which the aggregator does not. Party i sends ``p_i``, ``n_i``, and for each
+form B the number ``z_i = B(p_i, b) + B(a, n_i)``, all masked so that their sums are ``p + a``,
+``n + b`` and ``z + g``. So the aggregator has the product and a pad, which the parties know:
+
+    B(p + a, n + b) - (z + g) = B(p, n) + pad,    pad = B(a, b) - g
+
+It is blinded without another round: each party has its own ``r_i`` and sends it, and ``R_i = r_i
+pad``, masked so that they sum to ``R + h``. The aggregator, with r the sum of the r_i, picks c and
+u and answers ``D = c - r`` and ``c (B + pad) + u - (R + h)``. The parties add ``h - D pad``: what
+is left is ``c B(p, n) + u``.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +76,7 @@ class MaskedScheme:
     most_records : the bound of all records.
     perturbed : whether answers are perturbed.
     checked : whether the aggregator may be malicious: every word has an authentication code, and
-        an answer a proof; the parties perturb it (``verified``).
+        an answer a proof; the parties perturb it (``masked_sides``).
 
     Raises
     ------
@@ -115,7 +134,7 @@ class MaskedScheme:
         """The least field that holds ``MARGIN`` times every number of an honest answer.
 
         With checks it holds every product of such a number and one of the true ones: so no answer
-        of another ratio is accepted (``verified``).
+        of another ratio is accepted (``masked_sides``).
         """
         if not self.checked:
             return Field.above(MARGIN * self.honest_most)

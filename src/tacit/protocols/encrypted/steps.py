@@ -18,7 +18,7 @@ from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step
 from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.confirming import confirm_answer, tell_opened
 from tacit.protocols.encrypted.counts import class_cells
-from tacit.protocols.encrypted.masked.sides import MaskedAggregator, MaskedParty
+from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 
 SECRET_BYTES = 16
 """The session's secret, of 128 bits."""
@@ -88,11 +88,11 @@ def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     """Send the counts of both classes in every cell, masked, and products with others' masks.
 
     It costs nothing as long as the aggregator has none of the session's keys: all its words are
-    uniform, and independent but for their sums, which are uniform too (``protocols.encrypted.
-    masked``; the pseudorandomness of ChaCha20 and HKDF, and X25519). Nothing follows for any
-    records from them alone; what the answer releases costs in ``open_masked``. An aggregator with
-    some of the parties learns the sums of the others' counts in every cell, over each part of them
-    that shares masks: over all of them up to 99 colluding parties.
+    uniform, and independent but for their sums, which are uniform too (``masked_scheme``; the
+    pseudorandomness of ChaCha20 and HKDF, and X25519). Nothing follows for any records from them
+    alone; what the answer releases costs in ``open_masked``. An aggregator with some of the parties
+    learns the sums of the others' counts in every cell, over each part of them that shares masks:
+    over all of them up to 99 colluding parties.
 
     A party sends masked values once a session, and keeps the names of sessions in which it did.
 
