@@ -23,7 +23,7 @@ import tacit
 from benchmarks.hierarchical import server_side
 from benchmarks.timing import clock, paired, row
 from tacit.privacy.mechanisms import DiscreteLaplace, Staircase
-from tacit.privacy.sampling.noise import SimulatedNoise, SystemNoise
+from tacit.privacy.noise import SimulatedNoise, SystemNoise
 
 RECORDS, POSITIVES = 458_407, 117_317
 APART = (

@@ -31,7 +31,7 @@ from tacit.collecting.estimating import stage_query
 from tacit.collecting.folder import Folder
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, Report
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.registry import protocol_of
 
 CONNECTIONS = 64

@@ -19,9 +19,9 @@ import tacit
 from benchmarks.paper_layout import CHAINS, printed_side
 from benchmarks.paper_layout import federation as few_parties
 from benchmarks.timing import clock, row
-from tacit.crypto.homomorphic.bfv import BfvEvaluator, bfv_parameters
+from tacit.crypto.homomorphic.schemes import BfvEvaluator, bfv_parameters
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocols.encrypted.counts import class_cells, cumulative_counts
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty

@@ -10,7 +10,7 @@ import tacit
 from benchmarks.timing import paired, row
 from tacit.data.batches.ragged import Ragged
 from tacit.local.hierarchical.protocol import HierarchicalAUC
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Reply
 from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.results.server_result import ServerResult

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from benchmarks.timing import paired
 from tacit.collecting.batches import StoredReports, parts_of_batch
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, conversed
 from tacit.protocol.registry import protocol_of

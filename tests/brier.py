@@ -10,9 +10,9 @@ import numpy as np
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
+from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,

@@ -9,10 +9,10 @@ import numpy as np
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms import DiscreteLaplace
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocol.scaled import ScaledScores, scale_setting
+from tacit.protocol.settings import EPSILON, setting
 from tacit.results.server_result import ServerResult
 
 CELLS = 64

@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_kinds
 from tacit.testing.checks import conversation_of, losses, one_client

@@ -17,7 +17,7 @@ from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.planning.choosing import Choice, choose
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.registry import protocol_of
 from tacit.results.evaluation import Evaluation

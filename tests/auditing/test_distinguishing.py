@@ -9,7 +9,7 @@ from tacit.auditing.distinguishing import distinguish
 from tacit.privacy.cost import analytic_gaussian_sigma
 from tacit.privacy.mechanisms.gaussian import Normal
 from tacit.privacy.mechanisms.laplace import Laplace
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 
 TRIES = 20_000
 

@@ -15,8 +15,8 @@ from tacit.auditing.inferring import _settled
 from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
 from tacit.cli.audit import audit_text
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol.audits import AttackSizes
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.audits import AttackSizes
 from tacit.protocol.registry import kind_of
 from tacit.protocols.dpauc.protocol import DPAUC
 

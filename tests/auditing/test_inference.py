@@ -22,7 +22,7 @@ from tacit.auditing.exposure import (
 from tacit.auditing.inferring import QUICK, exposures_of
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.protocol.declarations.audits import AttackSizes
+from tacit.protocol.audits import AttackSizes
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, cells_of_lone_records
 from tests.federations import binormal_clients
 

@@ -8,7 +8,7 @@ from tacit.auditing.exposure import Exposure
 from tacit.auditing.protocol_audit import audit
 from tacit.auditing.self_test import SelfTest, TrialOutcome, self_test, trials
 from tacit.auditing.steps import StepAudit
-from tacit.protocol.declarations.audits import AuditCase
+from tacit.protocol.audits import AuditCase
 
 Done = tuple[SelfTest, list[str]]
 

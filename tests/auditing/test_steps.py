@@ -21,11 +21,11 @@ from tacit.auditing.steps import (
 )
 from tacit.data.batches.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.doubles import PublicCoins
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.mechanisms.response import Choices
-from tacit.privacy.sampling.doubles import PublicCoins
-from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocol.declarations.audits import AuditCase
+from tacit.privacy.noise import SimulatedNoise
+from tacit.protocol.audits import AuditCase
 from tacit.protocol.registry import kind_of, protocol_kinds, protocol_of
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.testing import recording

@@ -15,7 +15,7 @@ import pytest
 import tacit
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_kinds
-from tacit.protocol.settings.declaring import known_settings
+from tacit.protocol.settings import known_settings
 from tests.terminal import run
 
 SCALES: dict[str, str] = {

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tacit.cli import main, setting_options
 from tacit.cli.plugins import MODULES, plugin_names
 from tacit.cli.setting_options import SettingsCommand, Source, help_of, option_of, option_type
-from tacit.protocol.settings.declaring import known_settings, setting
+from tacit.protocol.settings import known_settings, setting
 
 
 @dataclass(frozen=True)

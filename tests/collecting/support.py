@@ -15,8 +15,8 @@ from tacit.collecting.estimating import stage_query
 from tacit.collecting.folder import Folder
 from tacit.collecting.log import DIGEST_PREFIX, Report
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
-from tacit.protocol import turns
+from tacit.local import turns
+from tacit.privacy.noise import NoiseSource, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import Payloads
 from tacit.protocol.registry import protocol_of

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tacit.collecting.campaign import CampaignError
 from tacit.collecting.estimating import concluded, stage_query
 from tacit.metrics.ranking import auc
-from tacit.privacy.sampling import exact
-from tacit.privacy.sampling.noise import SimulatedNoise, SystemNoise
+from tacit.privacy import exact
+from tacit.privacy.noise import SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import Payloads, influences_of
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, in_memory, records_of, terms_of

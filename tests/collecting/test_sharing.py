@@ -8,7 +8,7 @@ import pytest
 
 from tacit.collecting.batches import StoredReports, parts_of_batch, write_batch
 from tacit.collecting.estimating import stage_query
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tests.collecting.support import all_payloads, records_of, terms_of
 
 SIZES = (0, 1, 40, 3, 7, 1, 90, 12)

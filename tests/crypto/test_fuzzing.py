@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.crypto.errors import SumError
 from tacit.crypto.homomorphic import keys as homomorphic_messages
 from tacit.crypto.homomorphic.engine import HomomorphicError, restored
 from tacit.crypto.homomorphic.keys import NO_SESSION, Introduction, Meeting, Member
 from tacit.crypto.homomorphic.keys import Kind as HomomorphicKind
-from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.identities import Identity, Roster, SumError
 from tacit.crypto.masking import MaskedValueError
 from tacit.crypto.secure_sum import messages as sum_messages
 from tacit.crypto.secure_sum.client import SumClient

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.crypto.errors import ForgedError, UnknownClientError
-from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.identities import ForgedError, Identity, Roster, UnknownClientError
 
 ADA, BOB, EVE = (Identity.generate() for _ in range(3))
 ROSTER = Roster((ADA.public, BOB.public))

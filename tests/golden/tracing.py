@@ -14,7 +14,7 @@ import numpy as np
 
 import tacit
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, View
 from tacit.protocol.registry import protocol_kinds
 from tacit.protocol.releases import conducted

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-from tacit.privacy.local.response import hadamard_bits, walsh_hadamard
+from tacit.privacy.symbols import hadamard_bits, walsh_hadamard
 
 
 @pytest.mark.parametrize("exponent", range(9))

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tacit.planning.choosing import choose, rounded_up
 from tacit.planning.planner import plan
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.registry import protocol_of
-from tacit.protocol.settings.options import options_of
+from tacit.protocol.registry import options_of, protocol_of
 
 
 @given(st.integers(1, 10**12))

@@ -16,9 +16,9 @@ from tacit.cli import main
 from tacit.metrics.ranking import auc
 from tacit.planning.choosing import choose
 from tacit.planning.planner import plan
-from tacit.protocol.declarations.forecast import Metric
-from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.forecast import Metric
 from tacit.protocol.registry import SettingError, protocol_of
+from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 from tacit.running.evaluating import evaluate, repeat

@@ -23,8 +23,8 @@ from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.ustatistic.protocol import UStatistic, symbols_forecast
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.forecast import AUC, Forecast, Metric, placement, wanted
-from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.forecast import AUC, Forecast, Metric, placement, wanted
+from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.dpauc.protocol import DPAUC, dpauc_forecast
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.protocol import EncryptedAUC, masked_forecast

@@ -13,10 +13,9 @@ from tacit.planning.candidates import best_of
 from tacit.planning.planner import plan
 from tacit.planning.result import Plan
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.declarations.scenario import Scenario, plausible_shapes
-from tacit.protocol.registry import protocol_of
-from tacit.protocol.settings.declaring import changed_settings
-from tacit.protocol.settings.options import needed_settings
+from tacit.protocol.registry import needed_settings, protocol_of
+from tacit.protocol.scenario import Scenario, plausible_shapes
+from tacit.protocol.settings import changed_settings
 
 NAMES = {
     "each": {"dpauc", "published-dpauc", "score-histogram", "two-round-auc", "ustatistic"},

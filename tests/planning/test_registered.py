@@ -22,9 +22,9 @@ from tacit.planning import searching
 from tacit.planning.planner import plan
 from tacit.planning.searching import Search
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -34,10 +34,10 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.declarations.forecast import Family, Forecast, Metric
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.forecast import Family, Forecast, Metric
 from tacit.protocol.registry import protocol_kinds
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.trust import Trust
 from tacit.results.figure import AUC_FIGURE
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat

@@ -15,7 +15,7 @@ from tacit.local.paired.protocol import PairedUStatistic
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.ustatistic.protocol import UStatistic
 from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -25,8 +25,7 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.traffic import DRY_RECORDS
+from tacit.protocol.scenario import DRY_RECORDS, Scenario, Shape
 from tacit.protocol.values import encode_query
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.dpauc.protocol import DPAUC

@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.sampling.distributions import staircase_inner_width
 
 Floats = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from tacit.protocol.registry import (
     register,
     with_settings,
 )
-from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings import setting
 
 HEAVY = ("scipy.special", "scipy.stats", "pyarrow", "opendp", "dp_accounting", "tacit.planning")
 
@@ -31,7 +31,7 @@ MODULE = '''
 
 from dataclasses import dataclass
 
-from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.baselines import ExactAUC
 
 
@@ -62,13 +62,14 @@ def install(folder: Path, distribution: str, entries: str) -> None:
 
 
 def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """A Python with the packages of a folder."""
+    """A Python with the packages of a folder, beside those that this one has."""
+    folders = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": str(folder)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(folders)},
     )
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.sampling.distributions import shared_laplace_epsilon
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.distributions import shared_laplace_epsilon
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, View
-from tacit.protocol.declarations.trust import ExactSum
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.protocol.releases import Released, conducted, release
+from tacit.protocol.trust import ExactSum
 from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.multiclass.protocol import MulticlassHistogram

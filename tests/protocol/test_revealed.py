@@ -4,7 +4,7 @@ import pytest
 
 import tacit
 from tacit.protocol.conversation import ClientState
-from tacit.protocol.revealed import REVEALED, Revealed, result_of_client, revealed_to
+from tacit.protocol.declared import REVEALED, Revealed, result_of_client, revealed_to
 
 
 def test_a_figure_is_taken_once() -> None:

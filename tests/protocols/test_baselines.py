@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from tacit import Clients, DataError, ExactAUC, evaluate
 from tacit.data.batches.ragged import Ragged
 from tacit.metrics.ranking import plug_in_variance
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.baselines import _bits_in_bytes, _unpacked, share_plain_records
 from tests.federations import federations

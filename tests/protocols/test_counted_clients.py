@@ -9,7 +9,7 @@ import pytest
 
 from tacit import ScoreHistogram
 from tacit.data.errors import DataError
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocol.releases import answered_clients
 from tacit.running.session import sums

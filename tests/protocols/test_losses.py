@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit import Clients
 from tacit.privacy.cost import NOTHING
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.missing import MissingRecords
 from tacit.running.session.coordinator import RunError

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from tacit import Clients, FedAUC, ScoreHistogram
-from tacit.privacy.sampling.distributions import shared_laplace_tail
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.privacy.distributions import shared_laplace_tail
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
 from tacit.protocol.fields import masked_size, runs_of
 from tacit.protocols.published.calibration import PublishedHistogram

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tacit.cli import main
 from tacit.protocol.registry import written_kind
-from tacit.protocol.settings.declaring import known_settings
+from tacit.protocol.settings import known_settings
 from tacit.reporting.model_index import model_index
 from tacit.reporting.page import report
 from tacit.reporting.paper_table import as_csv, as_markdown

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.protocol.declarations.threats import NONE_WRITTEN
+from tacit.protocol.declared import NONE_WRITTEN
 from tacit.protocol.registry import protocol_kinds
 from tacit.reporting.numbers import threshold_text
 from tacit.reporting.page import report, threats_of

@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit import DPAUC, Clients, ClientState, ComparedAUC, DataError, FedAUC, compare
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.results.saved.integrity import fingerprint
 from tacit.running.evaluating import exact_auc, repeat_results
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import tacit
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.fields import encode
 from tacit.results.figure import AUC_FIGURE
 from tacit.running.evaluating import exact_auc, repeat_results

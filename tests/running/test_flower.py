@@ -22,7 +22,7 @@ from tacit import Clients, read
 from tacit.crypto.identities import Identity
 from tacit.ledger.ledger import Ledger
 from tacit.mlflow import metrics_of
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.steps import unary_reports

@@ -13,7 +13,7 @@ import tacit
 from tacit.data.persons import as_persons
 from tacit.privacy.composition import of_person
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.results.saved.reading import check_result

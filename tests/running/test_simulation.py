@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Adjacency, Clients, ClientState, Cost, Protocol
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step
 from tacit.protocol.fields import sum_size
 from tacit.results.server_result import ServerResult

@@ -14,7 +14,7 @@ import pytest
 from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
 from tacit.data.units import converted
 from tacit.local.ustatistic.kernels import Gini, Listed
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol import registry
 from tacit.protocol.conversation import ClientState
 from tacit.running.deployment.preview import check_records, doubts, preview

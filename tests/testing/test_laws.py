@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, FedAUC
+from tacit.protocol.audits import ErrorCase, LawTraits
 from tacit.protocol.conversation import Conversation, Protocol, Step
-from tacit.protocol.declarations.audits import ErrorCase, LawTraits
 from tacit.testing import checks
 from tacit.testing.laws import LAWS, laws_for
 from tests.brier import (

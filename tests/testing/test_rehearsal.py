@@ -23,7 +23,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step, unshared
 from tacit.protocol.values import decode_values, encode_values, query_kinds
 from tacit.protocols.encrypted import protocol as masked_protocol

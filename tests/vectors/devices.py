@@ -21,8 +21,8 @@ from tacit.collecting.estimating import stage_query
 from tacit.collecting.log import Report
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
-from tacit.privacy.sampling import exact
-from tacit.privacy.sampling.noise import SystemNoise
+from tacit.privacy import exact
+from tacit.privacy.noise import SystemNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import Payloads
 from tacit.protocol.registry import protocol_of

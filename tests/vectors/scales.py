@@ -22,7 +22,7 @@ from tacit.metrics.cells.score_scale import (
     ScoreScale,
     named_scale,
 )
-from tacit.protocol.settings.scaled import UNIT_OF
+from tacit.protocol.scaled import UNIT_OF
 
 Content = dict[str, Any]
 

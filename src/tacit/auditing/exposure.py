@@ -24,7 +24,7 @@ from tacit.auditing.distinguishing import interval
 from tacit.metrics import curves
 from tacit.privacy.composition import restated
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol.declarations import audits
+from tacit.protocol import audits
 
 Labels = NDArray[np.int8]
 

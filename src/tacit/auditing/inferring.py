@@ -22,11 +22,11 @@ from tacit.auditing.questions import neighbours, observe, questions_of
 from tacit.auditing.steps import Target
 from tacit.data.clients import Clients
 from tacit.metrics import curves
+from tacit.privacy import doubles
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling import doubles
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
+from tacit.protocol import audits
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations import audits
 from tacit.results.figure import Figure
 from tacit.running.simulation import replicate, simulate
 

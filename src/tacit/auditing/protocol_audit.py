@@ -13,8 +13,8 @@ import numpy as np
 from tacit.auditing import inferring, steps
 from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.steps import StepAudit, Target, audit_target, targets_of
+from tacit.protocol.audits import AuditCase
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.audits import AuditCase
 
 CONFIDENCE = 0.999
 """Least probability that an audit of sound protocols raises no false alarm in any of its rows.

@@ -26,9 +26,9 @@ from tacit.auditing.distinguishing import lowest_bits
 from tacit.data.batches.ragged import Ragged
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
+from tacit.privacy import doubles
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling import doubles
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack
 
 Parts = Mapping[str, NDArray[Any]]

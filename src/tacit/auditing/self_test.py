@@ -12,7 +12,7 @@ from tacit.auditing import inferring, steps
 from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.protocol_audit import CONFIDENCE, PART
 from tacit.auditing.steps import Effort, StepAudit, audit_target, targets_of
-from tacit.protocol.declarations.audits import LOW_BITS, TOPICS, AuditTrial, SelfTestCases
+from tacit.protocol.audits import LOW_BITS, TOPICS, AuditTrial, SelfTestCases
 from tacit.protocol.registry import protocol_kinds
 
 SYSTEM_TRIES = 30_000

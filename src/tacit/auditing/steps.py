@@ -15,10 +15,10 @@ from tacit.arrays import Floats
 from tacit.auditing import distinguishing
 from tacit.auditing.questions import Question, neighbours, observe, questions_of
 from tacit.data.clients import Clients
+from tacit.privacy import doubles
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.sampling import doubles
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol, View
 
 MIN_FRACTION = 0.6

@@ -20,7 +20,7 @@ from tacit.auditing.steps import MIN_FRACTION, StepAudit
 from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import prompt_interrupt
-from tacit.protocol.declarations import audits
+from tacit.protocol import audits
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.results.text import aligned
 

@@ -20,7 +20,7 @@ from tacit.collecting.campaign import Campaign, Terms
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import SEAL_EVERY, Intake
 from tacit.output import OutputFile
-from tacit.privacy.sampling.exact import words
+from tacit.privacy.exact import words
 from tacit.results.text import as_lines
 
 SERVE_EXAMPLES = """\b

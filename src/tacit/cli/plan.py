@@ -9,8 +9,8 @@ from tacit.cli.record_options import PerPerson
 from tacit.cli.setting_options import Spelled
 from tacit.cli.shell import check_signal
 from tacit.planning.planner import plan as make_plan
-from tacit.protocol.declarations import forecast
-from tacit.protocol.declarations.trust import Trust, trust_words
+from tacit.protocol import forecast
+from tacit.protocol.trust import Trust, trust_words
 
 PLAN_EXAMPLES = """\b
 Examples:

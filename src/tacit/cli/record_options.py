@@ -30,7 +30,7 @@ from tacit.data.scales import Units
 from tacit.data.tables import RECORD_FILES
 from tacit.data.units import PROBABILITY, REAL, UNITS
 from tacit.privacy import composition
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
 from tacit.running.persons import counted_clients, unit_of
 

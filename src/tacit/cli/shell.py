@@ -18,7 +18,7 @@ import click
 from click.exceptions import Exit
 
 from tacit.protocol import mpc
-from tacit.protocol.settings.types import suggestion
+from tacit.protocol.choices import suggestion
 from tacit.results.text import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130

@@ -29,7 +29,7 @@ from tacit.collecting.log import (
     sync_folder,
     write_whole,
 )
-from tacit.privacy.sampling.exact import words
+from tacit.privacy.exact import words
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, slices
 

@@ -1,4 +1,4 @@
-"""Long-lived signing keys of clients, and the roster that pins them."""
+"""Long-lived signing keys of clients, the roster that pins them, and refusals of secure sums."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-
-from tacit.crypto.errors import ForgedError, UnknownClientError
 
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
@@ -142,3 +140,39 @@ class Roster:
             raise ForgedError(
                 f"the {what} in the name of client {index}: no signature by it for these terms"
             )
+
+
+class SumError(ValueError):
+    """A secure sum that cannot go on; it has revealed no vector."""
+
+
+class MalformedError(SumError):
+    """Bytes that are no message of a sum: of another kind or version, cut short, out of order."""
+
+
+class SessionError(SumError):
+    """A message of another session."""
+
+
+class RoundError(SumError):
+    """A message of another round, or a step taken out of order or a second time."""
+
+
+class ReplayError(SumError):
+    """A second message of one client in one round."""
+
+
+class ForgedError(SumError):
+    """Keys or shares that do not come from the client whose name they bear."""
+
+
+class UnknownClientError(SumError):
+    """A client that is not in the roster, or not in this round."""
+
+
+class TooFewError(SumError):
+    """Fewer clients or shares than the agreed threshold; there is no sum."""
+
+
+class RefusedError(SumError):
+    """A question that a client refuses, because its answer would reveal a vector."""

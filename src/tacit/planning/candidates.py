@@ -8,9 +8,8 @@ from typing import Any
 
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.forecast import Forecast
-from tacit.protocol.declarations.scenario import Scenario
-from tacit.protocol.declarations.traffic import Traffic
+from tacit.protocol.forecast import Forecast
+from tacit.protocol.scenario import Scenario, Traffic
 from tacit.results.estimate import finite
 from tacit.results.figure import AUC_FIGURE
 

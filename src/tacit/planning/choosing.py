@@ -15,10 +15,10 @@ from typing import Any
 from tacit.planning.candidates import HIDES, Candidate, best_of, for_reports, rank
 from tacit.planning.planner import plan, trust_of
 from tacit.planning.result import Plan
+from tacit.protocol import forecast
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations import forecast
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.settings.options import options_of
+from tacit.protocol.registry import options_of
+from tacit.protocol.trust import Trust
 
 POSITIVE_FRACTION = 0.1
 """The fraction of positive records that a choice assumes."""
@@ -67,7 +67,7 @@ def choose(
     clients : how many there are, a public number.
     records : of all clients; only its rounded number is used.
     epsilon : the privacy budget; None where the trust keeps none.
-    trust : who may see what (``protocol.declarations.trust``). None takes secure sums up to 1,000
+    trust : who may see what (``protocol.trust``). None takes secure sums up to 1,000
         clients, and the local model for more.
     per_person : as ``plan`` takes it.
     classes : the agreed names, where records have a score of each; of equal size, as is assumed.

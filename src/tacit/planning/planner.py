@@ -9,9 +9,9 @@ from tacit.planning import searching
 from tacit.planning.candidates import Candidate, best_of, for_reports, of_persons, rank
 from tacit.planning.result import Plan
 from tacit.privacy import composition
-from tacit.protocol.declarations.forecast import AREA, NO_FORECAST, Family, Metric
-from tacit.protocol.declarations.scenario import Scenario, Shape, plausible_shapes
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.forecast import AREA, NO_FORECAST, Family, Metric
+from tacit.protocol.scenario import Scenario, Shape, plausible_shapes
+from tacit.protocol.trust import Trust
 
 MOST_SUMMED = 1_000
 """The most clients that are taken to join one secure sum; more are taken to be devices."""
@@ -42,7 +42,7 @@ def plan(
     records, positives : how many there are, of all clients together; a guess will do.
     clients : the number of clients; each has equally many records, assigned at random.
     epsilon : the privacy budget of one evaluation.
-    trust : who may see what (``protocol.declarations.trust``): ``"each"``,
+    trust : who may see what (``protocol.trust``): ``"each"``,
         ``"server-sees-scores"``, ``"local"``, ``"secure-sum"``, ``"exact-sum"``, ``"encrypted"``
         or ``"mpc"``. None takes secure sums up to 1,000 clients, and the local model for more.
     auc_guess : the expected AUC; without one, 0.65 to 0.9 are assumed.

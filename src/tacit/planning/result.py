@@ -11,10 +11,10 @@ from typing import Any
 
 from tacit.planning.candidates import HIDES, Candidate
 from tacit.privacy.composition import person_line
-from tacit.protocol.declarations.forecast import AREA, Metric
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.settings.options import options_of
+from tacit.protocol.forecast import AREA, Metric
+from tacit.protocol.registry import options_of
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.trust import Trust
 from tacit.results.estimate import finite
 from tacit.results.text import aligned, paragraphs_and_table
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from tacit.privacy.cost import MIN_BUDGET
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.forecast import AUC, Family, Forecast, Metric
-from tacit.protocol.declarations.scenario import MAX_RECORDS, Scenario, Shape
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.forecast import AUC, Family, Forecast, Metric
 from tacit.protocol.registry import protocol_kinds
+from tacit.protocol.scenario import MAX_RECORDS, Scenario, Shape
+from tacit.protocol.trust import Trust
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 
 

@@ -1,5 +1,15 @@
 """What a protocol's author imports, and where it is."""
 
+from .audits import (
+    AttackSizes,
+    AuditCase,
+    AuditTrial,
+    ErrorCase,
+    Guesses,
+    LawTraits,
+    SelfTestCases,
+)
+from .choices import Choice
 from .conversation import (
     ClientState,
     Conversation,
@@ -14,27 +24,8 @@ from .conversation import (
     step,
     unshared,
 )
-from .declarations.audits import (
-    AttackSizes,
-    AuditCase,
-    AuditTrial,
-    ErrorCase,
-    Guesses,
-    LawTraits,
-    SelfTestCases,
-)
-from .declarations.defaults import Declarations
-from .declarations.forecast import AUC, Family, Forecast, Metric, Planning, accepted
-from .declarations.scenario import Scenario, Shape
-from .declarations.threats import ThreatModel
-from .declarations.traffic import (
-    Round,
-    Traffic,
-    measured_forecast,
-    measured_traffic,
-    traffic_of_rounds,
-)
-from .declarations.trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
+from .declared import Declarations, ThreatModel
+from .forecast import AUC, Family, Forecast, Metric, Planning, accepted
 from .foundations import (
     NOTHING,
     UNPROTECTED,
@@ -57,14 +48,23 @@ from .foundations import (
 from .mpc import MPCProgram, Peers, SharedRun
 from .registry import SettingError, kind_of, protocol_names, protocol_of, register
 from .releases import Released, Sums, ask, by_view, release
-from .settings.choices import Choice
-from .settings.declaring import EPSILON, setting
-from .settings.scaled import (
+from .scaled import (
     UNIT_INTERVAL,
     ScaledScores,
     check_scores_in_unit_interval,
     scale_setting,
 )
+from .scenario import (
+    Round,
+    Scenario,
+    Shape,
+    Traffic,
+    measured_forecast,
+    measured_traffic,
+    traffic_of_rounds,
+)
+from .settings import EPSILON, setting
+from .trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
 
 __all__ = [
     "AUC",

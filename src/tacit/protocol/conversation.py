@@ -22,11 +22,10 @@ from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import MAX_BUDGET, Adjacency, Cost, check_budget
-from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.forecast import Family, Forecast, Metric, Planning, accepted
-from tacit.protocol.declarations.trust import ExactSum, SecureSum, Trust, trust_of
-from tacit.protocol.settings import declaring
-from tacit.protocol.settings.scaled import UNIT_INTERVAL
+from tacit.protocol.declared import Declarations
+from tacit.protocol.forecast import Family, Forecast, Metric, Planning, accepted
+from tacit.protocol.scaled import UNIT_INTERVAL
+from tacit.protocol.settings import check_choices, known_settings, setting, settings_of
 from tacit.protocol.steps import (
     MAX_RECORDS,
     MAX_SUM,
@@ -45,13 +44,13 @@ from tacit.protocol.steps import (
     total,
     unshared,
 )
+from tacit.protocol.trust import ExactSum, SecureSum, Trust, trust_of
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
-    from tacit.protocol.declarations.scenario import Scenario, Shape
-    from tacit.protocol.declarations.traffic import Traffic
+    from tacit.protocol.scenario import Scenario, Shape, Traffic
 
 __all__ = [
     "MAX_RECORDS",
@@ -77,7 +76,7 @@ __all__ = [
 Conversation = Generator[Query, Reply, ServerResult]
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(declaring.setting, field))
+@dataclass_transform(frozen_default=True, field_specifiers=(setting, field))
 class Protocol(Declarations, ABC):
     """A protocol's settings, its server side, and its declared guarantee.
 
@@ -104,8 +103,8 @@ class Protocol(Declarations, ABC):
 
         A protocol with further checks calls this one first.
         """
-        declaring.check_choices(self)
-        declared = declaring.known_settings(type(self)).get("epsilon")
+        check_choices(self)
+        declared = known_settings(type(self)).get("epsilon")
         epsilon: Any = getattr(self, "epsilon", None)
         if declared is not None and not (declared.optional and epsilon is None):
             check_budget(epsilon, self.largest_epsilon)
@@ -259,7 +258,7 @@ class Protocol(Declarations, ABC):
         planning = _planning_of(type(self))
         if planning is not None and planning.traffic is not None:
             return planning.traffic(self, scenario)
-        from tacit.protocol.declarations.traffic import measured_traffic
+        from tacit.protocol.scenario import measured_traffic
 
         return measured_traffic(self, scenario)
 
@@ -316,7 +315,7 @@ class Protocol(Declarations, ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that apply, by name, for a result."""
-        return declaring.settings_of(self)
+        return settings_of(self)
 
     def comparison(self) -> Protocol | None:
         """The protocol that compares two models at this one's budget; None where there is none.

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.local import bounded
+from tacit.privacy import bounded
 from tacit.protocol.conversation import Field, Protocol, Query, Reply, Step
 from tacit.protocol.fields import ragged_of
 from tacit.protocol.releases import conducted

@@ -5,7 +5,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.figure import Figure

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from tacit.data.clients import Clients
-    from tacit.privacy.sampling.noise import NoiseSource
+    from tacit.privacy.noise import NoiseSource
     from tacit.protocol.conversation import ClientState, Query, Reply
 
 Words = NDArray[np.uint64]

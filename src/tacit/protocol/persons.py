@@ -10,7 +10,7 @@ from typing import Any
 from tacit.privacy import composition
 from tacit.privacy.cost import MIN_BUDGET
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings.declaring import known_settings
+from tacit.protocol.settings import known_settings
 
 SLACK = 1 + 1e-9
 """Factor by which roundings of floating-point numbers may exceed a guarantee."""

@@ -43,12 +43,11 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.privacy import distributions
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
-from tacit.privacy.sampling import distributions
-from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.declarations.trust import Each, SecureSum, trust_of
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.steps import (
     MAX_RECORDS,
     MAX_SUM,
@@ -62,6 +61,7 @@ from tacit.protocol.steps import (
     View,
     step,
 )
+from tacit.protocol.trust import Each, SecureSum, trust_of
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 

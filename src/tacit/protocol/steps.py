@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.declarations.trust import Each, trust_of
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.mpc import MPCProgram
+from tacit.protocol.trust import Each, trust_of
 
 Field = NDArray[Any] | Ragged[Any]
 Reply = Mapping[str, Field]

@@ -14,9 +14,9 @@ from tacit.data.errors import check_classes
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc_with_variance
 from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declared import ThreatModel
 from tacit.protocol.fields import ragged_of
 from tacit.results.server_result import ServerResult
 

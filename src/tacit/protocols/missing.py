@@ -21,11 +21,10 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
-from tacit.protocol import releases
+from tacit.protocol import audits, releases
 from tacit.protocol.conversation import Conversation, Protocol, Query
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.trust import Each, SecureSum, Trust, trust_setting
-from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Each, SecureSum, Trust, trust_setting
 from tacit.protocols.shared.declared import forest_model
 
 COMPLETE = (

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declared import ThreatModel
 from tacit.protocol.registry import written_kind
 from tacit.reporting import breakdowns, charts, numbers, pictures, words
 from tacit.reporting.comparing import differences

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings.declaring import known_settings
+from tacit.protocol.settings import known_settings
 
 EXPECTED = "protocol must be a protocol with its settings"
 

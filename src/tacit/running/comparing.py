@@ -11,7 +11,7 @@ from tacit.data.checking import as_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names

@@ -13,10 +13,10 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
 from tacit.privacy import composition
-from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.declared import result_of_client, revealed_to
 from tacit.protocol.persons import per_record
-from tacit.protocol.revealed import result_of_client, revealed_to
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult

@@ -8,10 +8,10 @@ from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, check_budget
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import Protocol, View
-from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.registry import protocol_kinds
+from tacit.protocol.trust import Trust
 from tacit.results.evaluation import Evaluation
 from tacit.results.missing import LeftOut
 from tacit.results.traffic import Traffic

@@ -14,7 +14,7 @@ from tacit.data.errors import DataError
 from tacit.data.persons import SEED_BYTES
 from tacit.privacy import composition
 from tacit.privacy.mechanisms.response import UniformIntegers
-from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import ClientState, Lasting
 
 NOTE = ("counted records of persons",)

@@ -12,7 +12,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics import errors
 from tacit.privacy.cost import Cost, worst_case
-from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
+from tacit.privacy.noise import NoiseSource, SimulatedNoise
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
 from tacit.protocol.fields import bytes_sent

@@ -14,10 +14,10 @@ from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.scales import in_unit
+from tacit.protocol.choices import Choice
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings.choices import Choice
-from tacit.protocol.settings.declaring import changed_settings, known_settings
-from tacit.protocol.settings.scaled import UNIT_INTERVAL
+from tacit.protocol.scaled import UNIT_INTERVAL
+from tacit.protocol.settings import changed_settings, known_settings
 
 FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 """Reason that a party gives where the plan needs another unit."""

@@ -18,13 +18,12 @@ from tacit.data.clients import Clients
 from tacit.data.persons import SEED_BYTES, as_persons
 from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
-from tacit.protocol import fields
+from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.protocol import audits, fields
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.forecast import Metric
-from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.forecast import Metric
 from tacit.protocol.persons import per_record
+from tacit.protocol.scenario import Scenario, Shape
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import evaluate, repeat_results
 from tacit.running.simulation import simulate

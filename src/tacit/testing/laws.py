@@ -7,7 +7,7 @@ One line in a test module makes a test of every law for every case::
     globals().update(laws_for(MyProtocol))
 
 What a protocol declares decides which cases run and which laws apply: ``law_cases``,
-``error_cases`` and ``law_traits`` (``tacit.protocol.declarations.defaults``). By default every law
+``error_cases`` and ``law_traits`` (``tacit.protocol.declared``). By default every law
 applies.
 The laws need pytest and Hypothesis, which ``tacit`` does not install.
 """
@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.protocol import audits
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations import audits
 
 try:
     import pytest

@@ -19,7 +19,7 @@ from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Field, Reply
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport

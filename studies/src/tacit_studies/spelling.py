@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit import DPAUC, FedAUC, Protocol, PublishedFedAUC, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocol.declarations.trust import Local, SecureSum, trust_of
+from tacit.protocol.trust import Local, SecureSum, trust_of
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.published.dpauc.protocol import Gaussian, OnCounts, PublishedDPAUC
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC

@@ -23,9 +23,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tacit.crypto.homomorphic.bfv import DEGREE, BfvEvaluator, BfvSecretKey, bfv_parameters
-from tacit.crypto.homomorphic.ckks import SLOTS, CkksEvaluator, CkksSecretKey
 from tacit.crypto.homomorphic.engine import COMPRESSION, HEADER_BYTES, HomomorphicError
+from tacit.crypto.homomorphic.schemes import (
+    DEGREE,
+    SLOTS,
+    BfvEvaluator,
+    BfvSecretKey,
+    CkksEvaluator,
+    CkksSecretKey,
+    bfv_parameters,
+)
 
 SPARE = 2**28
 LENGTH = 4

@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.crypto.homomorphic.bfv import BfvSecretKey, bfv_parameters
-from tacit.crypto.homomorphic.ckks import CKKS, SLOTS, CkksEvaluator, CkksSecretKey
 from tacit.crypto.homomorphic.engine import (
     HomomorphicError,
     context_of,
     restored,
     stored,
     tenseal_api,
+)
+from tacit.crypto.homomorphic.schemes import (
+    CKKS,
+    SLOTS,
+    BfvSecretKey,
+    CkksEvaluator,
+    CkksSecretKey,
+    bfv_parameters,
 )
 
 pytest.importorskip("tenseal")

@@ -13,14 +13,6 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from tacit import extras
-from tacit.crypto.homomorphic.bfv import (
-    DEGREE,
-    PLAIN_MODULI,
-    BfvEvaluator,
-    BfvSecretKey,
-    bfv_parameters,
-    random_residues,
-)
 from tacit.crypto.homomorphic.engine import (
     STANDARD_128,
     HomomorphicError,
@@ -32,6 +24,14 @@ from tacit.crypto.homomorphic.engine import (
     tenseal_api,
 )
 from tacit.crypto.homomorphic.keys import Kind, read, write
+from tacit.crypto.homomorphic.schemes import (
+    DEGREE,
+    PLAIN_MODULI,
+    BfvEvaluator,
+    BfvSecretKey,
+    bfv_parameters,
+    random_residues,
+)
 
 pytest.importorskip("tenseal")
 
@@ -113,7 +113,7 @@ def test_noise_of_an_answer_is_drowned(
     uploads = [secret_key.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(15)]
     total = evaluator.total(uploads)
     drowned = noise_budget(secret_key, evaluator.answer(total, 2**17, ZERO))
-    monkeypatch.setattr("tacit.crypto.homomorphic.bfv.FLOOD_BITS", 1)
+    monkeypatch.setattr("tacit.crypto.homomorphic.schemes.FLOOD_BITS", 1)
     assert noise_budget(secret_key, evaluator.answer(total, 2**17, ZERO)) >= drowned + 16
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
-from tacit.crypto.errors import SumError
+from tacit.crypto.identities import SumError
 from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.consistency import lists_statement

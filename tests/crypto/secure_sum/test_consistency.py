@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.crypto.errors import RefusedError, SumError, TooFewError
+from tacit.crypto.identities import RefusedError, SumError, TooFewError
 from tacit.crypto.secure_sum.consistency import (
     NO_DIGEST,
     ListRule,

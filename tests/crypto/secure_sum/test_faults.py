@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.crypto.errors import (
+from tacit.crypto.identities import (
     ForgedError,
     MalformedError,
     ReplayError,

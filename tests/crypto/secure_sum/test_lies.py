@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tacit.crypto.errors import RefusedError, TooFewError
+from tacit.crypto.identities import RefusedError, TooFewError
 from tacit.crypto.secure_sum import client as secure_sum_client
 from tacit.crypto.secure_sum import consistency, messages
 from tacit.crypto.secure_sum.graph import Neighbourhood

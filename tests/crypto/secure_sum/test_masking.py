@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.crypto.errors import ForgedError
+from tacit.crypto.identities import ForgedError
 from tacit.crypto.secure_sum.masking import (
     Packing,
     Run,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.crypto.errors import (
+from tacit.crypto.identities import (
     MalformedError,
     RoundError,
     SessionError,
@@ -24,7 +24,7 @@ from tacit.crypto.errors import (
 from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.messages import EVERYBODY, Advert, Kind
-from tacit.crypto.secure_sum.restart import SumRestart
+from tacit.crypto.secure_sum.terms import SumRestart
 from tests.crypto.secure_sum.transporting import ROUNDS, Federation
 
 SESSION = bytes(range(16))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.crypto.errors import MalformedError
+from tacit.crypto.identities import MalformedError
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.masking import NUMBERS_AT_ONCE, Packing, Run, to_words
 from tacit.crypto.secure_sum.server import SumServer

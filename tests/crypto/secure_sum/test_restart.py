@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pytest
 
-from tacit.crypto.errors import (
+from tacit.crypto.identities import (
     ForgedError,
     MalformedError,
     RefusedError,
@@ -23,9 +23,8 @@ from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.consistency import NO_DIGEST, ended_statement
 from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
-from tacit.crypto.secure_sum.restart import SumRestart
 from tacit.crypto.secure_sum.server import SumServer
-from tacit.crypto.secure_sum.terms import SumTerms
+from tacit.crypto.secure_sum.terms import SumRestart, SumTerms
 from tests.crypto.secure_sum.transporting import HEADER, ROUNDS, Federation
 
 CLIENTS = 5

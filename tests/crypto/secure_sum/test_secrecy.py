@@ -13,15 +13,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit.crypto.errors import (
+from tacit.crypto.identities import (
     ForgedError,
+    Identity,
     RefusedError,
     RoundError,
     SumError,
     TooFewError,
     UnknownClientError,
 )
-from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.consistency import lists_statement

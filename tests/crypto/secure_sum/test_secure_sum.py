@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.crypto.errors import (
+from tacit.crypto.identities import (
+    Identity,
     RefusedError,
+    Roster,
     RoundError,
     SumError,
     TooFewError,
     UnknownClientError,
 )
-from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood, certificate_size
 from tacit.crypto.secure_sum.masking import Packing, Run

@@ -20,7 +20,7 @@ from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.places import is_large, is_pattern
 from tacit.data.errors import DataError
 from tacit.data.scales import in_unit
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocols.fedauc.steps import pair_of_clients, sums_by_client
 from tacit.protocols.published.calibration import PublishedHistogram

@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.collecting.estimating import concluded
-from tacit.local.clusters.drawing import RecordFiles, evaluate_one_record_clients
-from tacit.local.clusters.on_ray import RayReports, in_ray
-from tacit.local.clusters.on_spark import SparkReports, in_spark
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.local.drawing import RecordFiles, evaluate_one_record_clients
+from tacit.local.summing import RayReports, SparkReports, in_ray, in_spark
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.devices import Payloads
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, in_memory, records_of, terms_of
 

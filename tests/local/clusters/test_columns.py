@@ -10,9 +10,15 @@ import pytest
 
 from tacit.collecting.estimating import stage_query
 from tacit.data.errors import DataError
-from tacit.local.clusters.on_ray import RayReports, in_ray
-from tacit.local.clusters.on_spark import in_spark
-from tacit.local.clusters.summing import counts_row, counts_table, payloads_in, rows_total
+from tacit.local.summing import (
+    RayReports,
+    counts_row,
+    counts_table,
+    in_ray,
+    in_spark,
+    payloads_in,
+    rows_total,
+)
 from tests.collecting.support import terms_of
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.arrays import Floats
 from tacit.collecting.estimating import concluded
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.devices import ReportsByInput
 from tests.collecting.support import (
     DOUBLE,

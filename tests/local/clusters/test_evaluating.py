@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.data.errors import DataError
-from tacit.local.clusters import drawing as module
-from tacit.local.clusters.drawing import Drawing, RecordFiles, evaluate_one_record_clients
-from tacit.local.clusters.summing import in_one_process, in_processes
+from tacit.local import drawing as module
+from tacit.local.drawing import Drawing, RecordFiles, evaluate_one_record_clients
+from tacit.local.summing import in_one_process, in_processes
 from tacit.metrics.ranking import auc
 from tacit.protocol.registry import protocol_of
 from tests.collecting.support import DOUBLE, LOCAL_TREE, SINGLE, records_of

@@ -30,9 +30,9 @@ from tacit.privacy.mechanisms.response import (
     UniformIntegers,
     flip_probability,
 )
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.protocol.choices import Choice
 from tacit.protocol.conversation import Query
-from tacit.protocol.settings.choices import Choice
 from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate

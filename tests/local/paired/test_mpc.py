@@ -19,7 +19,7 @@ from tacit.local.paired.kernels import (
 from tacit.local.paired.mpc import PairsProgram, PairWork, RecordPairs, check_seats, drawn_seats
 from tacit.local.paired.noise import LAPLACE, RESPONSE, SHARED, PairNoise
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.privacy.sampling.noise import NoNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.mpc import MPCError
 from tacit.running.mpc.transport import Meeting

@@ -30,7 +30,7 @@ from tacit.local.paired.protocol import compute_pairs, count_positives
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, View
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, evaluate
 from tacit.data.batches.ragged import Ragged
+from tacit.local import turns
+from tacit.local.turns import CELLS
 from tacit.local.two_round.first_round import (
     AssignedRounds,
     FirstRound,
@@ -28,15 +30,13 @@ from tacit.local.two_round.protocol import (
     report_influences,
 )
 from tacit.local.two_round.second_round import Influence, _second_order, cell_bias
-from tacit.local.windows import CELLS
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.metrics.likely_masses import acceleration_of, estimated_masses
 from tacit.metrics.ranking import auc
+from tacit.privacy import bounded
+from tacit.privacy.bounded import SlidingWindow
 from tacit.privacy.cost import NOTHING, Adjacency
-from tacit.privacy.local import bounded
-from tacit.privacy.local.bounded import SlidingWindow
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocol import turns
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate

@@ -31,10 +31,10 @@ from tacit.local.ustatistic.kernels import (
 from tacit.local.ustatistic.protocol import UStatistic, planned_bins, random_symbols
 from tacit.metrics.pairwise import auc_table, class_table, gini_table, pair_mean
 from tacit.metrics.ranking import auc
-from tacit.privacy.local.response import SymbolResponse
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import Bits
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.symbols import SymbolResponse
 from tacit.protocol.conversation import Query
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results

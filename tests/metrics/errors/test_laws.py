@@ -21,8 +21,8 @@ from tacit.metrics.errors import (
     law_of,
     rotations,
 )
+from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Staircase
-from tacit.privacy.sampling.distributions import staircase_inner_width
 from tests.privacy.log_weights import log_weight
 
 OUTCOMES = np.arange(-200, 201)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.privacy.local import unary as module
-from tacit.privacy.local.unary import BitCounter
+from tacit.privacy import unary as module
+from tacit.privacy.unary import BitCounter
 
 
 def bit_counts(packed: NDArray[np.uint8]) -> Integers:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import linprog
 
-from tacit.privacy.local import bounded
-from tacit.privacy.local.bounded import (
+from tacit.privacy import bounded
+from tacit.privacy.bounded import (
     GridReport,
     PointMasses,
     SlidingWindow,
@@ -23,7 +23,7 @@ from tacit.privacy.local.bounded import (
 )
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import UniformIntegers, flip_probability
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tests.privacy.reference import SEEDED_LEVEL, UNSEEDED_LEVEL
 
 WINDOWS = [(2, 1), (5, 1), (4, 3), (3, 7), (33, 10)]

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from tacit.privacy.cost import Adjacency, Cost, compose
-from tacit.privacy.local.response import answer_epsilon, composed_delta
+from tacit.privacy.symbols import answer_epsilon, composed_delta
 
 SETTINGS = [(0.5, 1e-3, 6), (1.0, 1e-6, 8), (2.0, 1e-2, 2), (5.0, 1e-6, 12), (1.0, 0.3, 1)]
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit.privacy.local.response import flip_labels
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.symbols import flip_labels
 
 EPSILONS = (1e-6, 1e-3, 0.5, 1.0, 4.0, 50.0, 700.0)
 

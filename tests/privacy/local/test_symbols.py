@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit.privacy.local.response import SymbolResponse
+from tacit.privacy import exact
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import Bits
-from tacit.privacy.sampling import exact
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.symbols import SymbolResponse
 from tests.privacy.reference import SEEDED_LEVEL, UNSEEDED_LEVEL
 
 SETTINGS = [

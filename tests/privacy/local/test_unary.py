@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.privacy.local.unary import (
+from tacit.privacy.mechanisms.interface import Distribution
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, flip_probability
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.unary import (
     SET_BIT_VARIANCE,
     unary_bits,
     unary_counts,
     unary_variance,
 )
-from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, flip_probability
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.testing.recording import flip_chance
 
 ALARM = 5.0

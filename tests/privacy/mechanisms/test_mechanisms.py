@@ -22,7 +22,7 @@ from tacit.privacy.mechanisms.laplace import (
     Staircase,
 )
 from tacit.privacy.mechanisms.response import Bits, Choices, RandomisedResponse, UniformIntegers
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tests.privacy import reference
 from tests.privacy.log_weights import log_weight
 

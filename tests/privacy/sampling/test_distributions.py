@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit.privacy.sampling.distributions import (
+from tacit.privacy.distributions import (
     discrete_laplace_variance,
     discrete_staircase_variance,
     staircase_gamma,

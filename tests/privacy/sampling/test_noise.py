@@ -15,6 +15,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from tacit.privacy import exact
+from tacit.privacy.exact import (
+    GAUSSIAN_GRID_BITS,
+    GRID_BITS,
+    Stairs,
+    gaussian_delta,
+    outer_threshold,
+    power_of_two_grid,
+)
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Normal
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import (
@@ -23,16 +32,7 @@ from tacit.privacy.mechanisms.laplace import (
     Staircase,
 )
 from tacit.privacy.mechanisms.response import Bits
-from tacit.privacy.sampling import exact
-from tacit.privacy.sampling.exact import (
-    GAUSSIAN_GRID_BITS,
-    GRID_BITS,
-    Stairs,
-    gaussian_delta,
-    outer_threshold,
-    power_of_two_grid,
-)
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tests.privacy import reference
 
 Draws = NDArray[Any]

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import tacit
+from tacit.privacy import exact
+from tacit.privacy.distributions import discrete_laplace_variance, shared_laplace_epsilon
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
-from tacit.privacy.sampling import exact
-from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tests.privacy import reference
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tacit.metrics.cells.score_scale import LOG_ODDS, REAL, SCALES, named_scale
 from tacit.metrics.ranking import auc
-from tacit.protocol.declarations.scenario import (
+from tacit.protocol.scenario import (
     MAX_RECORDS,
     Form,
     Scenario,

@@ -4,7 +4,7 @@ import pytest
 
 from tacit import DPAUC, FedAUC, ScoreHistogram
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.threats import NONE_WRITTEN, asked_views, derived_model
+from tacit.protocol.declared import NONE_WRITTEN, asked_views, derived_model
 from tests.brier import Brier
 
 

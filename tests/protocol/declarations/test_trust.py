@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.trust import Trust
 
 
 @pytest.mark.parametrize("trust", Trust)

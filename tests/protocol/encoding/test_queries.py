@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tacit import DPAUC, FedAUC
 from tacit.data.batches.ragged import Ragged
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.fields import MessageError, encode
 from tacit.protocol.values import (

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tacit.local.ustatistic.kernels import Area, Gini, Kendall, Listed, Range, Scaled
-from tacit.protocol.declarations.trust import SecureSum
-from tacit.protocol.settings.choices import chosen
+from tacit.protocol.choices import chosen
+from tacit.protocol.trust import SecureSum
 from tacit.protocols.published.calibration import LevelSum
 
 KINDS = (Gini, Kendall, Area)

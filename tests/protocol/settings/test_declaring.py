@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.protocol.settings.declaring import check_choices, known_settings, setting, settings_of
+from tacit.protocol.settings import check_choices, known_settings, setting, settings_of
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tacit.data.units import UNITS
 from tacit.metrics.cells.score_scale import SCALES
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings.scaled import UNIT_INTERVAL
+from tacit.protocol.scaled import UNIT_INTERVAL
 from tests.brier import Brier
 from tests.cells import CELLS, CountedCells
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.choices import spelled, suggestion
 from tacit.protocol.registry import SettingError, kind_of, protocol_names
-from tacit.protocol.settings.types import spelled, suggestion
+from tacit.protocol.trust import Trust
 
 
 @pytest.mark.parametrize("name", protocol_names())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, Protocol, ScoreHistogram, evaluate
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tests.federations import binormal_clients
 

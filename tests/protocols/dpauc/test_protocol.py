@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, NoisyScores, evaluate
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.cells import cell_counts
 from tacit.running.evaluating import exact_auc, repeat_results

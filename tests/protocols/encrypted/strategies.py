@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.crypto.homomorphic.bfv import (
+from tacit.crypto.homomorphic.engine import (
+    HomomorphicError,
+    context_of,
+    rebadged,
+    stored,
+    tenseal_api,
+)
+from tacit.crypto.homomorphic.schemes import (
     DEGREE,
     PLAIN_MODULI,
     BfvEvaluator,
@@ -18,13 +25,6 @@ from tacit.crypto.homomorphic.bfv import (
     bfv_parameters,
     plaintext,
     random_residues,
-)
-from tacit.crypto.homomorphic.engine import (
-    HomomorphicError,
-    context_of,
-    rebadged,
-    stored,
-    tenseal_api,
 )
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import cumulative_counts

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.crypto.homomorphic.bfv import PLAIN_MODULI
+from tacit.crypto.homomorphic.schemes import PLAIN_MODULI
 from tacit.protocols.encrypted.counts import Counts, cumulative_counts
 from tacit.protocols.published.fhe.bfv import (
     NOTHING,

@@ -18,9 +18,9 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
-from tacit.protocol.revealed import REVEALED
+from tacit.protocol.declared import REVEALED
 from tacit.protocol.values import Kind, decode_values, encode_values
 from tacit.protocols.encrypted import masked_scheme
 from tacit.protocols.encrypted.classes.protocol import (

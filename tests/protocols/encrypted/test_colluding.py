@@ -12,7 +12,7 @@ import tacit
 from tacit import Clients, EncryptedAUC
 from tacit.arrays import Integers
 from tacit.crypto.masking import REACH, neighbours
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocols.encrypted.counts import class_cells
 from tacit.protocols.encrypted.masked_scheme import SEED_BYTES, TAG_BYTES, MaskedScheme

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply
 from tacit.protocols.encrypted import confirming
 from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer, digest, joined

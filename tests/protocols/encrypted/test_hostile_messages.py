@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 import tacit
 from tacit import Clients
 from tacit.crypto.homomorphic import engine
-from tacit.crypto.homomorphic.ckks import CKKS as PARAMETERS
 from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
+from tacit.crypto.homomorphic.schemes import CKKS as PARAMETERS
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking import MaskedValueError
 from tacit.data.batches.ragged import Ragged
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC, pieces
 from tacit.protocols.encrypted.counts import cumulative_counts

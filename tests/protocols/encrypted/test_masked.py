@@ -20,9 +20,9 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.revealed import revealed_to
+from tacit.protocol.declared import revealed_to
 from tacit.protocols.encrypted.counts import Products, class_cells, cumulative_counts
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY, UNPERTURBED_WARNING
 from tacit.protocols.encrypted.masked_scheme import PRECISION, SLACK, WIDTHS, MaskedScheme, certain

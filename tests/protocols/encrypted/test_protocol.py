@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.arrays import Integers
-from tacit.crypto.homomorphic.bfv import DEGREE
 from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.schemes import DEGREE
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.encrypted.counts import Counts, Products, cumulative_counts
 from tacit.protocols.encrypted.protocol import EncryptedAUC
@@ -498,9 +498,9 @@ def test_identities_are_pinned() -> None:
 
 def test_the_server_is_sent_no_secret() -> None:
     """All bytes that reach the generator, searched for the secret and the key derived from it."""
-    from tacit.crypto.homomorphic.bfv import bfv_parameters
     from tacit.crypto.homomorphic.engine import secret_key_of, stored
     from tacit.crypto.homomorphic.keys import key_seed
+    from tacit.crypto.homomorphic.schemes import bfv_parameters
     from tacit.protocols.encrypted.sessions import NOTE
 
     data, protocol, state = (

@@ -16,7 +16,7 @@ from tacit.crypto.identities import Identity
 from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import (
     ClientState,
     Lasting,

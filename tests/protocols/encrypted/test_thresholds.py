@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.registry import protocol_of
 from tacit.protocols.encrypted.protocol import EncryptedAUC, thresholds_for
 from tacit.running.simulation import simulate

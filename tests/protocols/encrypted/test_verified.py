@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.data.errors import DataError
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocols.encrypted import masked_sides
 from tacit.protocols.encrypted.counts import Products, class_cells
 from tacit.protocols.encrypted.masked_scheme import FORMS, PRECISION, MaskedScheme, Words, forms

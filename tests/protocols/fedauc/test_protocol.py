@@ -24,9 +24,9 @@ from tacit import (
     repeat,
 )
 from tacit.metrics.ranking import auc
-from tacit.privacy.local.response import flip_labels
 from tacit.privacy.mechanisms.response import flip_probability
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
+from tacit.privacy.symbols import flip_labels
 from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

@@ -18,7 +18,7 @@ from tacit import Clients, FedAUC, PublishedFedAUC
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.mechanisms.interface import Distribution, Shape
 from tacit.privacy.mechanisms.laplace import Laplace
-from tacit.privacy.sampling.noise import NoNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.comparing.protocol import noisy_difference_sums
 from tacit.protocols.fedauc.hidden_ranks import noisy_hidden_rank_sums, rank_together

@@ -16,7 +16,7 @@ from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.mechanisms.response import Choices
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 
 HEIGHT = 3

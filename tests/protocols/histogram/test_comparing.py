@@ -16,7 +16,7 @@ from tacit import Clients, FedAUC, ScoreHistogram
 from tacit.arrays import Floats
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.histogram.comparing import (
     DIFFERENCE,

@@ -14,7 +14,7 @@ from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import Cost
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocol.releases import conducted
 from tacit.protocols.histogram.looking.choices import Choices

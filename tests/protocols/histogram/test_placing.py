@@ -10,7 +10,7 @@ import pytest
 
 from tacit import Clients, ScoreHistogram, binormal_scores
 from tacit.metrics.cells.score_scale import named_scale
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.histogram.looking.looks import LISTED, PARTS, first_look, second_look
 from tacit.protocols.histogram.looking.placing import balanced_knots, with_edges

@@ -16,9 +16,9 @@ from scipy import stats
 from tacit import Clients, binormal_scores, evaluate
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocol.declarations.trust import SecureSum
+from tacit.protocol.trust import SecureSum
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level

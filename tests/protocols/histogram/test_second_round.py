@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit import Clients, ScoreHistogram
 from tacit.data.errors import DataError
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
 from tacit.protocols.histogram.looking.looks import LISTED, PARTS
 from tacit.protocols.histogram.second_round import (

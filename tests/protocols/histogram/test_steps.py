@@ -15,9 +15,9 @@ from tacit import Clients
 from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
-from tacit.protocol.declarations.trust import SecureSum
+from tacit.protocol.trust import SecureSum
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import (
     leaves_of,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocol.releases import conducted
 from tacit.running.evaluating import repeat_results

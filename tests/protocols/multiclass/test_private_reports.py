@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.multiclass.forests import (
     _sizes,

@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 import tacit
 from tacit.metrics.ranking import auc
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.registry import protocol_of
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult

@@ -10,7 +10,7 @@ import pytest
 
 from tacit import Clients, evaluate
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.histogram.steps import leaves_of
 from tacit.protocols.published.calibration import LevelSum, PublishedHistogram, sampled_trees

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit import ClientState, FedAUC, PublishedFedAUC, PublishedResponseAUC, evaluate
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.fedauc import Fixed
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate

@@ -13,7 +13,7 @@ from tacit.local.hierarchical.estimate import LevelCounts
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.local.ustatistic.kernels import Gini, Kendall, Listed, Range
 from tacit.local.ustatistic.protocol import UStatistic
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.ustatistics import (
     Forms,
     PublishedHierarchicalAUC,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tacit import Clients
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.curve import Band, PrecisionRecall, Reliability

@@ -19,7 +19,7 @@ import tacit
 from tacit import Clients, evaluate
 from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.histogram import Histogram

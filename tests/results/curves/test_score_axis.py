@@ -13,7 +13,7 @@ from scipy.special import logit
 import tacit
 from tacit import Clients, ScoreHistogram, evaluate
 from tacit.metrics.ranking import auc
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.calibrator import CalibrationMap, Calibrator, Lines
 from tacit.results.curves.histogram import Histogram

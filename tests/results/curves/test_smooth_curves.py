@@ -7,7 +7,7 @@ import pytest
 
 from tacit import ScoreHistogram
 from tacit.metrics.trees import TreeNoise
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.results.curves.histogram import Histogram
 from tacit.running.simulation import simulate
 from tacit_studies.floors.curve_areas import areas_between, exact_curves

@@ -7,7 +7,7 @@ import numpy as np
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.processes import Parties

@@ -16,7 +16,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.local.paired.kernels import kernel_codes
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocol.mpc import MPCError
 from tacit.protocols.dpauc.protocol import DPAUC

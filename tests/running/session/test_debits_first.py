@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit.data.clients import Clients
 from tacit.local.paired.protocol import PairedUStatistic
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Step
 from tacit.running.session.party.debits import Debit
 from tacit.testing.rehearsal import rehearse
@@ -29,16 +29,16 @@ ANSWERING = {
 ONE_PROCESS = {
     "running.simulation._answer",
     "running.deployment.preview.check_records",
-    "protocol.declarations.threats.asked_views",
-    "protocol.declarations.traffic.dry_run",
+    "protocol.declared.asked_views",
+    "protocol.scenario.dry_run",
     "protocols.shared.declared.first_reply",
 }
 """Where one process holds all records, or nothing leaves it."""
 INVENTED = {
-    "local.clusters.drawing.Drawing._reports",
-    "protocol.declarations.threats.asked_views",
-    "protocol.declarations.traffic.dry_run",
-    "protocol.declarations.traffic.measured_forecast",
+    "local.drawing.Drawing._reports",
+    "protocol.declared.asked_views",
+    "protocol.scenario.dry_run",
+    "protocol.scenario.measured_forecast",
     "protocols.shared.declared.first_reply",
     "testing.checks._check_free",
     "testing.checks._response_loss",

@@ -12,7 +12,7 @@ from tacit.crypto.identities import Identity
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Query, View
 from tacit.protocol.fields import MessageError, encode
 from tacit.protocol.values import decode_values, encode_query, encode_values

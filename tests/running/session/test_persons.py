@@ -12,7 +12,7 @@ from tacit.crypto.identities import Identity
 from tacit.data.persons import as_persons
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.persons import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients

@@ -13,7 +13,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,

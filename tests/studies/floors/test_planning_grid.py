@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.protocol.declarations.forecast import AREA, ECE
+from tacit.protocol.forecast import AREA, ECE
 from tacit_studies.floors.planning_grid import KINDS, PRECISION, cells, chosen, grid, run_of
 from tacit_studies.measuring import Bench
 from tacit_studies.rows import Target

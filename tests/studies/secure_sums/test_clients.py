@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.crypto.errors import SumError
-from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.identities import Identity, Roster, SumError
 from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood, arrange

@@ -24,8 +24,8 @@ from tacit.data.reading import FileColumns, read_categories
 from tacit.output import PictureFile
 from tacit.planning.choosing import choose
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.trust import Trust, trust_words
 from tacit.protocol.registry import kind_of
+from tacit.protocol.trust import Trust, trust_words
 from tacit.results.drawing.displays import draw_groups
 from tacit.results.parts.grouped import GroupedEvaluation
 from tacit.results.text import as_lines

@@ -12,7 +12,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, chosen_protocol
 from tacit.cli.shell import check_signal, progress_of, terminable
 from tacit.data import units
-from tacit.local.clusters import drawing, summing
+from tacit.local import drawing, summing
 from tacit.protocol.registry import protocol_names
 from tacit.running.units import suited_to_scores
 

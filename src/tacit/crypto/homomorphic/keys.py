@@ -24,9 +24,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from tacit.crypto.errors import ForgedError
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.identities import Identity, Roster, is_signed
+from tacit.crypto.identities import ForgedError, Identity, Roster, is_signed
 from tacit.crypto.secure_sum.masking import agree, derive
 from tacit.wire import Header
 

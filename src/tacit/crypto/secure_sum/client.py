@@ -11,14 +11,12 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.arrays import Integers
-from tacit.crypto.errors import ForgedError, RefusedError, RoundError, TooFewError
-from tacit.crypto.identities import Identity
+from tacit.crypto.identities import ForgedError, Identity, RefusedError, RoundError, TooFewError
 from tacit.crypto.secure_sum import consistency, messages, secret_sharing
 from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
 from tacit.crypto.secure_sum.masking import agree, pair_mask, self_mask, to_words
 from tacit.crypto.secure_sum.messages import Advert, Kind
-from tacit.crypto.secure_sum.restart import check_ended, ended_record
-from tacit.crypto.secure_sum.terms import SumTerms
+from tacit.crypto.secure_sum.terms import SumTerms, check_ended, ended_record
 
 STEPS = ("advertise", "share", "mask", "certify", "reveal")
 

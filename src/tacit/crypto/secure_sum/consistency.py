@@ -32,7 +32,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from hashlib import sha256
 
-from tacit.crypto.errors import RefusedError, TooFewError
+from tacit.crypto.identities import RefusedError, TooFewError
 from tacit.crypto.secure_sum.graph import Indices, certificate_size, min_in_windows, neighbours
 from tacit.crypto.secure_sum.messages import pack_indices
 

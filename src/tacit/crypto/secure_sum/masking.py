@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.crypto.errors import ForgedError, MalformedError
+from tacit.crypto.identities import ForgedError, MalformedError
 
 Words = NDArray[Any]
 """Unsigned integers of 32 or 64 bits; arithmetic wraps around."""

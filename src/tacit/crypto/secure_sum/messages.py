@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from tacit.crypto.errors import MalformedError, RoundError, SessionError, UnknownClientError
+from tacit.crypto.identities import MalformedError, RoundError, SessionError, UnknownClientError
 from tacit.wire import Header
 
 EVERYBODY = 2**32 - 1

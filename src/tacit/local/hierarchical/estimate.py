@@ -13,7 +13,7 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.metrics import curves, trees
 from tacit.metrics.ranking import plug_in_variance
-from tacit.privacy.local.response import walsh_hadamard
+from tacit.privacy.symbols import walsh_hadamard
 from tacit.protocol import devices
 from tacit.protocol.conversation import Reply
 from tacit.protocol.fields import ragged_of

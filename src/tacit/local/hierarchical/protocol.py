@@ -11,9 +11,10 @@ Predictions for HierarchicalAUC, whose records report one bit each.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,23 +22,27 @@ from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import check_classes
+from tacit.local import turns
 from tacit.local.hierarchical import estimate
 from tacit.metrics import trees
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.local.response import answer_epsilon, hadamard_bits
-from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol import turns
+from tacit.privacy.mechanisms.response import (
+    Bits,
+    RandomisedResponse,
+    UniformIntegers,
+    flip_probability,
+)
+from tacit.privacy.noise import NoiseSource
+from tacit.privacy.symbols import answer_epsilon, hadamard_bits, walsh_hadamard
+from tacit.protocol import audits, devices, forecast
+from tacit.protocol.choices import Choice
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations import audits, forecast
-from tacit.protocol.declarations.defaults import NO_REPORTS, ReportDeclarations
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, ThreatModel
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations, ThreatModel
 from tacit.protocol.devices import DeviceReports
-from tacit.protocol.settings.choices import Choice
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocol.scaled import ScaledScores, scale_setting
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Trust
 from tacit.results.server_result import ServerResult
 
 MAX_HEIGHT = 24
@@ -246,7 +251,7 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
         """One bit a device, which answers on one level."""
         if isinstance(self.levels, EveryLevel):
             return super().device_reports(devices)
-        from tacit.local.hierarchical.devices import HadamardDevices
+        from tacit.local.hierarchical.protocol import HadamardDevices
 
         return HadamardDevices(self)
 
@@ -330,3 +335,61 @@ def hierarchical_families(scenario: Scenario) -> list[forecast.Family]:
 
 
 PLANNING = forecast.Planning.of_figure(hierarchical_families, hierarchical_forecast)
+
+
+class HadamardDevices(devices.NumberReports):
+    """One number a device: level, row, label and bit.
+
+    Parameters
+    ----------
+    protocol : a ``HierarchicalAUC`` of one level.
+    """
+
+    number_bytes = 4
+
+    def __init__(self, protocol: Any) -> None:
+        self._protocol = protocol
+        self.steps = (protocol.steps[-1],)
+
+    def instructions(self, query: Query) -> devices.Instructions:
+        """The height, and how many of ``2**64`` words flip the bit."""
+        return {
+            "kind": "hadamard",
+            "scale": devices.scale_entry(self._protocol.scale),
+            "height": int(query.broadcast["height"]),
+            "set_words": str(Bits(flip_probability(self._protocol.epsilon)).threshold),
+        }
+
+    def numbers(self, query: Query) -> int:
+        """Of every level, row, label and bit."""
+        return 1 << (int(query.broadcast["height"]) + 3)
+
+    def refused(self, query: Query, payloads: devices.Payloads) -> devices.Booleans:
+        """Numbers outside the levels, and those about row 0, which nobody is asked."""
+        reports = devices.from_bytes(payloads).astype(np.int64)
+        nodes = reports >> 2
+        outside = (reports < 8) | (reports >= self.numbers(query))
+        # a power of two is row 0 of its level
+        return np.asarray(outside | (nodes & (nodes - 1) == 0))
+
+    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+        """By the area's influences of a level's counts, in the rows that are asked.
+
+        A report of a class with m of its n records on a level of d nodes adds ``(n / m) gain
+        (d - 1) / d H[j]`` or less that to the level's counts (``LevelCounts.of``); its influence on
+        the area is that times row j of the transformed influences of these counts.
+        """
+        height = int(query.broadcast["height"])
+        table = estimate.table_of(devices.CountedReports(counts[0]), height)
+        noise = self._protocol.report_noise(height)
+        levels = estimate.LevelCounts.of(table, noise)
+        area = estimate.consistent_area(levels, estimate.consistent_counts(levels))
+        largest = 0.0
+        for level, influences in enumerate(area.influences):
+            size = influences.shape[-1]
+            rows = np.abs(walsh_hadamard(influences)[..., 1:]).max(axis=-1)
+            factors = levels.classes / np.maximum(levels.reports[:, level], 1.0)
+            change = rows * factors * noise.gain * (size - 1) / size
+            largest = max(largest, float(change.max()))
+        reports = self.reported(query, counts[0])
+        return -largest * reports, largest * reports

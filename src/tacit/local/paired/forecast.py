@@ -12,11 +12,9 @@ from tacit.local.paired.estimate import area_shared_covariance, matching_varianc
 from tacit.local.paired.kernels import Area
 from tacit.local.paired.noise import RESPONSE, count_variance
 from tacit.local.paired.protocol import PairedUStatistic
-from tacit.protocol import fields
-from tacit.protocol.declarations import forecast
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.traffic import Traffic, measured_rounds, traffic_of_rounds
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol import fields, forecast
+from tacit.protocol.scenario import Scenario, Shape, Traffic, measured_rounds, traffic_of_rounds
+from tacit.protocol.trust import Trust
 
 PAIR_SECONDS, PAIR_BYTES = 3.3e-5, 340
 """Seconds and bytes of a pair between two clients in an open session; measured."""

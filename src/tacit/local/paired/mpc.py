@@ -23,7 +23,7 @@ from tacit.data.errors import DataError
 from tacit.local.paired import kernels
 from tacit.local.paired.noise import RESPONSE, PairNoise
 from tacit.privacy.mechanisms.response import UniformIntegers
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.fields import ragged_of
 from tacit.protocol.mpc import MPCError, MPCProgram, Peers, SharedRun, Words

@@ -19,7 +19,7 @@ from tacit.privacy.mechanisms.response import (
     flip_probability,
     response_variance,
 )
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 
 Bits = NDArray[np.bool_]
 

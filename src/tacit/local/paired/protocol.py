@@ -38,9 +38,11 @@ from tacit.local.paired.noise import (
     noisy_counts,
 )
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.privacy.mechanisms.response import UniformIntegers
-from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
+from tacit.protocol import audits
+from tacit.protocol.choices import Choice
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -50,11 +52,8 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.defaults import ReportDeclarations
-from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.settings.choices import Choice
-from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.declared import ReportDeclarations, ThreatModel
+from tacit.protocol.settings import EPSILON, setting
 from tacit.results.curves.curve import UNIT
 from tacit.results.server_result import ServerResult
 

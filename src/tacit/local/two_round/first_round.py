@@ -1,6 +1,6 @@
 """The first round of ``TwoRoundAUC``: some records report their cell through a sliding window.
 
-The window (``tacit.local.windows``) keeps nearby cells together. That suits this round: it
+The window (``tacit.local.turns``) keeps nearby cells together. That suits this round: it
 estimates two distribution functions, which depend on nearby cells together and not on single cells.
 The masses that it gives are positive and sum to 1, so the distribution functions rise from 0 to 1.
 
@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError, check_classes
-from tacit.local.windows import CELLS, WindowReports
+from tacit.local import turns
+from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.likely_masses import normalised
-from tacit.privacy.local import bounded
-from tacit.protocol import devices, turns
+from tacit.privacy import bounded
+from tacit.protocol import devices
 from tacit.protocol.conversation import Field, Reply
 from tacit.protocol.fields import ragged_of
 

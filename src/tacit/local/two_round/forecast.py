@@ -9,6 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import Integers
+from tacit.local import turns
+from tacit.local.turns import CELLS
 from tacit.local.two_round.first_round import (
     FirstRound,
     ScoreModel,
@@ -17,12 +19,10 @@ from tacit.local.two_round.first_round import (
 )
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.two_round.second_round import Influence, Result
-from tacit.local.windows import CELLS
-from tacit.privacy.local import bounded
-from tacit.protocol import turns
-from tacit.protocol.declarations import forecast
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.trust import Trust
+from tacit.privacy import bounded
+from tacit.protocol import forecast
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.trust import Trust
 
 TAILORING = 2**20
 """Number of records for which reports are tailored, for every real number of records."""

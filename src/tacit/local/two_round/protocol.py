@@ -13,6 +13,7 @@ G^-) d(F^+ - G^+)``, G the true distribution functions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
@@ -21,6 +22,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.local import turns
 from tacit.local.two_round import second_round
 from tacit.local.two_round.first_round import (
     AssignedRounds,
@@ -28,17 +30,25 @@ from tacit.local.two_round.first_round import (
     ScoreModel,
     first_round_slots,
 )
+from tacit.local.two_round.second_round import Influence, reported_numbers
+from tacit.privacy import bounded
+from tacit.privacy.bounded import GridReport, SlidingWindow
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.local import bounded
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol import turns
+from tacit.privacy.noise import NoiseSource
+from tacit.protocol import audits
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.defaults import NO_REPORTS, ReportDeclarations
-from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, ThreatModel
-from tacit.protocol.devices import DeviceReports
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations, ThreatModel
+from tacit.protocol.devices import (
+    DeviceReports,
+    Instructions,
+    NumberReports,
+    ReportsByInput,
+    scale_entry,
+    spread_of,
+    window_entry,
+)
+from tacit.protocol.scaled import ScaledScores, scale_setting
+from tacit.protocol.settings import EPSILON, setting
 
 ONE_REPLICATE = 2**26
 """Stated size of a replicate: replicates use the same turns, so they run one at a time."""
@@ -207,7 +217,7 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
         """One output of a window a device, where labels are private."""
         if self.labels != "private":
             return super().device_reports(devices)
-        from tacit.local.two_round.devices import TwoRoundDevices
+        from tacit.local.two_round.protocol import TwoRoundDevices
 
         return TwoRoundDevices(self, devices)
 
@@ -256,3 +266,76 @@ def _published(plans: list[second_round.Influence], single: bool) -> dict[str, A
         "width": np.array([plan.report.width for plan in plans]),
     }
     return {name: stacked[0] for name, stacked in published.items()} if single else published
+
+
+class TwoRoundDevices(NumberReports, ReportsByInput):
+    """One output of a sliding window a device.
+
+    Parameters
+    ----------
+    protocol : a ``TwoRoundAUC`` with private labels.
+    devices : how many are expected.
+    """
+
+    number_bytes = 2
+
+    def __init__(self, protocol: Any, devices: int) -> None:
+        self._protocol = protocol
+        self._first: FirstRound = protocol.first_round
+        self.steps = protocol.steps[1:]
+        self.first_turns = first_round_slots(protocol.epsilon, devices, private_labels=True)
+
+    def instructions(self, query: Query) -> Instructions:
+        """A window over class and cell; or the published numbers, and a window over their grid."""
+        if query.step is self.steps[0]:
+            return self._first.instructions(self._protocol.scale)
+        scale, window = scale_entry(self._protocol.scale), window_entry(self._window(query))
+        published = {name: query.broadcast[name].tolist() for name in ("knots", "grid")}
+        return {"kind": "influence", "scale": scale, **published, **window}
+
+    def numbers(self, query: Query) -> int:
+        """The window's outputs."""
+        return self._window(query).outputs
+
+    def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+        """How many records have each class and cell; or each number, rounded to the grid."""
+        scaled = self._protocol.on_scale(clients)
+        if query.step is self.steps[0]:
+            values = self._first.inputs_of(scaled)
+        else:
+            numbers = reported_numbers(scaled.scores, scaled.labels, query.broadcast["knots"])
+            values = self._grid(query).rounded(numbers, rng)
+        return np.bincount(values, minlength=self._window(query).inputs)
+
+    def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
+        """By ``SlidingWindow``."""
+        return self._window(query).simulated_counts(held, rng)
+
+    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+        """Of the second round: a report's value about the mean, over the rarer class's fraction.
+
+        The first round's errors cancel to first order, and so do its liars; a report there changes
+        the AUC by products of errors only.
+        """
+        if query.step is self.steps[0]:
+            return 0.0, 0.0
+        plan = self._plan(counts)
+        values, came = plan.report.values(plan.distributions[0]), counts[1]
+        moved = (values - values @ came / max(came.sum(), 1)) / plan.rarer
+        return spread_of(moved)
+
+    def _plan(self, counts: Sequence[Integers]) -> Influence:
+        """How records report in the second round, from the reports of the first."""
+        sizes = np.array([[sum(int(each.sum()) for each in counts)], [int(counts[1].sum())]])
+        model = self._first.model(counts[0][np.newaxis], 0.0)
+        plan: Influence = self._protocol.influence(model, sizes)
+        return plan
+
+    def _window(self, query: Query) -> SlidingWindow:
+        if query.step is self.steps[0]:
+            return self._first.window
+        return self._grid(query).window
+
+    def _grid(self, query: Query) -> GridReport:
+        grid, width = query.broadcast["grid"], int(query.broadcast["width"])
+        return GridReport(self._protocol.epsilon, grid, width)

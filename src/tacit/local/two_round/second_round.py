@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.local.turns import CELLS
 from tacit.local.two_round.first_round import TRIALS, FirstRound, ScoreModel, area_of
-from tacit.local.windows import CELLS
 from tacit.metrics.ranking import plug_in_variance
-from tacit.privacy.local.bounded import GridReport, PointMasses, bit_report, tailored_report
+from tacit.privacy.bounded import GridReport, PointMasses, bit_report, tailored_report
 from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.server_result import ServerResult
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
 from tacit.local.pair_kernels import PairTables
-from tacit.privacy.local.response import SymbolResponse
+from tacit.privacy.symbols import SymbolResponse
 from tacit.protocol import devices
 from tacit.protocol.conversation import Reply
 from tacit.protocol.fields import ragged_of

@@ -10,6 +10,7 @@ Predictions for UStatistic, whose records report randomised symbols.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, cast
@@ -17,27 +18,33 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.data import units
 from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
-from tacit.local import pair_kernels
+from tacit.local import pair_kernels, turns
+from tacit.local.pair_kernels import Axis
 from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.estimate import area_result, mean_result, symbol_counts
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.local.response import SymbolResponse
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol import turns
+from tacit.privacy.mechanisms.response import Bits
+from tacit.privacy.noise import NoiseSource
+from tacit.privacy.symbols import SymbolResponse
+from tacit.protocol import audits, forecast
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations import audits, forecast
-from tacit.protocol.declarations.defaults import NO_REPORTS, ReportDeclarations
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, ThreatModel
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.devices import DeviceReports
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import UNIT_OF
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations, ThreatModel
+from tacit.protocol.devices import (
+    DeviceReports,
+    Instructions,
+    NumberReports,
+    ReportsByInput,
+    spread_of,
+)
+from tacit.protocol.scaled import UNIT_OF
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Trust
 from tacit.results.curves.curve import UNIT
 from tacit.results.server_result import ServerResult
 
@@ -262,7 +269,7 @@ class UStatistic(ReportDeclarations, Protocol):
 
     def device_reports(self, devices: int) -> DeviceReports:
         """One symbol a device."""
-        from tacit.local.ustatistic.devices import SymbolDevices
+        from tacit.local.ustatistic.protocol import SymbolDevices
 
         return SymbolDevices(self)
 
@@ -392,3 +399,76 @@ def _pair_mean(table: Floats, record_counts: Floats) -> float:
 
 
 PLANNING = forecast.Planning.of_figure(symbols_families, symbols_forecast)
+
+
+STEP = 1e-3
+"""The fraction of reports that is replaced to find how the estimate changes."""
+
+MAX_TRIED = 512
+"""Largest number of symbols that are tried, evenly spread among all."""
+
+
+class SymbolDevices(NumberReports, ReportsByInput):
+    """One symbol a device.
+
+    Parameters
+    ----------
+    protocol : a ``UStatistic``.
+    """
+
+    number_bytes = 2
+    field = "symbols"
+
+    def __init__(self, protocol: Any) -> None:
+        self._protocol = protocol
+        self.steps = (protocol.steps[-1],)
+
+    def instructions(self, query: Query) -> Instructions:
+        """The axes of the space, and how many of ``2**64`` words replace a symbol, or keep it."""
+        space = self._protocol.space(query.broadcast["bins"])
+        replaced = Bits(self._response(query).replaced_chance)
+        return {
+            "kind": "symbol",
+            "axes": [_axis_entry(axis) for axis in space.axes],
+            "other_words": str(replaced.threshold),
+            "others_rarer": replaced.probability <= 0.5,
+        }
+
+    def numbers(self, query: Query) -> int:
+        """The symbols; there are 4096 at most."""
+        return self._response(query).symbols
+
+    def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+        """How many records have each symbol."""
+        space = self._protocol.space(query.broadcast["bins"])
+        return np.bincount(space.of_records(clients), minlength=space.symbols)
+
+    def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
+        """By ``SymbolResponse``."""
+        return self._response(query).simulated_counts(held, rng)
+
+    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+        """By how the estimate changes where a thousandth of the reports are one symbol."""
+        symbols = self.numbers(query)
+        came = counts[0].astype(np.float64)
+        tried = np.unique(np.linspace(0, symbols - 1, min(symbols, MAX_TRIED)).astype(np.int64))
+        replaced = np.tile((1 - STEP) * came, (tried.size + 1, 1))
+        replaced[-1] = came
+        replaced[np.arange(tried.size), tried] += STEP * came.sum()
+        values = self._protocol.result_of(replaced, query.broadcast["bins"]).value
+        return spread_of(np.nan_to_num(values[:-1] - values[-1]) / STEP)
+
+    def _response(self, query: Query) -> SymbolResponse:
+        space = self._protocol.space(query.broadcast["bins"])
+        return SymbolResponse(space.symbols, self._protocol.epsilon)
+
+
+def _axis_entry(axis: Axis) -> dict[str, Any]:
+    return {
+        "column": axis.column,
+        "grid": [float(each) for each in axis.grid],
+        "low": float(axis.low),
+        "high": float(axis.high),
+        "bins": int(axis.bins),
+        "scale": axis.scale,
+    }

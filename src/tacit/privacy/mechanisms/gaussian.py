@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
+from tacit.privacy import exact, simulated
 from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma
+from tacit.privacy.exact import checked_scale
 from tacit.privacy.mechanisms import interface
-from tacit.privacy.sampling import exact, simulated
-from tacit.privacy.sampling.exact import checked_scale
 
 WIDE_SIGMA = 8.0
 """Least sigma at which the variance of the discrete Gaussian is ``sigma**2`` in double

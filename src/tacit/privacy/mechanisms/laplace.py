@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
+from tacit.privacy import distributions, exact, simulated
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Mechanism, Shape, single, whole_steps
-from tacit.privacy.sampling import distributions, exact, simulated
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.privacy import exact
 from tacit.privacy.cost import Adjacency, Cost, check_epsilon
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Shape
-from tacit.privacy.sampling import exact
 
 Booleans = NDArray[np.bool_]
 

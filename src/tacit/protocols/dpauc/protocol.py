@@ -23,16 +23,15 @@ from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
-from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocol import releases
+from tacit.privacy.doubles import RepeatedNoise, ScaledNoise
+from tacit.privacy.noise import SimulatedNoise
+from tacit.protocol import audits, forecast, releases
 from tacit.protocol.conversation import ClientState, Conversation, OneCount, Protocol, Query, Step
-from tacit.protocol.declarations import audits, forecast
-from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
-from tacit.protocol.declarations.threats import NOBODY, ThreatModel
-from tacit.protocol.declarations.trust import Each, Trust
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocol.declared import NOBODY, ThreatModel
+from tacit.protocol.scaled import ScaledScores, scale_setting
+from tacit.protocol.scenario import Scenario, Shape, planned_scale
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Each, Trust
 from tacit.protocols.shared.cells import area_variance, cell_counts, result_from_cells
 from tacit.protocols.shared.declared import first_reply
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of

@@ -39,9 +39,9 @@ from typing import Any, TypeVar
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.secure_sum.masking import derive
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
-from tacit.protocol.revealed import Revealed
+from tacit.protocol.declared import Revealed
 from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.counts import Certain
 

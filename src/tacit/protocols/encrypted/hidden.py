@@ -21,16 +21,14 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.privacy.cost import UNPROTECTED, Cost
+from tacit.protocol import audits
 from tacit.protocol.conversation import ClientState, Protocol, Reply
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.defaults import Declarations
-from tacit.protocol.declarations.forecast import AUC, Family, Forecast, Metric, accepted, placement
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.revealed import Revealed, RevealsFigure
-from tacit.protocol.settings.declaring import setting, settings_of
-from tacit.protocol.settings.scaled import ScaledScores
+from tacit.protocol.declared import Declarations, Revealed, RevealsFigure, ThreatModel
+from tacit.protocol.forecast import AUC, Family, Forecast, Metric, accepted, placement
+from tacit.protocol.scaled import ScaledScores
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.settings import setting, settings_of
+from tacit.protocol.trust import Trust
 from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RELEASED_FIELDS, pin
 from tacit.protocols.shared.cells import cell_counts
 from tacit.results.server_result import ServerResult

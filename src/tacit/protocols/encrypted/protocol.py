@@ -25,16 +25,14 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocol import fields
+from tacit.protocol import audits, fields
+from tacit.protocol.choices import Choice
 from tacit.protocol.conversation import Conversation, Protocol, Step
-from tacit.protocol.declarations import audits, traffic
-from tacit.protocol.declarations.forecast import Forecast, Planning
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.revealed import Revealed
-from tacit.protocol.settings.choices import Choice
-from tacit.protocol.settings.declaring import setting
-from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocol.declared import Revealed, ThreatModel
+from tacit.protocol.forecast import Forecast, Planning
+from tacit.protocol.scaled import scale_setting
+from tacit.protocol.scenario import Scenario, Shape, Traffic, round_seconds
+from tacit.protocol.settings import setting
 from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import TAG_BYTES, opened
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme
@@ -242,7 +240,7 @@ def masked_forecast(protocol: Any, scenario: Scenario, shape: Shape) -> Forecast
     return hidden.hidden_forecast(protocol, scenario, shape) if is_accepted else Forecast(math.inf)
 
 
-def masked_traffic(protocol: Any, scenario: Scenario) -> traffic.Traffic:
+def masked_traffic(protocol: Any, scenario: Scenario) -> Traffic:
     """Masked values of all AUCs by their sizes.
 
     Examples
@@ -255,7 +253,7 @@ def masked_traffic(protocol: Any, scenario: Scenario) -> traffic.Traffic:
     sent = steps.session_bytes(scenario.clients, aucs * protocol.masked_scheme.upload_bytes)
     sent += FIGURES_BYTES + FIGURE_BYTES * aucs
     sent += fields.message_size(tag=TAG_BYTES) if protocol.checked else 0
-    return traffic.Traffic(round(sent), rounds, traffic.round_seconds(rounds, scenario))
+    return Traffic(round(sent), rounds, round_seconds(rounds, scenario))
 
 
 PLANNING = Planning.of_figure(

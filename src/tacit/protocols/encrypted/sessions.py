@@ -24,7 +24,7 @@ from tacit.protocol.conversation import (
     Query,
     Reply,
 )
-from tacit.protocol.revealed import REVEALED, Revealed
+from tacit.protocol.declared import REVEALED, Revealed
 from tacit.protocols.encrypted.counts import Certain
 
 DIGITS = 7

@@ -12,7 +12,7 @@ from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
 from tacit.protocols.encrypted import sessions

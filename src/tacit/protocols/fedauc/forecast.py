@@ -8,9 +8,18 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.data.batches.ragged import Ragged
-from tacit.protocol.declarations import forecast, traffic
-from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape
-from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust
+from tacit.protocol import forecast
+from tacit.protocol.scenario import (
+    DRY_CLIENTS,
+    GUESSES,
+    Scenario,
+    Shape,
+    Traffic,
+    measured_rounds,
+    measured_traffic,
+    traffic_of_rounds,
+)
+from tacit.protocol.trust import Each, Local, SecureSum, Trust
 from tacit.protocols.fedauc.allocation import (
     Allocation,
     PriorEstimate,
@@ -124,7 +133,7 @@ class _KnownCentre(FedAUC):
     """The protocol with its influence centre known, so that no first round is chosen."""
 
 
-def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> traffic.Traffic:
+def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> Traffic:
     """A dry run, in which a first round's query and reply are those of the main round again.
 
     Examples
@@ -134,14 +143,14 @@ def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> traffic.Traffic:
     """
     if isinstance(protocol.trust, SecureSum):
         # all clients that are ranked have to answer, so that few are asked
-        few = min(scenario.clients, traffic.DRY_CLIENTS)
+        few = min(scenario.clients, DRY_CLIENTS)
         drawn = replace(scenario.scaled(few / scenario.clients), clients=few)
-        return traffic.measured_traffic(protocol, drawn)
-    rounds = traffic.measured_rounds(protocol, scenario)
+        return measured_traffic(protocol, drawn)
+    rounds = measured_rounds(protocol, scenario)
     if isinstance(protocol.trust, Each):
         first = rounds[-1:] if planned_first_round(protocol, scenario) > 0 else []
         rounds = [rounds[0], rounds[-1], *first]
-    return traffic.traffic_of_rounds(rounds, scenario)
+    return traffic_of_rounds(rounds, scenario)
 
 
 @lru_cache(maxsize=16)

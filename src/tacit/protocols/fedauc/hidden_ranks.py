@@ -30,11 +30,11 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_code import signed_codes
 from tacit.metrics.ranking import doubled_mid_ranks
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, View, step
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, Words
-from tacit.protocol.settings.scaled import check_scores_in_unit_interval
+from tacit.protocol.scaled import check_scores_in_unit_interval
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
 from tacit.protocols.fedauc.estimate import result_of_sums, totals_of_pairs

@@ -16,15 +16,15 @@ from functools import partial
 from typing import Any, ClassVar
 
 from tacit.data.clients import Clients
+from tacit.privacy import doubles
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling import doubles
+from tacit.protocol import audits
+from tacit.protocol.choices import Choice
 from tacit.protocol.conversation import Conversation, Protocol, Step
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.threats import NOBODY, ThreatModel
-from tacit.protocol.declarations.trust import Each, Local, SecureSum, Trust, trust_setting
-from tacit.protocol.settings.choices import Choice
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import UNIT_INTERVAL
+from tacit.protocol.declared import NOBODY, ThreatModel
+from tacit.protocol.scaled import UNIT_INTERVAL
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Each, Local, SecureSum, Trust, trust_setting
 from tacit.protocols.fedauc import hidden_ranks
 from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
 from tacit.protocols.fedauc.estimate import (

@@ -24,9 +24,9 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.distributions import discrete_laplace_variance
+from tacit.privacy.exact import MAX_SHARED_SCALE
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, View, step
 from tacit.protocols.fedauc import steps

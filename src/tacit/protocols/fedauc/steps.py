@@ -22,7 +22,7 @@ from tacit.data.batches import ranked
 from tacit.data.batches.ragged import Ragged, client_order
 from tacit.data.clients import Clients, sorted_scores
 from tacit.privacy.cost import Cost, worst_case
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.shared.rank_noise import RESPONSE, WHOLE_SUMS, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import (

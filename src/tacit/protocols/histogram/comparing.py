@@ -23,13 +23,13 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query
-from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import Each, SecureSum, Trust, trust_setting
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocol.declared import ThreatModel
+from tacit.protocol.scaled import ScaledScores, scale_setting
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Each, SecureSum, Trust, trust_setting
 from tacit.protocols.histogram.declared import PAGE
 from tacit.protocols.histogram.estimate import KnownArea, class_variance, result_from_tree
 from tacit.protocols.histogram.looking import looks

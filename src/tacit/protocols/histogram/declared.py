@@ -14,9 +14,9 @@ import numpy as np
 from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, ThreatModel
-from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
+from tacit.protocol import audits
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, ThreatModel
+from tacit.protocol.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.counting import CountingProtocol
 from tacit.protocols.shared.declared import forest_model
@@ -97,7 +97,7 @@ class HistogramDeclarations(CountingProtocol):
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
-        from tacit.protocol import turns
+        from tacit.local import turns
 
         turns.renew_turns(clients, state)
 

@@ -27,8 +27,8 @@ from tacit.arrays import Floats
 from tacit.metrics import calibration, operating_points, trees
 from tacit.metrics.cells.binning import Buckets
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
-from tacit.protocol.declarations.forecast import ECE, Forecast, Metric
-from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.forecast import ECE, Forecast, Metric
+from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis

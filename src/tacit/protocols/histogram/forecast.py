@@ -10,14 +10,25 @@ from typing import Any, Literal
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.local import turns
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
-from tacit.protocol import fields, turns
+from tacit.protocol import fields, forecast
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.declarations import forecast, traffic
-from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
-from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocol.releases import CLIENTS, planned_noises
+from tacit.protocol.scenario import (
+    GUESSES,
+    Round,
+    Scenario,
+    Shape,
+    Traffic,
+    answered_rounds,
+    dry_run,
+    measured_traffic,
+    planned_scale,
+    traffic_of_rounds,
+)
+from tacit.protocol.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocols.histogram.estimate import result_from_tree, tree_products
 from tacit.protocols.histogram.figure_forecast import (
     MEASURED_CELLS,
@@ -238,7 +249,7 @@ def _aim(metric: forecast.Metric) -> Literal["report", "auc"]:
     return "auc" if metric == forecast.AUC else "report"
 
 
-def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> traffic.Traffic:
+def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     """A dry run; where the server sees each client, in one with the same relative noise.
 
     The bytes of private reports, whose levels are random, are the expected ones.
@@ -254,10 +265,10 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> traffic.Traffi
         few = min(scenario.clients, DRY_RUN_CLIENTS)
         like_noise = scenario.records * math.sqrt(few / scenario.clients)
         each = min(like_noise, DRY_RUN_RECORDS) / few
-        return traffic.traffic_of_rounds(traffic.dry_run(protocol, scenario, each, few), scenario)
+        return traffic_of_rounds(dry_run(protocol, scenario, each, few), scenario)
     if protocol.looks:
-        return traffic.traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
-    measured = traffic.measured_traffic(protocol, scenario)
+        return traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
+    measured = measured_traffic(protocol, scenario)
     if not isinstance(protocol.trust, Local):
         return measured
     height, records = protocol.tree_height(scenario.clients), scenario.records_per_client
@@ -272,14 +283,14 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> traffic.Traffi
     return replace(measured, bytes_per_client=round(sent))
 
 
-def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[traffic.Round]:
+def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round]:
     """The rounds of a run whose sums are the expected ones: which looks it makes follows from them.
 
     Noise makes a run take a look more or less where two divisions of epsilon are as good.
     """
     height, scale = protocol.first_height(scenario.clients), planned_scale(protocol.scale)
     counts = np.stack(scenario.counts(Shape(GUESSES[1]), 1 << height, scale))
-    return traffic.answered_rounds(
+    return answered_rounds(
         protocol.conversation(scenario.clients),
         lambda query: _expected_sum(query, counts, scenario.clients),
         clients=1,

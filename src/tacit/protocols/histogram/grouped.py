@@ -23,11 +23,11 @@ import numpy as np
 from tacit.data.categories import Categories, check_names
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.sampling import doubles
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.trust import Each, ExactSum, SecureSum, Trust, trust_setting
+from tacit.privacy import doubles
+from tacit.protocol import audits
 from tacit.protocol.releases import Sums
-from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings import setting
+from tacit.protocol.trust import Each, ExactSum, SecureSum, Trust, trust_setting
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.local.windows import CELLS
+from tacit.local.turns import CELLS
 from tacit.metrics import curves, trees
-from tacit.privacy.local import unary
+from tacit.privacy import unary
 from tacit.privacy.mechanisms.response import Bits, flip_probability
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.devices import (

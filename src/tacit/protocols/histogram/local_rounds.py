@@ -15,11 +15,12 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.local.windows import CELLS, WindowReports
+from tacit.local import turns
+from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.local.unary import unary_variance
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol import devices, turns
+from tacit.privacy.noise import NoiseSource
+from tacit.privacy.unary import unary_variance
+from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.fields import ragged_of
 from tacit.protocol.releases import planned_clients

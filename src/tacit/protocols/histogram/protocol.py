@@ -20,14 +20,14 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.data.units import PROBABILITY, are_convertible, converted
+from tacit.local import turns
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.protocol import turns
+from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query, Reply, Step
-from tacit.protocol.declarations.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.releases import Sums, ask, total_protection
-from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings import setting
+from tacit.protocol.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocols.histogram import local_rounds
 from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree

@@ -19,7 +19,7 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.histogram.looking import looks

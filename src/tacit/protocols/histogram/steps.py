@@ -12,11 +12,11 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy.mechanisms.response import Choices
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import devices, releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.releases import planned_clients
-from tacit.protocol.settings.scaled import ScaledScores
+from tacit.protocol.scaled import ScaledScores
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
 from tacit.protocols.shared.reports import packed
 from tacit.protocols.shared.trees.reported import FIRST_CELLS, trees_of_reports

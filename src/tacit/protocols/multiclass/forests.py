@@ -45,7 +45,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.metrics.trees import TreeNoise, node_variances
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.shared.reports.packed import packed_counts, packed_reports, report_cost

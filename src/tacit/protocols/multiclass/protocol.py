@@ -48,17 +48,14 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
+from tacit.privacy import doubles
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling import doubles
-from tacit.protocol import releases
+from tacit.protocol import audits, forecast, releases, scaled
 from tacit.protocol.conversation import Conversation, Query, Step
-from tacit.protocol.declarations import audits, forecast
-from tacit.protocol.declarations.defaults import NO_REPORTS
-from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
-from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.declarations.trust import Each, SecureSum, Trust
-from tacit.protocol.settings import scaled
-from tacit.protocol.settings.declaring import setting
+from tacit.protocol.declared import NO_REPORTS, ThreatModel
+from tacit.protocol.scenario import Scenario, Shape, planned_scale
+from tacit.protocol.settings import setting
+from tacit.protocol.trust import Each, SecureSum, Trust
 from tacit.protocols.multiclass import second_round
 from tacit.protocols.multiclass.estimate import result_from_forests
 from tacit.protocols.multiclass.forests import (

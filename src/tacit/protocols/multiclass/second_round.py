@@ -43,7 +43,7 @@ from tacit.data.clients import Clients
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.protocol import releases
 from tacit.protocol.conversation import Query
 from tacit.protocols.multiclass.forests import ClassForests, Forest, both_classes, variances_of

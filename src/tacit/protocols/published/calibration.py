@@ -25,13 +25,12 @@ from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.mechanisms.response import Choices
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol import releases
+from tacit.privacy.noise import NoiseSource
+from tacit.protocol import audits, releases
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, step
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.trust import ExactSum, Local, SecureSum, trust_setting
-from tacit.protocol.settings.declaring import setting
-from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocol.scaled import scale_setting
+from tacit.protocol.settings import setting
+from tacit.protocol.trust import ExactSum, Local, SecureSum, trust_setting
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import agreed_height, leaves_of, tree_fields

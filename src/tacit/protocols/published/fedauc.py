@@ -15,12 +15,12 @@ from functools import partial
 from typing import ClassVar
 
 from tacit.data.clients import Clients
+from tacit.privacy import doubles
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.sampling import doubles
-from tacit.privacy.sampling.exact import gaussian_delta
-from tacit.protocol.declarations import audits
-from tacit.protocol.settings.choices import Choice
-from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.privacy.exact import gaussian_delta
+from tacit.protocol import audits
+from tacit.protocol.choices import Choice
+from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.fedauc import protocol
 from tacit.protocols.fedauc.allocation import (
     FIRST_ROUND_FRACTIONS,

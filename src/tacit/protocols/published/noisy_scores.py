@@ -14,15 +14,15 @@ from tacit.data.clients import Clients
 from tacit.data.errors import check_classes
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.privacy.exact import power_of_two_grid
 from tacit.privacy.mechanisms.laplace import Laplace
-from tacit.privacy.sampling.exact import power_of_two_grid
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
+from tacit.protocol import audits
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declared import ThreatModel
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import UNIT_INTERVAL, check_scores_in_unit_interval
+from tacit.protocol.scaled import UNIT_INTERVAL, check_scores_in_unit_interval
+from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.shared.declared import guesses_from_noisy_scores
 from tacit.results.server_result import ServerResult
 

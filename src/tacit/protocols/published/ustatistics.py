@@ -23,9 +23,9 @@ from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.protocol import UStatistic
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocol.declarations import audits
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocol import audits
+from tacit.protocol.scaled import scale_setting
+from tacit.protocol.settings import EPSILON, setting
 
 Bits = NDArray[np.bool_]
 

@@ -23,7 +23,7 @@ from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
 from tacit.protocol.conversation import Query
-from tacit.protocol.settings.scaled import ScaledScores, check_scores_in_unit_interval
+from tacit.protocol.scaled import ScaledScores, check_scores_in_unit_interval
 from tacit.protocols.shared.trees.areas import hidden_variance
 from tacit.protocols.shared.trees.levels import CellNoise
 from tacit.results.curves.curve import Curve

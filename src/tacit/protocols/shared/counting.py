@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.protocol import audits
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.trust import (
+from tacit.protocol.scaled import ScaledScores, scale_setting
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import (
     Each,
     ExactSum,
     Local,
@@ -17,8 +19,6 @@ from tacit.protocol.declarations.trust import (
     Trust,
     trust_setting,
 )
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 
 REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each round or block."""

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import top_hits
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol import audits
 from tacit.protocol.conversation import ClientState, Protocol, Reply
-from tacit.protocol.declarations import audits
-from tacit.protocol.declarations.threats import LOCAL, LOCAL_PAGE, NOBODY, ThreatModel
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NOBODY, ThreatModel
 from tacit.protocol.fields import ragged_of
+from tacit.protocol.trust import Trust
 
 SUM_TRUST = (
     "The server is trusted to see sums only. Between real parties that takes secure aggregation; "

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.arrays import Floats
 from tacit.metrics import errors
 from tacit.privacy.cost import Adjacency, Cost, check_epsilon
+from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.sampling.distributions import staircase_inner_width
 
 Numbers = NDArray[Any]
 
@@ -27,7 +27,7 @@ WHOLE_SUMS = 2**62
 """Bound of sums with noise of whole numbers: below it, sums and their noise fit 64 bits."""
 ROUNDED_SUMS = 2**53
 """Bound of sums with continuous noise: below it, whole numbers are exact in the floating-point
-numbers to which noise is added (``privacy.sampling.noise``)."""
+numbers to which noise is added (``privacy.noise``)."""
 
 LEAST_FRACTION = 1e-9
 """Of the budget, for a number without noise."""

@@ -12,7 +12,7 @@ from tacit.ledger.accounts import Spending
 from tacit.ledger.ledger import Ledger
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost, amount_line
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.text import protocol_line
 from tacit.running.persons import counted_clients

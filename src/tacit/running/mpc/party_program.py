@@ -23,7 +23,7 @@ from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
-from tacit.privacy.sampling.noise import NoNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SystemNoise
 from tacit.protocol import mpc
 from tacit.protocol.registry import protocol_of
 from tacit.protocol.values import decode_values, encode_values

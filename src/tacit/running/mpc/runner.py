@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol import mpc
 from tacit.protocol.conversation import Protocol
 from tacit.running.mpc import processes

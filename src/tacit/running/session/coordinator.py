@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.crypto.errors import ReplayError, SumError
-from tacit.crypto.identities import Identity
+from tacit.crypto.identities import Identity, ReplayError, SumError
 from tacit.crypto.secure_sum.terms import new_session
 from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, cost_line, worst_case

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.crypto.errors import RefusedError, TooFewError
-from tacit.crypto.secure_sum.restart import SumRestart
+from tacit.crypto.identities import RefusedError, TooFewError
 from tacit.crypto.secure_sum.server import SumServer
+from tacit.crypto.secure_sum.terms import SumRestart
 from tacit.data.batches.ragged import Ragged
 from tacit.protocol import fields
 from tacit.protocol.conversation import Query, Reply, stack

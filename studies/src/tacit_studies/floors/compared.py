@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from tacit.data.clients import Clients
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.histogram.comparing import both_models
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.running.comparing import compare

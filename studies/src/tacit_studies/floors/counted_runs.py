@@ -23,15 +23,15 @@ from tacit.local.paired.estimate import MatchedSample, matched_area_result
 from tacit.local.paired.kernels import BOUNDS, Area
 from tacit.local.paired.noise import counted_positives, noisy_counts
 from tacit.local.paired.protocol import PairedUStatistic
+from tacit.local.turns import SLOTS
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.two_round.second_round import reported_numbers
 from tacit.local.ustatistic.protocol import UStatistic
-from tacit.privacy.local.bounded import GridReport, SlidingWindow
-from tacit.privacy.local.response import SymbolResponse, hadamard_bits
+from tacit.privacy.bounded import GridReport, SlidingWindow
 from tacit.privacy.mechanisms.response import flip_probability
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
+from tacit.privacy.symbols import SymbolResponse, hadamard_bits
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.turns import SLOTS
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results

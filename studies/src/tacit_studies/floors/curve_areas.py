@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.curves.curve import SmoothCurves
 from tacit.running.simulation import simulate

@@ -18,8 +18,8 @@ from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.planning.searching import best_settings, families
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.forecast import AREA, ECE, Family, Metric
-from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.forecast import AREA, ECE, Family, Metric
+from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.histogram.figure_forecast import ece_of
 from tacit.running.evaluating import evaluate, repeat
 from tacit_studies.measuring import Bench, Job, quotient

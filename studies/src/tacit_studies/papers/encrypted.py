@@ -24,7 +24,7 @@ import numpy as np
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST, HiddenAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC

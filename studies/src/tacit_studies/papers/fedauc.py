@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import doubled_mid_ranks
-from tacit.privacy.local.response import flip_labels
 from tacit.privacy.mechanisms.laplace import Laplace
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
+from tacit.privacy.symbols import flip_labels
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.published.fedauc import Fixed, PublishedFedAUC
 from tacit.protocols.published.noisy_scores import NoisyScores

@@ -20,8 +20,8 @@ from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.metrics import ranking
 from tacit.metrics.rates import RATES, rate_name, reaching
-from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocol.declarations.trust import ExactSum, Local
+from tacit.privacy.noise import SimulatedNoise
+from tacit.protocol.trust import ExactSum, Local
 from tacit.protocols.published.calibration import LevelSum, PublishedHistogram
 from tacit.results.curves.histogram import Histogram
 from tacit.running.evaluating import repeat

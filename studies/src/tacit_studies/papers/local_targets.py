@@ -16,7 +16,7 @@ from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.trust import SecureSum
+from tacit.protocol.trust import SecureSum
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running.evaluating import repeat, repeat_results

@@ -16,7 +16,7 @@ from scipy.interpolate import PchipInterpolator
 
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.trees import consistent_leaves
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.results.curves.curve import SmoothCurves
 from tacit_studies.sources import Floats, Labels
 

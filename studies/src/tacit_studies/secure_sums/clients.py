@@ -12,7 +12,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from tacit.crypto.errors import SumError
+from tacit.crypto.identities import SumError
 from tacit.crypto.secure_sum.consistency import (
     NO_DIGEST,
     ListRule,

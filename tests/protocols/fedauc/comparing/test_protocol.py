@@ -18,7 +18,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING
 from tacit.privacy.mechanisms.response import response_variance
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.values import decode_query, encode_query
 from tacit.protocols.fedauc.comparing.noise import (

@@ -7,7 +7,7 @@ from tacit import PublishedFedAUC
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.hidden_ranks import (
     RANKS,

@@ -14,10 +14,10 @@ from tacit import Clients, FedAUC
 from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
-from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.exact import MAX_SHARED_SCALE
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocol.declarations.threats import asked_views
+from tacit.protocol.declared import asked_views
 from tacit.protocol.releases import Released
 from tacit.protocols.fedauc.secure_sums import (
     FirstRound,

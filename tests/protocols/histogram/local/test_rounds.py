@@ -14,10 +14,10 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.local.windows import CELLS
+from tacit.local.turns import CELLS
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.histogram.local_rounds import (
     FIXED_PART,

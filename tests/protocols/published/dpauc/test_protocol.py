@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, ClientState, evaluate, repeat
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.dpauc.protocol import (
     Gaussian,
     Laplace,

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
-from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.protocols.shared.influence_sum import units_for, whole_units
 
 TOTALS = st.integers(-(2**50), 2**50)

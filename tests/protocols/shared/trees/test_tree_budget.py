@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.metrics.trees import TreeNoise
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.protocols.shared.trees.reported import CHOICE_UNITS
 from tacit.protocols.shared.trees.tree_budget import (
     LOCAL_HEIGHTS,

@@ -33,7 +33,7 @@ from tacit.privacy.mechanisms.response import Bits, Choices, UniformIntegers
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Normal
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare
 from tacit.privacy.mechanisms.laplace import Staircase
-from tacit.privacy.sampling.noise import SystemNoise
+from tacit.privacy.noise import SystemNoise
 
 COPIED = np.random.default_rng()
 

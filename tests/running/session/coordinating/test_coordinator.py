@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, worst_case
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import decode, encode
 from tacit.protocol.values import decode_values, encode_values

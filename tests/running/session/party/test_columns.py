@@ -15,10 +15,10 @@ from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.declarations.trust import SecureSum
 from tacit.protocol.registry import protocol_of
+from tacit.protocol.trust import SecureSum
 from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 from tacit.running.deployment.preview import check_records, doubts

@@ -21,7 +21,7 @@ from tacit.crypto.homomorphic import keys as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.ledger.entries import DEBIT, RepeatedError
 from tacit.ledger.ledger import Ledger
-from tacit.privacy.sampling.noise import NoNoise
+from tacit.privacy.noise import NoNoise
 from tacit.protocol import registry
 from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.encrypted.protocol import EncryptedAUC

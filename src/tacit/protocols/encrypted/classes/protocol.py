@@ -23,14 +23,13 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
+from tacit.protocol import audits, forecast
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declarations import audits, forecast
-from tacit.protocol.declarations.scenario import Scenario
-from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.revealed import Revealed
-from tacit.protocol.settings.declaring import setting
-from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocol.declared import Revealed, ThreatModel
+from tacit.protocol.scaled import scale_setting
+from tacit.protocol.scenario import Scenario
+from tacit.protocol.settings import setting
 from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import opened_once
 from tacit.protocols.encrypted.counts import Certain, class_cells

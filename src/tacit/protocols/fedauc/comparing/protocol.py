@@ -27,7 +27,7 @@ from tacit.metrics.paired_ranking import paired_plug_in_variance, rank_correlati
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency, Cost, worst_case
 from tacit.privacy.mechanisms.response import flip_probability
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -37,9 +37,9 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.declarations.trust import Each, Local, trust_setting
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings import setting
+from tacit.protocol.trust import Each, Local, trust_setting
 from tacit.protocols.fedauc.allocation import influence_centre
 from tacit.protocols.fedauc.comparing.noise import (
     CentredVariance,

@@ -22,7 +22,7 @@ from tacit.arrays import Floats
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.placing import knots_of, planned_height
 from tacit.protocols.histogram.looking.seen import Seen, product_variance

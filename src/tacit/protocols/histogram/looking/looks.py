@@ -24,7 +24,7 @@ import numpy as np
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.values import encode_query

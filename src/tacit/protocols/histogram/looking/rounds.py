@@ -20,8 +20,8 @@ from tacit.arrays import Floats
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Conversation, Query, Reply
-from tacit.protocol.declarations.trust import Each
 from tacit.protocol.releases import Released, Sums, ask, planned_noises, total_protection
+from tacit.protocol.trust import Each
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.looking import looks
 from tacit.protocols.histogram.looking.choices import Choices, Next

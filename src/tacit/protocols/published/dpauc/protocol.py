@@ -28,11 +28,13 @@ from tacit.data.engines.stored import batch_of
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.exact import gaussian_delta
 from tacit.privacy.mechanisms import gaussian, laplace
 from tacit.privacy.mechanisms.interface import Together
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
-from tacit.privacy.sampling.exact import gaussian_delta
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol import audits, forecast
+from tacit.protocol.choices import Choice
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -43,12 +45,10 @@ from tacit.protocol.conversation import (
     Step,
     step,
 )
-from tacit.protocol.declarations import audits, forecast
-from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
-from tacit.protocol.declarations.trust import Trust
-from tacit.protocol.settings.choices import Choice
-from tacit.protocol.settings.declaring import EPSILON, setting
-from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocol.scaled import ScaledScores, scale_setting
+from tacit.protocol.scenario import Scenario, Shape, planned_scale
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Trust
 from tacit.protocols.dpauc.protocol import (
     THRESHOLDS,
     cells_forecast,

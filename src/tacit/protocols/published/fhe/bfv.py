@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.crypto.homomorphic import bfv
+from tacit.crypto.homomorphic import schemes
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed, run_seed
 from tacit.protocols.encrypted.counts import Certain, Counts, Products
@@ -101,7 +101,7 @@ class Checks:
         >>> set((checks.weights.sum(axis=-1) % checks.modulus).ravel())
         {1}
         """
-        modulus, groups = bfv.PLAIN_MODULI[run], thresholds + 1
+        modulus, groups = schemes.PLAIN_MODULI[run], thresholds + 1
         split = [_elements(seed, label, 2 * groups * shares, modulus) for label in (b"ws", b"os")]
         weights, offsets = (_summing(part.reshape(2, groups, shares), modulus) for part in split)
         weights[..., -1] = (weights[..., -1] + 1) % modulus
@@ -122,7 +122,9 @@ class Checks:
         """The positions of all numbers in a polynomial."""
         return Layout(self.order.size)
 
-    def polynomial(self, counts: Counts, extra: Products, party: int, parties: int) -> bfv.Words:
+    def polynomial(
+        self, counts: Counts, extra: Products, party: int, parties: int
+    ) -> schemes.Words:
         """The polynomial that a party encrypts.
 
         Parameters
@@ -138,7 +140,7 @@ class Checks:
         first = _scaled(counts.rising, r3, positives * r5) % modulus
         second = _scaled(counts.falling, r4, negatives * r6) % modulus
         inside = _scaled(counts.inside, r9, positives * r10) % modulus
-        terms = np.zeros(bfv.DEGREE, dtype=object)
+        terms = np.zeros(schemes.DEGREE, dtype=object)
         slots = self._slots(first, second, inside, party == 0)
         terms[layout.rising()], terms[layout.falling()], terms[layout.inside()] = slots
         terms[list(layout.totals)] = -positives * r7, negatives * r8
@@ -212,13 +214,13 @@ def agreed(run_numbers: list[Products]) -> Products:
     return run_numbers[0]
 
 
-def _words(seed: bytes, label: bytes, count: int) -> bfv.Words:
+def _words(seed: bytes, label: bytes, count: int) -> schemes.Words:
     """Uniform 64-bit words of a seed, for one purpose."""
     return np.frombuffer(shake_256(seed + label).digest(8 * count), dtype="<u8")
 
 
 def _elements(seed: bytes, label: bytes, count: int, modulus: int) -> Elements:
-    return bfv.residues(_words(seed, label, count), modulus).astype(object)
+    return schemes.residues(_words(seed, label, count), modulus).astype(object)
 
 
 def _summing(shares: Elements, modulus: int) -> Elements:
@@ -296,7 +298,7 @@ class ExactParty:
         extras = [Products(self._extra(), self._extra(), self._extra()) for _ in parties]
         uploads: list[list[bytes]] = [[] for _ in parties]
         for run in range(self.scheme.runs):
-            secret_key, modulus = self._secret_key(run), bfv.bfv_parameters(run).plain_modulus
+            secret_key, modulus = self._secret_key(run), schemes.bfv_parameters(run).plain_modulus
             checks = self.checks(run) if self.scheme.checked else None
             for index, party in enumerate(parties):
                 client_counts = counts.of(index)
@@ -337,8 +339,10 @@ class ExactParty:
             return self.checks(run).decrypted(self._secret_key(run).decrypted(answer, positions))
         return Products(*self._secret_key(run).decrypted(answer, positions[:TAG]))
 
-    def _secret_key(self, run: int) -> bfv.BfvSecretKey:
-        return bfv.BfvSecretKey(bfv.bfv_parameters(run), key_seed(self.secret, self.session))
+    def _secret_key(self, run: int) -> schemes.BfvSecretKey:
+        return schemes.BfvSecretKey(
+            schemes.bfv_parameters(run), key_seed(self.secret, self.session)
+        )
 
     def _extra(self) -> int:
         """One party's part of a perturbation, where the parties perturb the answer."""
@@ -382,13 +386,13 @@ class ExactAggregator:
         )
         answers = []
         for run in range(runs):
-            evaluator = bfv.BfvEvaluator(bfv.bfv_parameters(run), self.keys)
+            evaluator = schemes.BfvEvaluator(schemes.bfv_parameters(run), self.keys)
             total = evaluator.total([each[run] for each in uploads])
             mask = self.mask(run, extra)
             answers.append(evaluator.answer(total, multiplier, mask, self.scheme.checked))
         return answers
 
-    def mask(self, run: int, extra: Products = NOTHING) -> bfv.Words:
+    def mask(self, run: int, extra: Products = NOTHING) -> schemes.Words:
         """Uniform numbers at every coefficient but those of the answer, shape (n,).
 
         The mask is a plaintext. Adding it does not change a ciphertext's noise, which the fresh
@@ -399,8 +403,8 @@ class ExactAggregator:
         run : which plain modulus.
         extra : the aggregator's perturbations; 0 in a checked run, where the parties perturb.
         """
-        modulus = bfv.bfv_parameters(run).plain_modulus
-        mask = bfv.random_residues(bfv.DEGREE, modulus).copy()
+        modulus = schemes.bfv_parameters(run).plain_modulus
+        mask = schemes.random_residues(schemes.DEGREE, modulus).copy()
         positions = list(self.scheme.layout.positions)
         mask[positions] = 0
         mask[positions[:TAG]] = [number % modulus for number in extra]
@@ -413,7 +417,7 @@ def joined(run_numbers: Sequence[Products]) -> Products:
     Examples
     --------
     >>> big, small = 2**100 + 7, 5
-    >>> residues = [Products(big % prime, small, big % prime) for prime in bfv.PLAIN_MODULI]
+    >>> residues = [Products(big % prime, small, big % prime) for prime in schemes.PLAIN_MODULI]
     >>> joined(residues) == Products(big, small, big)
     True
     """
@@ -422,16 +426,16 @@ def joined(run_numbers: Sequence[Products]) -> Products:
 
 def _joined_number(residues: Sequence[int]) -> int:
     """The least number with these residues (Chinese remainder theorem)."""
-    number, modulus = residues[0], bfv.PLAIN_MODULI[0]
-    for prime, residue in zip(bfv.PLAIN_MODULI[1:], residues[1:], strict=False):
+    number, modulus = residues[0], schemes.PLAIN_MODULI[0]
+    for prime, residue in zip(schemes.PLAIN_MODULI[1:], residues[1:], strict=False):
         number += modulus * ((residue - number) * pow(modulus, -1, prime) % prime)
         modulus *= prime
     return number
 
 
-def plain_polynomial(layout: Layout, counts: Counts, modulus: int) -> bfv.Words:
+def plain_polynomial(layout: Layout, counts: Counts, modulus: int) -> schemes.Words:
     """The polynomial of one party's counts, for an aggregator that follows the protocol."""
-    polynomial = np.zeros(bfv.DEGREE, dtype=np.uint64)
+    polynomial = np.zeros(schemes.DEGREE, dtype=np.uint64)
     polynomial[layout.rising()] = counts.rising
     polynomial[layout.falling()] = counts.falling
     polynomial[layout.inside()] = counts.inside

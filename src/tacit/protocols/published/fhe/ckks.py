@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.crypto.homomorphic import bfv
-from tacit.crypto.homomorphic.ckks import SLOTS, CkksEvaluator, CkksSecretKey
+from tacit.crypto.homomorphic import schemes
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed
+from tacit.crypto.homomorphic.schemes import SLOTS, CkksEvaluator, CkksSecretKey
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import Certain, Counts
 
@@ -195,4 +195,4 @@ def _mask() -> Floats:
 
 def _fractions(count: int) -> Floats:
     """Uniform numbers in [0, 1) from the operating system's entropy."""
-    return (bfv.random_words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (schemes.random_words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -17,7 +17,7 @@ from math import inf, isqrt, nextafter
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.crypto.homomorphic import bfv
+from tacit.crypto.homomorphic import schemes
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import Certain, Products
 
@@ -69,7 +69,7 @@ class Layout:
     @property
     def totals(self) -> tuple[int, int]:
         """The positions of the denominator's two factors; the first has the opposite sign."""
-        return bfv.DEGREE - 1, 8 * self.products + 8
+        return schemes.DEGREE - 1, 8 * self.products + 8
 
     @property
     def positions(self) -> tuple[int, int, int, int]:
@@ -228,5 +228,5 @@ def _certain(numbers: Products, width: int) -> Certain:
 
 def uniform_below(bound: int) -> int:
     """A uniform number below a bound of at most 2^60; the bias is below 2^-60."""
-    high, low = (int(word) for word in bfv.random_words(2))
+    high, low = (int(word) for word in schemes.random_words(2))
     return ((high << 64) | low) % bound

@@ -28,7 +28,9 @@ from tacit.crypto.homomorphic.keys import (
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import UNPROTECTED
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
+from tacit.protocol import audits, forecast
+from tacit.protocol.choices import Choice, chosen
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -38,13 +40,10 @@ from tacit.protocol.conversation import (
     Step,
     step,
 )
-from tacit.protocol.declarations import audits, forecast, traffic
-from tacit.protocol.declarations.scenario import Scenario, Shape
-from tacit.protocol.declarations.threats import ThreatModel
-from tacit.protocol.revealed import Revealed
-from tacit.protocol.settings.choices import Choice, chosen
-from tacit.protocol.settings.declaring import setting
-from tacit.protocol.settings.scaled import scale_setting
+from tacit.protocol.declared import Revealed, ThreatModel
+from tacit.protocol.scaled import scale_setting
+from tacit.protocol.scenario import Scenario, Shape, Traffic, round_seconds
+from tacit.protocol.settings import setting
 from tacit.protocols.encrypted import hidden, sessions
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
@@ -405,14 +404,12 @@ def fhe_forecast(protocol: FheAUC, scenario: Scenario, shape: Shape) -> forecast
     return hidden.hidden_forecast(protocol, scenario, shape)
 
 
-def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> traffic.Traffic:
+def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> Traffic:
     """One or two ciphertexts a client by measured sizes: a dry run would need TenSEAL and keys."""
     rounds = 5 if protocol.checked else 4
     runs = 1 if Scale.fitting(protocol.most_records).moduli == 1 and not protocol.checked else 2
     computing = KEY_SECONDS + runs * CIPHERTEXT_SECONDS * scenario.clients
-    return traffic.Traffic(
-        runs * CIPHERTEXT_BYTES, rounds, traffic.round_seconds(rounds, scenario) + computing
-    )
+    return Traffic(runs * CIPHERTEXT_BYTES, rounds, round_seconds(rounds, scenario) + computing)
 
 
 PLANNING = forecast.Planning.of_figure(

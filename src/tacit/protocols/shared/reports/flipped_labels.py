@@ -13,8 +13,8 @@ from tacit.data.batches import ranked
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.local.response import flip_labels
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
+from tacit.privacy.symbols import flip_labels
 from tacit.protocol.conversation import ClientState, Lasting
 
 

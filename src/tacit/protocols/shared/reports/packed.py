@@ -12,8 +12,8 @@ from tacit.arrays import Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.local.unary import unary_bits
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
+from tacit.privacy.unary import unary_bits
 from tacit.protocol.conversation import ClientState, Field, Query
 from tacit.protocol.fields import ragged_of
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics import errors
-from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.distributions import discrete_laplace_variance
 
 GROUP_FRACTIONS = np.linspace(0.3, 0.9, 13)
 """Fractions of epsilon that are compared for the groups."""

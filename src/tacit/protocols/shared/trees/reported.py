@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.metrics.trees import TreeNoise, consistent_leaves
-from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
+from tacit.privacy.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
 
 FIRST_CELLS = 2
 """Index of the first level with cells of a tree over both classes, after the total and them."""

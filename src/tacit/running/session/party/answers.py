@@ -10,7 +10,7 @@ from dataclasses import replace
 from tacit.data.clients import Clients
 from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import mpc
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply, View
 from tacit.running.persons import counted_clients

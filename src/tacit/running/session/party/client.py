@@ -13,10 +13,10 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import Cost
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Protocol, View
-from tacit.protocol.revealed import Revealed, revealed_to
+from tacit.protocol.declared import Revealed, revealed_to
 from tacit.protocol.values import Kind, decode_query, decode_values, encode_values
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import CountedSeed, persons_misfit

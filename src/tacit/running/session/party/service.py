@@ -31,10 +31,10 @@ from tacit.data.units import UNITS
 from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Cost
-from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocol import fields, values
 from tacit.protocol.conversation import ClientState, Lasting
-from tacit.protocol.revealed import Revealed, result_of_client
+from tacit.protocol.declared import Revealed, result_of_client
 from tacit.results.estimate import finite
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit

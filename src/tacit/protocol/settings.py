@@ -13,8 +13,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
-from tacit.protocol.settings.choices import Choice, choice_kinds, chosen
-from tacit.protocol.settings.types import alternatives, field_types, spelled
+from tacit.protocol.choices import Choice, alternatives, choice_kinds, chosen, field_types, spelled
 
 METADATA = "tacit.setting"
 """Under which key a field's metadata has its declaration."""

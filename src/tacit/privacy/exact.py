@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.privacy.sampling.distributions import staircase_inner_width, whole_sensitivity
+from tacit.privacy.distributions import staircase_inner_width, whole_sensitivity
 
 Words = NDArray[np.uint64]
 Bits = NDArray[np.bool_]

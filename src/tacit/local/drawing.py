@@ -25,9 +25,9 @@ from tacit.data.clients import Clients
 from tacit.data.columns import Columns, Records, decoded, readable
 from tacit.data.errors import DataError
 from tacit.data.tables import Location, Table, unchanging
-from tacit.local.clusters.summing import Progress, Summing, in_one_process, unheard
-from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocol import turns
+from tacit.local import turns
+from tacit.local.summing import Progress, Summing, in_one_process, unheard
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query
 from tacit.protocol.devices import Concluded, DeviceReports, ReportsByInput, conversed
 from tacit.results.concluding import evaluation_of
@@ -306,7 +306,7 @@ def evaluate_one_record_clients(
     protocol : of the local model, which declares reports of clients of one record.
     seed : of the draws; None takes one from fresh entropy.
     summing : who adds up the blocks: this process, several (``in_processes``), or a cluster
-        (``local.clusters.on_spark`` and ``local.clusters.on_ray``).
+        (``in_spark``, ``in_ray``).
     federation : what the records are called, as for ``tacit.evaluate``.
     progress : is called with the number of blocks that were added, in every stage.
 

@@ -11,9 +11,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from tacit.protocol.settings.choices import Choice
-from tacit.protocol.settings.declaring import setting
-from tacit.protocol.settings.types import spelled
+from tacit.protocol.choices import Choice, spelled
+from tacit.protocol.settings import setting
 
 
 class Trust(Enum):

@@ -1,6 +1,7 @@
-"""Sums over blocks: in this process, or in several.
+"""Sums over batches of records or reports: in this process, in several, on Spark and on Ray.
 
-Columns of payloads and of counts, as frames of clusters have them.
+Spark computes by ``mapInArrow`` (the extra ``spark``), Ray by ``map_batches`` of its own datasets
+(the extra ``ray``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 from typing import Protocol as Interface
 
 import numpy as np
@@ -17,8 +20,9 @@ import pyarrow as pa
 
 from tacit.arrays import Integers
 from tacit.data.errors import DataError
+from tacit.extras import extra
 from tacit.protocol.conversation import Query
-from tacit.protocol.devices import DeviceReports, Payloads
+from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads
 
 WAITING = 4
 """Number of blocks a worker for which results are awaited: all other numbers are not sent yet."""
@@ -168,3 +172,143 @@ def rows_total(table: pa.Table) -> Integers:
     rows = table.column(COUNTS)
     flat = rows.combine_chunks().flatten().to_numpy()
     return np.asarray(flat.reshape(len(rows), -1).sum(axis=0, dtype=np.int64))
+
+
+SCHEMA = f"{COUNTS} array<bigint>"
+
+TASKS_PER_CORE = 4
+"""Number of parts for a core: cores that end early take more."""
+
+Rows = Callable[[pa.Array], Sequence[Integers]]
+"""A function from a column to counts that add up."""
+
+
+def _rows_of_blocks(function: Callable[[int], Integers]) -> Rows:
+    """The counts of the blocks whose numbers a column has."""
+    return lambda column: [function(number) for number in column.to_pylist()]
+
+
+def in_spark(session: Any) -> Summing:
+    """A sum by the workers of a Spark cluster, which must see the files under the same names.
+
+    Parameters
+    ----------
+    session : a ``pyspark.sql.SparkSession``; its workers have ``tacit`` installed.
+    """
+    _require_spark()
+
+    def summed(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:
+        parts = min(blocks, TASKS_PER_CORE * session.sparkContext.defaultParallelism)
+        numbers = session.range(0, blocks, 1, parts)
+        total = rows_total(counts_table(_spark_rows(numbers, _rows_of_blocks(function))))
+        progress(blocks)
+        return total
+
+    return summed
+
+
+@dataclass(frozen=True)
+class SparkReports:
+    """The reports of one stage in a column of a Spark frame: a stage as estimates take it.
+
+    Parameters
+    ----------
+    frame : a ``pyspark.sql.DataFrame``.
+    column : of payloads, binary values of one length.
+    """
+
+    frame: Any
+    column: str = "payload"
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return int(self.frame.count())
+
+    def counts(self, devices: DeviceReports, query: Query) -> Integers:
+        """How often each report came, counted by the workers.
+
+        Raises
+        ------
+        DataError : for a report that no device sends; it names how many there are.
+        """
+        _require_spark()
+        counted = counts_row(devices, query)
+        rows = _spark_rows(self.frame.select(self.column), lambda column: [counted(column)])
+        return rows_total(counts_table([counted(pa.array([], pa.binary())), *rows]))
+
+
+def _spark_rows(frame: Any, rows: Rows) -> list[Integers]:
+    """The counts of a frame's first column."""
+
+    def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from counts_table(rows(batch.column(0))).to_batches()
+
+    made = frame.mapInArrow(summed, SCHEMA).toLocalIterator()
+    return [np.array(row[0], dtype=np.int64) for row in made]
+
+
+def _require_spark() -> None:
+    extra("pyspark", "sums on Spark need pyspark", "'tacit[spark]'")
+
+
+def in_ray(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:
+    """The sum by the workers of the Ray cluster to which this program is connected (``ray.init``).
+
+    The workers have ``tacit`` installed, and see the files under the same names.
+
+    Parameters
+    ----------
+    function, blocks, progress : as ``Summing`` takes them.
+    """
+    total = _ray_total(_ray_data().range(blocks), "id", _rows_of_blocks(function), 1)
+    progress(blocks)
+    return total
+
+
+@dataclass(frozen=True)
+class RayReports:
+    """The reports of one stage in a column of a Ray dataset: a stage as estimates take it.
+
+    Parameters
+    ----------
+    dataset : a ``ray.data.Dataset``.
+    column : of payloads, binary values of one length.
+    """
+
+    dataset: Any
+    column: str = "payload"
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return int(self.dataset.count())
+
+    def counts(self, devices: DeviceReports, query: Query) -> Integers:
+        """How often each report came, counted by the workers.
+
+        Raises
+        ------
+        DataError : for a report that no device sends; it names how many there are.
+        """
+        _ray_data()
+        counted = counts_row(devices, query)
+        return counted(pa.array([], pa.binary())) + _ray_total(
+            self.dataset, self.column, lambda column: [counted(column)], BATCH_REPORTS
+        )
+
+
+def _ray_total(dataset: Any, column: str, rows: Rows, at_once: int) -> Integers:
+    """The sum of the counts of a dataset's column, of so many values at a time."""
+
+    def summed(table: pa.Table) -> pa.Table:
+        return counts_table(rows(table.column(column)))
+
+    made = dataset.map_batches(summed, batch_size=at_once, batch_format="pyarrow")
+    total: Integers = np.zeros((), dtype=np.int64)
+    for table in made.iter_batches(batch_size=None, batch_format="pyarrow"):
+        total = total + rows_total(table)
+    return total
+
+
+def _ray_data() -> Any:
+    return extra("ray.data", "sums on Ray need ray", "'tacit[ray]'")

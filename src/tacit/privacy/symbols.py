@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import check_epsilon
 from tacit.privacy.mechanisms import response
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 
 
 def flip_labels(labels: NDArray[np.int8], epsilon: float, noise: NoiseSource) -> NDArray[np.int8]:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.privacy import doubles
 from tacit.privacy.cost import Cost
-from tacit.privacy.sampling import doubles
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol

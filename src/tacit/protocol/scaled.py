@@ -28,7 +28,7 @@ from tacit.metrics.cells.score_scale import (
     ScoreScale,
     named_scale,
 )
-from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings import setting
 
 UNIT_INTERVAL = (0.0, 1.0)
 

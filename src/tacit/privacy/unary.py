@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.privacy.mechanisms import response
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 
 Booleans = NDArray[np.bool_]
 
@@ -42,7 +42,7 @@ def unary_bits(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.privacy.sampling.noise import SimulatedNoise
+    >>> from tacit.privacy.noise import SimulatedNoise
     >>> unary_bits(np.array([2, 0]), 4, 1.0, SimulatedNoise(0)).shape
     (2, 4)
     """

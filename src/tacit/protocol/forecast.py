@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.trust import Trust
 from tacit.results.estimate import REACH
 from tacit.results.figure import AUC_FIGURE, CLEAR_CLASS_SIZE_IN_ERRORS, Figure
 from tacit.results.measures.catalogue import label, named
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
-    from tacit.protocol.declarations.scenario import Scenario, Shape
-    from tacit.protocol.declarations.traffic import Traffic
+    from tacit.protocol.scenario import Scenario, Shape, Traffic
 
 
 AREA, ECE, PRECISION = "auc", "ece", "precision@"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.privacy.sampling.exact import Stairs
+from tacit.privacy.exact import Stairs
 
 Bits = NDArray[np.bool_]
 Shape = tuple[int, ...]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.privacy.mechanisms.interface import Distribution, Shape
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace
-from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 
 NoiseMaker = Callable[[int, int | None], NoiseSource]
 """A noise source from a seed and a number of replicates."""

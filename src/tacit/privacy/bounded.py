@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.privacy.cost import check_epsilon
 from tacit.privacy.mechanisms.response import UniformIntegers
-from tacit.privacy.sampling.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource
 
 GRAIN = 2**40
 """Largest integer weight of an output outside the window; smaller where the total is bounded."""

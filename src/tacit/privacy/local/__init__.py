@@ -1,1 +1,0 @@
-"""Reports of one record under local differential privacy."""

@@ -1,1 +1,0 @@
-"""Samplers of noise: exact ones from the system's entropy, simulated ones from a seed."""

@@ -1,1 +1,0 @@
-"""How a protocol declares its settings, and what follows for commands and files."""
