@@ -16,7 +16,7 @@ import pytest
 
 import tacit
 import tacit.mlflow
-from tacit.results.missing import LeftOut
+from tacit.results.run import LeftOut
 from tacit.results.saved.reading import Result, read_documents
 
 pytestmark = [

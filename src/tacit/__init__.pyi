@@ -36,11 +36,10 @@ from .protocols.published.noisy_scores import NoisyScores
 from .protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
 from .results.curves.calibrator import Calibrator
 from .results.curves.histogram import Histogram
-from .results.drawing.displays import CalibrationDisplay, RocCurveDisplay
+from .results.displays import CalibrationDisplay, RocCurveDisplay
 from .results.estimate import Estimate, Interval
 from .results.evaluation import Evaluation
-from .results.parts.comparison import Comparison
-from .results.parts.grouped import GroupedEvaluation
+from .results.several import Comparison, GroupedEvaluation
 from .running.comparing import compare
 from .running.evaluating import repeat
 from .running.grouping import evaluate_groups

@@ -18,7 +18,7 @@ from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results.drawing import picture
+from tacit.results import drawing
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.catalogue import label
@@ -162,7 +162,7 @@ def draw(scenes: Sequence[Scene]) -> Any:
     figure = Figure(figsize=(15, 5), layout="constrained")
     panels = figure.subplots(1, 3)
     for panel in panels:
-        panel.set_prop_cycle(color=[picture.ACCENT])
+        panel.set_prop_cycle(color=[drawing.ACCENT])
     curve, calibration, estimates = panels
     _draw_curve(scenes[0], curve)
     _draw_calibration(scenes[0], calibration)
@@ -226,7 +226,7 @@ def _draw_curve(scene: Scene, axes: Any) -> None:
     if result.roc is None or not result.has_signal:
         axes.text(0.5, 0.5, "not enough signal", ha="center", transform=axes.transAxes)
         return
-    picture.draw_roc(result.roc, axes)
+    drawing.draw_roc(result.roc, axes)
 
 
 def _draw_calibration(scene: Scene, axes: Any) -> None:
@@ -234,7 +234,7 @@ def _draw_calibration(scene: Scene, axes: Any) -> None:
     axes.set_title("Their calibration, from the same sum")
     if histogram is not None:
         buckets = replace(histogram, buckets=DRAWN_BUCKETS)
-        picture.draw_reliability(buckets.reliability(), axes)
+        drawing.draw_reliability(buckets.reliability(), axes)
 
 
 def _draw_estimates(scenes: Sequence[Scene], axes: Any) -> None:
@@ -243,9 +243,9 @@ def _draw_estimates(scenes: Sequence[Scene], axes: Any) -> None:
     for height, (scene, _, result) in enumerate(rows):
         low, high = (bound - scene.exact for bound in result.auc.interval(0.95))
         if math.isfinite(high - low):
-            axes.plot([low, high], [height, height], color=picture.ACCENT, marker="|")
+            axes.plot([low, high], [height, height], color=drawing.ACCENT, marker="|")
         if result.has_signal:
-            axes.plot([result.auc.value - scene.exact], [height], color=picture.ACCENT, marker="o")
+            axes.plot([result.auc.value - scene.exact], [height], color=drawing.ACCENT, marker="o")
     axes.axvline(0, color="grey", linestyle="--", linewidth=0.8)
     names = [f"{name}\nepsilon {result.spent.epsilon:g}" for _, name, result in rows]
     axes.set_yticks(range(len(rows)), names, fontsize="small")

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from tacit.arrays import Floats
-from tacit.metrics import decisions, logistic, operating_points, rates
+from tacit.metrics import functional, logistic, operating_points
 from tacit.metrics.functional import Functional, prevalence
 from tacit.results.measures import smooth_calibration
 
@@ -46,26 +46,26 @@ def known(figure: Functional | None) -> Functional:
 
 SMOOTH_FIGURES: dict[str, Callable[[Floats], Functional]] = {
     "prevalence": prevalence,
-    "net benefit": lambda c: decisions.net_benefit(c, ABOVE, np.array([0.2])),
-    "net benefit of all": lambda c: decisions.treat_all(c, np.array([0.2])),
-    "ppv": lambda c: rates.positive_predictive_value(c, ABOVE),
-    "npv": lambda c: rates.negative_predictive_value(c, ABOVE),
-    "sensitivity": lambda c: rates.sensitivity(c, ABOVE),
-    "specificity": lambda c: rates.specificity(c, ABOVE),
-    "lr+": lambda c: rates.positive_likelihood_ratio(c, ABOVE),
-    "accuracy": lambda c: rates.accuracy(c, ABOVE),
-    "f1": lambda c: rates.f1(c, ABOVE),
-    "lr-": lambda c: rates.negative_likelihood_ratio(c, ABOVE),
-    "brier": lambda c: decisions.brier(c, MIDDLES),
-    "scaled brier": lambda c: decisions.scaled_brier(c, MIDDLES),
-    "log loss": lambda c: decisions.log_loss(c, ODDS),
-    "normalised entropy": lambda c: decisions.normalised_entropy(c, ODDS),
+    "net benefit": lambda c: functional.net_benefit(c, ABOVE, np.array([0.2])),
+    "net benefit of all": lambda c: functional.treat_all(c, np.array([0.2])),
+    "ppv": lambda c: functional.positive_predictive_value(c, ABOVE),
+    "npv": lambda c: functional.negative_predictive_value(c, ABOVE),
+    "sensitivity": lambda c: functional.sensitivity(c, ABOVE),
+    "specificity": lambda c: functional.specificity(c, ABOVE),
+    "lr+": lambda c: functional.positive_likelihood_ratio(c, ABOVE),
+    "accuracy": lambda c: functional.accuracy(c, ABOVE),
+    "f1": lambda c: functional.f1(c, ABOVE),
+    "lr-": lambda c: functional.negative_likelihood_ratio(c, ABOVE),
+    "brier": lambda c: functional.brier(c, MIDDLES),
+    "scaled brier": lambda c: functional.scaled_brier(c, MIDDLES),
+    "log loss": lambda c: functional.log_loss(c, ODDS),
+    "normalised entropy": lambda c: functional.normalised_entropy(c, ODDS),
     "intercept": lambda c: known(logistic.calibration_intercept(c, ODDS)),
     "slope": lambda c: known(logistic.calibration_slope(c, ODDS)),
     "intercept beside": lambda c: known(logistic.intercept_beside_slope(c, ODDS)),
     "o/e": lambda c: logistic.observed_over_expected(c, MIDDLES),
     "ratio": lambda c: logistic.calibration_ratio(c, MIDDLES, ABOVE),
-    "partial auc": lambda c: decisions.partial_auc(c, 0.1),
+    "partial auc": lambda c: operating_points.partial_auc(c, 0.1),
     "separation": lambda c: operating_points.separation(c, np.array([6.0])),
 }
 
@@ -129,17 +129,17 @@ def test_net_benefit_is_its_definition(threshold: float, seed: int) -> None:
     treated = scores >= threshold
     odds = threshold / (1 - threshold)
     won, lost = np.sum(treated & (labels == 1)), np.sum(treated & (labels == 0))
-    made = decisions.net_benefit(counts, above, np.array([threshold]))
+    made = functional.net_benefit(counts, above, np.array([threshold]))
     assert made.value[0] == pytest.approx((won - lost * odds) / labels.size, abs=1e-12 * (1 + odds))
 
 
 def test_losses_are_those_of_scikit_learn() -> None:
     counts = some_counts()
     scores, labels = records(counts)
-    assert decisions.brier(counts, MIDDLES).value[0] == pytest.approx(
+    assert functional.brier(counts, MIDDLES).value[0] == pytest.approx(
         brier_score_loss(labels, scores), rel=1e-12
     )
-    assert decisions.log_loss(counts, ODDS).value[0] == pytest.approx(
+    assert functional.log_loss(counts, ODDS).value[0] == pytest.approx(
         log_loss(labels, scores), rel=1e-12
     )
 
@@ -147,7 +147,7 @@ def test_losses_are_those_of_scikit_learn() -> None:
 def test_the_standardised_partial_area_is_that_of_scikit_learn() -> None:
     counts = some_counts()
     scores, labels = records(counts)
-    made = decisions.standardised(decisions.partial_auc(counts, 0.1), 0.1)
+    made = operating_points.standardised(operating_points.partial_auc(counts, 0.1), 0.1)
     assert made.value[0] == pytest.approx(roc_auc_score(labels, scores, max_fpr=0.1), rel=1e-9)
 
 
@@ -194,4 +194,4 @@ def test_records_that_are_spread_evenly_have_the_distances_of_equal_weights() ->
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, np.nan])
 def test_a_threshold_of_a_net_benefit_is_a_probability(threshold: float) -> None:
     with pytest.raises(ValueError, match=r"must be in \[0, 1\), got"):
-        decisions.odds(np.array([threshold]))
+        functional.odds(np.array([threshold]))

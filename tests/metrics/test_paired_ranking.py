@@ -9,12 +9,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal, norm, spearmanr
 
-from tacit.metrics.paired_ranking import (
+from tacit.metrics.ranking import (
     _excess,
+    auc,
+    doubled_mid_ranks,
     paired_plug_in_variance,
     rank_correlation,
 )
-from tacit.metrics.ranking import auc, doubled_mid_ranks
 
 
 def paired_delong_variance(

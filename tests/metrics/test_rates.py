@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn import metrics as sklearn
 
 from tacit import binormal_scores
-from tacit.metrics.functional import Functional
-from tacit.metrics.rates import (
+from tacit.metrics.functional import (
     OTHER_NAMES,
     RATES,
+    Functional,
     average_precision,
     false_positive_rate,
     positive_predictive_value,

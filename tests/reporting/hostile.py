@@ -17,7 +17,7 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.shuffling import Shuffled
 from tacit.protocol.conversation import Protocol
 from tacit.results.estimate import Estimate
-from tacit.results.missing import LeftOut
+from tacit.results.run import LeftOut
 from tacit.results.saved.integrity import with_fingerprint
 from tests.classified import CLASSES, GROUPS, class_clients, group_clients
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.reporting.charts import LEFT, SIDE, TOP, Graph, IntervalBar, Series
 from tacit.reporting.page import environment
+from tacit.reporting.pictures import LEFT, SIDE, TOP, Graph, IntervalBar, Series
 from tacit.results.estimate import Estimate, Interval
 
 RATES = st.floats(0, 1)

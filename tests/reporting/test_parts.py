@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit.protocols.multiclass.protocol import PUBLISHED
 from tacit.reporting.page import report
-from tacit.reporting.paper_table import as_csv, as_markdown
+from tacit.reporting.tables import as_csv, as_markdown
 from tacit.results.saved.reading import Result
 from tests.classified import CLASSES, GROUPS, class_clients, group_clients
 from tests.federations import binormal_clients

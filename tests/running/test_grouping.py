@@ -22,8 +22,8 @@ from tacit import (
 )
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.estimate import Estimate
-from tacit.results.parts.grouped import Group, GroupedEvaluation
 from tacit.results.saved.integrity import fingerprint
+from tacit.results.several import Group, GroupedEvaluation
 from tacit.running.evaluating import exact_auc
 
 AREAS = (0.7, 0.8, 0.85)

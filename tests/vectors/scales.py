@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tacit.metrics.cells.score_code import probability_codes, signed_codes
 from tacit.metrics.cells.score_scale import (
     KNOT_BITS,
     KNOT_LEVELS,
@@ -21,6 +20,8 @@ from tacit.metrics.cells.score_scale import (
     REAL_REACH,
     ScoreScale,
     named_scale,
+    probability_codes,
+    signed_codes,
 )
 from tacit.protocol.scaled import UNIT_OF
 

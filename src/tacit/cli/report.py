@@ -10,7 +10,7 @@ from tacit.cli.shell import refuse, show
 from tacit.output import OutputFile
 from tacit.reporting.model_index import TASK, model_index
 from tacit.reporting.page import report as report_page
-from tacit.reporting.paper_table import as_csv, as_markdown
+from tacit.reporting.tables import as_csv, as_markdown
 from tacit.results.saved import reading
 
 PAGE = "report.html"

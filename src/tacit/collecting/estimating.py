@@ -27,7 +27,7 @@ from tacit.protocol import devices
 from tacit.protocol.conversation import Query
 from tacit.results import concluding as results
 from tacit.results.evaluation import Evaluation
-from tacit.results.traffic import Traffic
+from tacit.results.run import Traffic
 
 LIARS = 0.01
 """The fraction of liars that an estimate says most about."""

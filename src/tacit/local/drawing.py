@@ -32,7 +32,7 @@ from tacit.protocol.conversation import ClientState, Protocol, Query
 from tacit.protocol.devices import Concluded, DeviceReports, ReportsByInput, conversed
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
-from tacit.results.traffic import Traffic
+from tacit.results.run import Traffic
 
 READ_AT_ONCE = 1 << 16
 """Number of records that are decoded at a time."""

@@ -1,13 +1,23 @@
-"""A figure of counts in score cells, with its dependence on every count.
+"""Figures of counts in score cells, with their dependence on every count.
 
-Intervals of quotients whose denominators have errors of their own.
+Counts have shape (2, B): positives, then negatives, in cells of ascending score. ``above`` is the
+part of each cell that reaches each threshold, shape (T, B). There are rates of calling scores
+positive from a threshold on, net benefit over thresholds as in decision curves, and losses of
+stated probabilities: the Brier score, as it is and scaled by that of the prevalence, log loss and
+normalised entropy, as scores are and after logistic recalibration. Two fields have two names for
+some of the rates: ``rate_name`` knows both. Intervals are of quotients whose denominators have
+errors of their own.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
+import scipy
 
 from tacit.arrays import Floats
 
@@ -121,3 +131,295 @@ def fieller_bounds(
     half = np.sqrt(middle**2 + square * np.maximum(variances, 0.0) / known)
     low, high = values - middle - half, values - middle + half
     return np.where(rest > 0, low, -np.inf), np.where(rest > 0, high, np.inf)
+
+
+Rate = Callable[[Floats, Floats], Functional]
+
+
+def reaching(edges: Floats, thresholds: Floats) -> Floats:
+    """The fraction of each cell's width that reaches each threshold, shape (T, B).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reaching(np.array([0.0, 0.5, 1.0]), np.array([0.25])).tolist()
+    [[0.5, 1.0]]
+    """
+    low, high = edges[:-1], edges[1:]
+    return np.clip((high - thresholds[:, np.newaxis]) / (high - low), 0.0, 1.0)
+
+
+def positive_predictive_value(counts: Floats, above: Floats) -> Functional:
+    """The share of positives among records that reach the threshold, ``TP / (TP + FP)``."""
+    return ratio(counts, both(above, 0.0), both(above, above), above)
+
+
+def negative_predictive_value(counts: Floats, above: Floats) -> Functional:
+    """The share of negatives among records below the threshold, ``TN / (TN + FN)``."""
+    return ratio(counts, both(0.0, 1 - above), both(1 - above, 1 - above), above)
+
+
+def sensitivity(counts: Floats, above: Floats) -> Functional:
+    """The share of positives that reach the threshold, ``TP / P``."""
+    return ratio(counts, both(above, 0.0), both(np.ones_like(above[:1]), 0.0), above)
+
+
+def specificity(counts: Floats, above: Floats) -> Functional:
+    """The share of negatives below the threshold, ``TN / N``."""
+    return ratio(counts, both(0.0, 1 - above), both(0.0, np.ones_like(above[:1])), above)
+
+
+def positive_likelihood_ratio(counts: Floats, above: Floats) -> Functional:
+    """Sensitivity over the false-positive rate, ``(TP / P) / (FP / N)``.
+
+    Examples
+    --------
+    >>> counts, above = np.array([[10.0, 30.0], [80.0, 20.0]]), np.array([[0.0, 1.0]])
+    >>> positive_likelihood_ratio(counts, above).value.round(4).tolist()
+    [3.75]
+    """
+    return _quotient_of_shares(counts, above, above)
+
+
+def negative_likelihood_ratio(counts: Floats, above: Floats) -> Functional:
+    """The missed share of positives over specificity, ``(FN / P) / (TN / N)``."""
+    return _quotient_of_shares(counts, 1 - above, above)
+
+
+def _quotient_of_shares(counts: Floats, chosen: Floats, above: Floats) -> Functional:
+    """A share of positives over the same share of negatives; relative gradients subtract."""
+    ones = np.ones_like(chosen[:1])
+    upper = ratio(counts, both(chosen, 0.0), both(ones, 0.0))
+    lower = ratio(counts, both(0.0, chosen), both(0.0, ones))
+    known = np.where(lower.value > 0, lower.value, np.nan)
+    value = upper.value / known
+    # d(u / l) = (du - (u / l) dl) / l
+    gradient = upper.gradient - value[:, np.newaxis, np.newaxis] * lower.gradient
+    gradient /= known[:, np.newaxis, np.newaxis]
+    return Functional(value, gradient, both(0.0, chosen), above)
+
+
+def false_positive_rate(counts: Floats, above: Floats) -> Functional:
+    """The share of negatives that reach the threshold, ``FP / N``."""
+    return ratio(counts, both(0.0, above), both(0.0, np.ones_like(above[:1])), above)
+
+
+def accuracy(counts: Floats, above: Floats) -> Functional:
+    """The share of records that the threshold classifies correctly, ``(TP + TN) / M``."""
+    return ratio(counts, both(above, 1 - above), np.ones((1, 2, 1)), above)
+
+
+def balanced_accuracy(counts: Floats, above: Floats) -> Functional:
+    """The mean of sensitivity and specificity."""
+    found, left = sensitivity(counts, above), specificity(counts, above)
+    smaller = found if counts[0].sum() < counts[1].sum() else left
+    half = (found.value + left.value) / 2, (found.gradient + left.gradient) / 2
+    return Functional(*half, smaller.base, above)
+
+
+def f1(counts: Floats, above: Floats) -> Functional:
+    """The harmonic mean of precision and recall, ``2 TP / (TP + FP + P)``."""
+    return ratio(counts, both(2 * above, 0.0), both(above + 1, above), above)
+
+
+RATES: dict[str, Rate] = {
+    "sensitivity": sensitivity,
+    "specificity": specificity,
+    "positive_predictive_value": positive_predictive_value,
+    "negative_predictive_value": negative_predictive_value,
+    "positive_likelihood_ratio": positive_likelihood_ratio,
+    "negative_likelihood_ratio": negative_likelihood_ratio,
+    "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
+    "f1": f1,
+}
+"""The rates at a threshold, by name."""
+
+RATE_TITLES = {"f1": "F1"}
+"""What texts call a rate where that is not its name with spaces."""
+
+LIKELIHOOD_RATIOS = ("positive_likelihood_ratio", "negative_likelihood_ratio")
+"""Rates that may be above 1, and whose denominators' noise counts."""
+
+OTHER_NAMES = {
+    "recall": "sensitivity",
+    "true_positive_rate": "sensitivity",
+    "tpr": "sensitivity",
+    "true_negative_rate": "specificity",
+    "tnr": "specificity",
+    "precision": "positive_predictive_value",
+    "ppv": "positive_predictive_value",
+    "npv": "negative_predictive_value",
+    "f1_score": "f1",
+}
+"""Further names of rates, each with that of ``RATES``."""
+
+
+def normalised(text: str) -> str:
+    """A figure's name as files write it: in lower case, its words joined by underscores.
+
+    Examples
+    --------
+    >>> normalised(" Net-benefit at 0.2")
+    'net_benefit_at_0.2'
+    """
+    return re.sub(r"[\s_-]+", "_", text.strip().lower())
+
+
+def rate_name(text: str) -> str:
+    """The name in ``RATES`` of a rate, whichever field's word and spelling it has.
+
+    Raises
+    ------
+    KeyError : for a rate that there is not; the message lists those that there are.
+
+    Examples
+    --------
+    >>> rate_name("Recall"), rate_name("PPV")
+    ('sensitivity', 'positive_predictive_value')
+    """
+    words = normalised(text)
+    name = OTHER_NAMES.get(words, words)
+    if name in RATES:
+        return name
+    known = (*RATES, *OTHER_NAMES)
+    near = get_close_matches(words, known, 1)
+    meant = f"; did you mean {near[0]!r}?" if near else "."
+    raise KeyError(f"{text!r} is no rate at a threshold{meant} Known are {', '.join(known)}")
+
+
+def average_precision(counts: Floats) -> Functional:
+    """The precision at the score of every positive, averaged over the positives.
+
+    Half of a cell's records are assumed to reach the score of a positive in it:
+    ``sum_j p_j TP_j / (TP_j + FP_j) / P`` with TP and FP counted from the cell's middle. For scores
+    without ties that is the step-wise area under the precision-recall curve, up to the square of
+    the cells' width and to the half of a record by which a positive counts itself there. Negative
+    counts are used as they are: noise clipped at zero would look like records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> average_precision(np.array([[0.0, 1.0], [1.0, 0.0]])).value.tolist()
+    [1.0]
+    """
+    positives, negatives = counts
+    won, lost = (above_middle(class_counts) for class_counts in (positives, negatives))
+    called, total = won + lost, positives.sum()
+    if total <= 0:
+        return Functional(np.full(1, np.nan), np.full((1, *counts.shape), np.nan))
+    known = np.where(called > 0, called, 1.0)
+    precision_by_cell = np.where(called > 0, won / known, 0.0)
+    value = np.sum(positives * precision_by_cell) / total
+    gain, loss = (_to_middle(positives * reached / known**2) for reached in (lost, won))
+    gradient = np.stack([precision_by_cell - value + gain, -loss]) / total
+    return Functional(np.array([value]), gradient[np.newaxis])
+
+
+def _to_middle(cells: Floats) -> Floats:
+    """The records below the middle of every cell."""
+    return np.cumsum(cells) - cells / 2
+
+
+def net_benefit(counts: Floats, above: Floats, thresholds: Floats) -> Functional:
+    """``TP / M - FP / M * t / (1 - t)`` (Vickers and Elkin 2006) of treating scores from t on.
+
+    Parameters
+    ----------
+    counts : shape (2, B).
+    above : the part of each cell that reaches each threshold, shape (T, B).
+    thresholds : probabilities below 1, shape (T,).
+
+    Examples
+    --------
+    >>> counts, above = np.array([[10.0, 30.0], [50.0, 10.0]]), np.array([[0.0, 1.0]])
+    >>> net_benefit(counts, above, np.array([0.5])).value.tolist()
+    [0.2]
+    """
+    weight = odds(thresholds)
+    return ratio(counts, both(above, -weight * above), np.ones((1, 2, 1)), above)
+
+
+def treat_all(counts: Floats, thresholds: Floats) -> Functional:
+    """The net benefit of treating everybody, ``P / M - N / M * t / (1 - t)``.
+
+    Treating nobody has the net benefit 0.
+    """
+    ones = np.ones((thresholds.size, counts.shape[-1]))
+    return ratio(counts, both(ones, -odds(thresholds) * ones), np.ones((1, 2, 1)))
+
+
+def odds(thresholds: Floats) -> Floats:
+    """``t / (1 - t)``, shape (T, 1).
+
+    Raises
+    ------
+    ValueError : for a threshold outside [0, 1).
+    """
+    outside = ~((thresholds >= 0) & (thresholds < 1))
+    if outside.any():
+        raise ValueError(
+            f"a net benefit's threshold must be in [0, 1), got {thresholds[outside][0]}"
+        )
+    return (thresholds / (1 - thresholds))[:, np.newaxis]
+
+
+def brier(counts: Floats, predicted: Floats) -> Functional:
+    """The mean squared difference of score and label, each score at its cell's middle.
+
+    Parameters
+    ----------
+    counts : shape (2, B).
+    predicted : the probability that each cell states, shape (B,).
+
+    Examples
+    --------
+    >>> brier(np.array([[1.0, 3.0], [3.0, 1.0]]), np.array([0.25, 0.75])).value.tolist()
+    [0.1875]
+    """
+    squares = both((1 - predicted) ** 2, predicted**2)[np.newaxis]
+    return ratio(counts, squares, np.ones_like(squares))
+
+
+def scaled_brier(counts: Floats, predicted: Floats) -> Functional:
+    """``1 - B / (o (1 - o))``, B the Brier score, o the prevalence: 0 where all are given o."""
+    score, share = brier(counts, predicted), prevalence(counts)
+    spread = share.value * (1 - share.value)
+    known = np.where(spread > 0, spread, np.nan)
+    # d(1 - b / q) = -db / q + b / q^2 dq, with dq = (1 - 2 o) do
+    by_score = -score.gradient / known[:, np.newaxis, np.newaxis]
+    slope = score.value * (1 - 2 * share.value) / known**2
+    return Functional(
+        1 - score.value / known, by_score + slope[:, np.newaxis, np.newaxis] * share.gradient
+    )
+
+
+def log_loss(counts: Floats, log_odds: Floats) -> Functional:
+    """The mean of ``-log`` of the probability that a score states for the label, in nats.
+
+    Parameters
+    ----------
+    counts : shape (2, B).
+    log_odds : what each cell states, shape (B,). They are finite: the middle of a cell clips the
+        scores in it.
+
+    Examples
+    --------
+    >>> log_loss(np.array([[1.0], [1.0]]), np.zeros(1)).value.round(6).tolist()
+    [0.693147]
+    """
+    # -log expit(x) and -log(1 - expit(x))
+    losses = both(np.logaddexp(0.0, -log_odds), np.logaddexp(0.0, log_odds))[np.newaxis]
+    return ratio(counts, losses, np.ones_like(losses))
+
+
+def normalised_entropy(counts: Floats, log_odds: Floats) -> Functional:
+    """The log loss over that of stating the prevalence for all (He et al. 2014, equation 1)."""
+    loss, share = log_loss(counts, log_odds), prevalence(counts)
+    entropy = scipy.special.entr(share.value) + scipy.special.entr(1 - share.value)
+    known = np.where(entropy > 0, entropy, np.nan)
+    value = loss.value / known
+    # the entropy's slope in the prevalence is log((1 - o) / o)
+    slope = -value * -scipy.special.logit(share.value)
+    change = loss.gradient + slope[:, np.newaxis, np.newaxis] * share.gradient
+    return Functional(value, change / known[:, np.newaxis, np.newaxis])

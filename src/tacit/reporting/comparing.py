@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.metrics import errors
 from tacit.results.estimate import Estimate
-from tacit.results.parts.breakdown import difference
+from tacit.results.parts import difference
 from tacit.results.saved import reading
 
 

@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 
 from tacit.protocol.declared import ThreatModel
 from tacit.protocol.registry import written_kind
-from tacit.reporting import breakdowns, charts, numbers, pictures, words
+from tacit.reporting import numbers, pictures, tables, words
 from tacit.reporting.comparing import differences
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
 from tacit.results.measures.catalogue import label
@@ -112,7 +112,7 @@ def environment() -> Environment:
     made.tests["finite"] = math.isfinite
     made.filters |= {"repr": repr, "with_code": _with_code}
     # templates call what these modules define
-    for module in (breakdowns, charts, numbers, pictures, reading, words):
+    for module in (numbers, pictures, reading, tables, words):
         own = {name: each for name, each in vars(module).items() if not name.startswith("_")}
         made.globals |= own
     made.globals |= {

@@ -13,8 +13,8 @@ from typing import Any
 from tacit.privacy import composition
 from tacit.privacy.cost import Cost
 from tacit.results.evaluation import Evaluation
+from tacit.results.run import Traffic
 from tacit.results.server_result import ServerResult
-from tacit.results.traffic import Traffic
 
 
 def evaluation_of(

@@ -20,19 +20,16 @@ from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
 from tacit.results.curves.curve import Curve, RatesAt, drawn, rates_entry, rates_of_curve
 from tacit.results.curves.histogram import MAX_CELLS, Histogram
-from tacit.results.equality import is_same
-from tacit.results.estimate import Estimate, decimals, finite, numbers
+from tacit.results.estimate import Estimate, decimals, finite, is_same, numbers
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.drift import ReleaseDrift, drift_between
-from tacit.results.missing import LeftOut
-from tacit.results.parts.breakdown import Breakdown
-from tacit.results.parts.sites import Sites
+from tacit.results.measures.distances import ReleaseDrift, drift_between
+from tacit.results.parts import Breakdown, Sites
+from tacit.results.run import LeftOut, Traffic
 from tacit.results.saved.integrity import SCHEMA, federation_entry, software_entry, with_fingerprint
 from tacit.results.saved.reading import Result
 from tacit.results.text import as_lines, html_table, protocol_line
-from tacit.results.traffic import Traffic
 
 LISTED = 200
 """Largest number of clients that are listed one by one."""
@@ -422,7 +419,7 @@ class Evaluation:
         ------
         ImportError : when matplotlib is not installed.
         """
-        from tacit.results.drawing.picture import draw_evaluation
+        from tacit.results.drawing import draw_evaluation
 
         return draw_evaluation(self, ax)
 

@@ -18,8 +18,7 @@ from tacit.results import figure
 from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Estimate
-from tacit.results.parts.breakdown import Breakdown
-from tacit.results.parts.sites import Sites
+from tacit.results.parts import Breakdown, Sites
 
 
 @dataclass(frozen=True, eq=False)

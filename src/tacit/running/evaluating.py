@@ -19,8 +19,8 @@ from tacit.protocol.declared import result_of_client, revealed_to
 from tacit.protocol.persons import per_record
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
+from tacit.results.run import Traffic
 from tacit.results.server_result import ServerResult
-from tacit.results.traffic import Traffic
 from tacit.running import missing
 from tacit.running.arguments import check_given
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers

@@ -15,7 +15,7 @@ from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, worst_case
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.results.parts.grouped import Group, GroupedEvaluation
+from tacit.results.several import Group, GroupedEvaluation
 from tacit.running.arguments import check_given
 from tacit.running.evaluating import evaluate_counted, noise_source
 from tacit.running.missing import left_out_in_result

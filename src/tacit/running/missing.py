@@ -13,8 +13,7 @@ from tacit.protocol.conversation import Protocol, View
 from tacit.protocol.registry import protocol_kinds
 from tacit.protocol.trust import Trust
 from tacit.results.evaluation import Evaluation
-from tacit.results.missing import LeftOut
-from tacit.results.traffic import Traffic
+from tacit.results.run import LeftOut, Traffic
 from tacit.running.simulation import simulate
 
 NOBODY = "missing_epsilon counts records that were left out: read them with missing='drop'"

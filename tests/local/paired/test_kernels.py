@@ -27,7 +27,7 @@ from tacit.local.paired.kernels import (
     paired_values,
 )
 from tacit.local.paired.mpc import check_seats, drawn_seats, seated_pairs
-from tacit.metrics.cells.score_code import signed_codes
+from tacit.metrics.cells.score_scale import signed_codes
 
 UNITS = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1))
 BITS = st.sampled_from([0.0, 1.0])

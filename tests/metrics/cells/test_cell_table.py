@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.metrics.cells.score_code import cells_of
-from tacit.metrics.cells.score_scale import CellTable, named_scale
+from tacit.metrics.cells.score_scale import CellTable, cells_of, named_scale
 
 NUMBERS = st.floats(allow_nan=False)
 EDGES = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, unique=True)

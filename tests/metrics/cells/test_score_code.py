@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.metrics.cells.score_code import (
+from tacit.metrics.cells.score_scale import (
     HALF_CODE,
     cells_of,
     probability_codes,

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from tacit.reporting.page import report
-from tacit.reporting.paper_table import COLUMNS, as_csv, as_markdown
+from tacit.reporting.tables import COLUMNS, as_csv, as_markdown
 from tacit.results.saved.reading import Result
 from tests.reporting.examples import changed, content, result
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.results.drawing.picture import new_axes
+from tacit.results.drawing import new_axes
 
 CLIENTS = tacit.Clients.split(*tacit.binormal_scores(400, 1600, 0.8, seed=0), clients=4, seed=0)
 

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 import tacit
 from tacit.cli import main
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.results import drawing
 from tacit.results.curves.curve import Curve
-from tacit.results.drawing import picture
-from tacit.results.drawing.displays import draw_comparison, draw_groups
-from tacit.results.drawing.picture import (
+from tacit.results.displays import draw_comparison, draw_groups
+from tacit.results.drawing import (
     MAX_BARS,
     Bar,
     draw_bars,
@@ -28,7 +28,7 @@ from tacit.results.drawing.picture import (
 )
 from tacit.results.estimate import Estimate
 
-PAGE = Path(picture.__file__).parents[2] / "reporting" / "templates" / "page.css"
+PAGE = Path(drawing.__file__).parents[1] / "reporting" / "templates" / "page.css"
 
 
 def curve_of(thresholds: Any) -> Curve:
@@ -124,7 +124,7 @@ def test_pictures_have_the_colours_of_a_report() -> None:
     for name, constant in names.items():
         found = re.search(rf"--{name}: (#[0-9a-f]+)", light)
         assert found is not None
-        shown = getattr(picture, constant)
+        shown = getattr(drawing, constant)
         assert shown == (found[1] if len(found[1]) == 7 else "#" + 2 * found[1][1:])
 
 

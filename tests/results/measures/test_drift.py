@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.arrays import Floats
-from tacit.results.measures.drift import Parts, largest_shift, population_stability
+from tacit.results.measures.distances import Parts, largest_shift, population_stability
 
 EVEN = np.full(10, 0.1)
 MOVED = np.array([0.07, 0.08, 0.09, 0.1, 0.1, 0.1, 0.1, 0.11, 0.12, 0.13])

@@ -20,9 +20,8 @@ from tacit.results.estimate import Estimate, estimate_line
 from tacit.results.measures import computing
 from tacit.results.measures.catalogue import _added, label, names
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.drift import EMPTY_GROUP, LOST_GROUP
-from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES
-from tacit.results.measures.view import CellView
+from tacit.results.measures.distances import EMPTY_GROUP, LOST_GROUP
+from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES, CellView
 from tacit.results.saved.reading import check_result
 from tests.federations import binormal_clients
 

@@ -8,8 +8,8 @@ import pytest
 import tacit
 from tacit.metrics.trees import TreeNoise
 from tacit.results.curves.histogram import Histogram
-from tacit.results.measures.separation import DRAWS, _walks, class_separation
-from tacit.results.measures.view import CellView
+from tacit.results.measures.distances import DRAWS, _walks, class_separation
+from tacit.results.measures.figures import CellView
 
 RUNS, CELLS, DEVIATION = 60, 2**10, 0.3
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import tacit
 from tacit.cli import main
 from tacit.protocol.conversation import Protocol
-from tacit.results.equality import is_same
+from tacit.results.estimate import is_same
 from tacit.results.evaluation import Evaluation
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS

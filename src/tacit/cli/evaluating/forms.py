@@ -26,8 +26,8 @@ from tacit.planning.choosing import choose
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of
 from tacit.protocol.trust import Trust, trust_words
-from tacit.results.drawing.displays import draw_groups
-from tacit.results.parts.grouped import GroupedEvaluation
+from tacit.results.displays import draw_groups
+from tacit.results.several import GroupedEvaluation
 from tacit.results.text import as_lines
 from tacit.running.persons import unit_of
 from tacit.running.units import taken_by

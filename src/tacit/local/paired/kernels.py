@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
-from tacit.metrics.cells.score_code import signed_codes
+from tacit.metrics.cells.score_scale import signed_codes
 from tacit.protocol import mpc
 from tacit.protocol.choices import Between, Choice
 

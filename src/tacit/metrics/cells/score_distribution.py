@@ -10,8 +10,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
-from tacit.metrics.cells.score_code import cells_of
-from tacit.metrics.cells.score_scale import with_ends
+from tacit.metrics.cells.score_scale import cells_of, with_ends
 
 DEGREE = 3
 GAUSS_POINTS, GAUSS_WEIGHTS = leggauss(DEGREE)  # type: ignore[no-untyped-call]

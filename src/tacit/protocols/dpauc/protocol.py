@@ -37,7 +37,7 @@ from tacit.protocols.shared.declared import first_reply
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.trees.levels import CellNoise, Levels, best_levels
 from tacit.results.curves.score_axis import ScoreAxis
-from tacit.results.parts.sites import Sites
+from tacit.results.parts import Sites
 from tacit.results.server_result import ServerResult
 
 PAGE = "threat-models/dpauc.md"

@@ -28,7 +28,7 @@ from tacit.crypto.secure_sum import masking
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.cells.score_code import signed_codes
+from tacit.metrics.cells.score_scale import signed_codes
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields

@@ -34,10 +34,9 @@ from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import SEPARATION
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.figures import too_few_records
-from tacit.results.measures.separation import BORDERS, WINDOW, class_separation
+from tacit.results.measures.distances import BORDERS, WINDOW, class_separation
+from tacit.results.measures.figures import CellView, too_few_records
 from tacit.results.measures.smooth_calibration import distance_value
-from tacit.results.measures.view import CellView
 
 IMITATIONS = 200
 """Number of simulated histograms whose calibration errors are compared with the shape's."""

@@ -36,7 +36,7 @@ from tacit.protocols.shared.trees.tree_budget import Aim
 from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import class_too_small, is_class_too_small
-from tacit.results.parts.breakdown import Breakdown, Difference, Part, difference
+from tacit.results.parts import Breakdown, Difference, Part, difference
 from tacit.results.server_result import ServerResult
 
 TRUE_POSITIVES, FALSE_POSITIVES = "true positive rate", "false positive rate"

@@ -48,7 +48,7 @@ from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, Strata, scale_of_kn
 from tacit.protocols.shared.trees import summed, tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import THRESHOLDS
-from tacit.results.parts.breakdown import Breakdown
+from tacit.results.parts import Breakdown
 
 
 def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:

@@ -14,7 +14,7 @@ from tacit.protocols.multiclass.forests import ClassForests, area_estimates, are
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
 from tacit.results.figure import class_too_small, is_class_too_small
-from tacit.results.parts.breakdown import Breakdown, Part
+from tacit.results.parts import Breakdown, Part
 from tacit.results.server_result import ServerResult
 
 CALIBRATION_DEPTH = 4

@@ -15,7 +15,7 @@ from tacit.metrics.sites import LEAST_SITES
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
 from tacit.results.figure import class_too_small, is_class_too_small
-from tacit.results.parts.sites import SiteFigure, Sites
+from tacit.results.parts import SiteFigure, Sites
 from tacit.results.server_result import ServerResult
 
 MAX_SITES = 200

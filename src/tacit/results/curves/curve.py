@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.arrays import Floats
 from tacit.metrics.cells.binning import merge
 from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
-from tacit.metrics.rates import rate_name
+from tacit.metrics.functional import rate_name
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate, Numbers, numbers
 
@@ -236,7 +236,7 @@ WRITTEN_RATES = ("precision", "recall", "specificity", "accuracy", "f1")
 
 
 class RatesAt(dict[str, Estimate]):
-    """Rates at one threshold by the names of ``metrics.rates``; read by either field's words.
+    """Rates at one threshold by the names of ``metrics.functional``; read by either field's words.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics import curves, rates, trees
+from tacit.metrics import curves, functional, trees
 from tacit.metrics.calibration import (
     CalibrationFigures,
     DebiasedError,
@@ -117,9 +117,9 @@ class Histogram:
         every = np.arange(self.counts.shape[-1])
         above = self.axis.reaching(np.array([threshold]), every.size)
         made = curve.RatesAt()
-        for name, make in rates.RATES.items():
+        for name, make in functional.RATES.items():
             rate = make(self.counts, above)
-            limits = POSITIVE if name in rates.LIKELIHOOD_RATIOS else curve.UNIT
+            limits = POSITIVE if name in functional.LIKELIHOOD_RATIOS else curve.UNIT
             made[name] = self._estimate(rate, every, self._cut_error(rate, above[0]), limits)
         return made
 
@@ -131,7 +131,7 @@ class Histogram:
         """
         starts = binning.finest_starts(self.finest) if self.noise.exact else self.starts
         fine, coarse = (
-            rates.average_precision(binning.merge(self.counts, some))
+            functional.average_precision(binning.merge(self.counts, some))
             for some in (starts, starts[::2])
         )
         hidden = abs(float(fine.value[0] - coarse.value[0])) / 3
@@ -215,7 +215,9 @@ class Histogram:
         positives alone does not show that there are no negatives.
         """
         starts, merged = self.starts, self._merged
-        share = self._band(rates.positive_predictive_value(merged, np.eye(starts.size)), starts)
+        share = self._band(
+            functional.positive_predictive_value(merged, np.eye(starts.size)), starts
+        )
         positives, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
         likely = (positives + 2) / (np.maximum(totals, positives) + 4)
         sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
@@ -403,8 +405,8 @@ class Histogram:
         starts = self.starts
         above = np.triu(np.ones((starts.size, starts.size)))
         drawn = ("precision", "recall", "accuracy", "f1")
-        made = {name: rates.RATES[rates.rate_name(name)] for name in drawn}
-        made["false-positive rate"] = rates.false_positive_rate
+        made = {name: functional.RATES[functional.rate_name(name)] for name in drawn}
+        made["false-positive rate"] = functional.false_positive_rate
         return {name: self._band(rate(self._merged, above), starts) for name, rate in made.items()}
 
     def _band(self, rate: Functional, starts: NDArray[np.int64]) -> curve.Band:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Floats
 from tacit.data import units
 from tacit.metrics.cells.score_scale import EVEN, ScoreScale, named_scale
-from tacit.metrics.rates import reaching
+from tacit.metrics.functional import reaching
 
 HALVES = {units.PROBABILITY: 0.5, units.LOG_ODDS: 0.0}
 """Thresholds that state the probability 1/2, by the unit of scores; real numbers have none."""

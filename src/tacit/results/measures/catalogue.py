@@ -2,7 +2,7 @@
 
 An entry says what a figure is called in files and texts, how it is computed with its errors, and
 whether scores have to state probabilities for it. Files, tables, pages, wishes of a plan and
-studies of coverage read it. Rates at a threshold have their own table, ``metrics.rates``.
+studies of coverage read it. Rates at a threshold have their own table, ``metrics.functional``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from functools import partial
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics import decisions, logistic, operating_points, rates
+from tacit.metrics import functional, logistic, operating_points
 from tacit.metrics.functional import Functional, prevalence
 from tacit.metrics.logistic import calibration_ratio, line_fit
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures import figures, smooth_calibration
-from tacit.results.measures.figures import Kind, Make
-from tacit.results.measures.separation import class_separation
-from tacit.results.measures.view import CellView
+from tacit.results.measures.distances import class_separation
+from tacit.results.measures.figures import CellView, Kind, Make
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5)
 """Probabilities at which figures of a decision are given by default."""
@@ -56,20 +55,20 @@ MakeAt = Callable[[Floats, CellView], Functional]
 
 def benefit_at(points: Floats, view: CellView) -> Functional:
     """Net benefit of treating from these probabilities on."""
-    return decisions.net_benefit(view.counts, view.reaching(view.stating(points)), points)
+    return functional.net_benefit(view.counts, view.reaching(view.stating(points)), points)
 
 
 def benefit_of_all(points: Floats, view: CellView) -> Functional:
     """Net benefit of treating everybody, at these probabilities."""
-    return decisions.treat_all(view.counts, points)
+    return functional.treat_all(view.counts, points)
 
 
-def _at_threshold(rate: rates.Rate, points: Floats, view: CellView) -> Functional:
+def _at_threshold(rate: functional.Rate, points: Floats, view: CellView) -> Functional:
     return rate(view.counts, view.reaching(view.stating(points)))
 
 
 def _partial_auc(view: CellView) -> Functional:
-    return decisions.partial_auc(view.counts, PARTIAL)
+    return operating_points.partial_auc(view.counts, PARTIAL)
 
 
 def _of_predicted(figure: Loss, view: CellView) -> Functional:
@@ -296,10 +295,10 @@ CATALOGUE: tuple[Entry, ...] = (
             *(f"{name} of the smooth calibration curve" for name in ("E50", "E90", "Emax")),
         ),
     ),
-    _figure("brier", partial(_of_predicted, decisions.brier), SHARE, "Brier score"),
+    _figure("brier", partial(_of_predicted, functional.brier), SHARE, "Brier score"),
     _figure(
         "scaled_brier",
-        partial(_of_predicted, decisions.scaled_brier),
+        partial(_of_predicted, functional.scaled_brier),
         Kind((-np.inf, 1.0)),
         "scaled Brier score",
     ),
@@ -309,10 +308,10 @@ CATALOGUE: tuple[Entry, ...] = (
         _at_decisions(
             name,
             partial(_at_threshold, rate),
-            figures.RATIO_AT_THRESHOLD if name in rates.LIKELIHOOD_RATIOS else figures.RATE,
-            rates.RATE_TITLES.get(name, ""),
+            figures.RATIO_AT_THRESHOLD if name in functional.LIKELIHOOD_RATIOS else figures.RATE,
+            functional.RATE_TITLES.get(name, ""),
         )
-        for name, rate in rates.RATES.items()
+        for name, rate in functional.RATES.items()
     ),
     _figure("prevalence", lambda view: prevalence(view.counts), SHARE, stated=False),
     _figure(
@@ -324,7 +323,7 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     _figure(
         "standardised_partial_auc",
-        lambda view: decisions.standardised(_partial_auc(view), PARTIAL),
+        lambda view: operating_points.standardised(_partial_auc(view), PARTIAL),
         SHARE,
         "standardised partial AUC (specificity 0.9 to 1)",
         stated=False,
@@ -333,16 +332,16 @@ CATALOGUE: tuple[Entry, ...] = (
     _at("specificity_at_sensitivity", _specificity_at, figures.RATE, RATES_GIVEN),
     _threshold_for("specificity", NEGATIVES, RATES_GIVEN, high=True),
     _threshold_for("sensitivity", POSITIVES, RATES_GIVEN, high=False),
-    _figure("log_loss", partial(_of_log_odds, decisions.log_loss), title="log loss (nats)"),
-    _figure("normalised_entropy", partial(_of_log_odds, decisions.normalised_entropy)),
+    _figure("log_loss", partial(_of_log_odds, functional.log_loss), title="log loss (nats)"),
+    _figure("normalised_entropy", partial(_of_log_odds, functional.normalised_entropy)),
     _figure(
         "recalibrated_log_loss",
-        partial(_after_line, decisions.log_loss),
+        partial(_after_line, functional.log_loss),
         title="log loss after recalibration (nats)",
     ),
     _figure(
         "recalibrated_normalised_entropy",
-        partial(_after_line, decisions.normalised_entropy),
+        partial(_after_line, functional.normalised_entropy),
         title="normalised entropy after recalibration",
     ),
     _figure(
@@ -404,12 +403,12 @@ def named(text: str) -> tuple[str, tuple[float, ...]] | None:
     >>> named("KS")
     ('kolmogorov_smirnov', ())
     """
-    words = rates.normalised(text)
+    words = functional.normalised(text)
     name = SHORT.get(words, words)
     if name in names(()):
         return name, ()
     figure, _, at = name.rpartition("_at_")
-    figure = rates.OTHER_NAMES.get(figure, figure)
+    figure = functional.OTHER_NAMES.get(figure, figure)
     try:
         threshold = float(at)
     except ValueError:

@@ -43,8 +43,8 @@ from tacit.results.measures.catalogue import (
     named,
     names,
 )
+from tacit.results.measures.figures import CellView
 from tacit.results.measures.smooth_calibration import smooth_calibration
-from tacit.results.measures.view import CellView
 from tacit.results.text import ruled
 
 BENEFIT_POINTS = np.linspace(0.01, 0.99, 99)

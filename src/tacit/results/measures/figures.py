@@ -1,17 +1,255 @@
-"""How a figure of the counts becomes a measure: its errors, its intervals, or why it is absent."""
+"""How a figure of a histogram's counts becomes a measure: its errors, its intervals, its absence.
+
+A view has the counts at the resolution that figures are computed at, with their errors.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics import functional
+from tacit.data import units
+from tacit.metrics import functional, operating_points, trees
+from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 from tacit.results.estimate import EVERYWHERE, REACH, Estimate, Interval
-from tacit.results.measures.view import CellView
+
+MOST_EXACT_CELLS = 2**14
+MOST_NOISY_CELLS = 2**12
+"""Largest number of cells that figures are computed from; finer ones are merged."""
+CLIPPED_ERRORS = 4.0
+"""Standard deviations of noise that the outermost part holds."""
+INNER = 3.0
+"""How many times as large as the outermost part the one is whose quantile states its tail."""
+MOST_CLIPPED = 0.1
+"""Largest part of the records at each end whose log-odds are clipped."""
+LEAST_CLIPPED_ERRORS = 3.0
+"""Least number of deviations that the largest clipped part must hold for a logistic line."""
+MOST_LOG_ODDS = 30.0
+"""Largest size of the log-odds that a cell states."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellView:
+    """Counts of both classes in ``2**h`` cells, with what every cell states.
+
+    Parameters
+    ----------
+    counts : positives, then negatives, shape (2, B).
+    noise : the errors of the tree whose leaves are 2 B or a multiple of it.
+    leaves : the counts of that tree, shape (2, B * finer).
+    axis : the scores of the cells.
+    """
+
+    counts: Floats
+    noise: trees.TreeNoise
+    leaves: Floats
+    axis: ScoreAxis
+
+    @classmethod
+    def of(cls, histogram: Histogram) -> CellView:
+        """The histogram's counts, merged where there are more cells than figures need."""
+        most = MOST_EXACT_CELLS if histogram.noise.exact else MOST_NOISY_CELLS
+        counts = histogram.counts
+        return cls(counts, histogram.noise, counts, histogram.axis).merged(most)
+
+    @cached_property
+    def halved(self) -> CellView:
+        """The same in cells of twice the width."""
+        return self.merged(self.size // 2)
+
+    def merged(self, most: int) -> CellView:
+        """The same in at most so many cells, a power of two."""
+        if self.size <= most:
+            return self
+        counts = self.counts.reshape(2, most, -1).sum(axis=-1)
+        return CellView(counts, self.noise, self.leaves, self.axis)
+
+    @property
+    def size(self) -> int:
+        """B, the number of cells."""
+        return int(self.counts.shape[-1])
+
+    @property
+    def states_probabilities(self) -> bool:
+        """Whether scores are probabilities or log-odds."""
+        return self.axis.half is not None
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """The probability that the middle of each cell states, shape (B,)."""
+        return in_unit_interval(self.axis.middles(self.size), self.axis.unit)
+
+    @cached_property
+    def stated_log_odds(self) -> Floats:
+        """The log-odds of the middle of each cell, shape (B,)."""
+        middles = self.axis.middles(self.size)
+        stated = (
+            middles if self.axis.unit == units.LOG_ODDS else scipy.special.logit(self.predicted)
+        )
+        return np.clip(stated, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """The log-odds that each cell states where they weigh its records, shape (B,).
+
+        Far out a noisy count of hardly any record would weigh as much as many records. So the part
+        a at each end that holds no more than ``CLIPPED_ERRORS`` standard deviations of noise is
+        taken together in two halves. Beyond the cut q(a) they lie as the halves of an exponential
+        tail do: at ``(1 - log 2)`` and ``(1 + log 2)`` times its mean s, which quantiles state,
+        ``s = (q(a) - q(3 a)) / log 3``. Nearer to the end, a cut would follow the noise of the very
+        records beyond it; in one piece, the tail would have no spread and the slope be too low.
+        """
+        stated, part = self.stated_log_odds, self.clipped_part
+        if part == 0:
+            return stated
+        ends = part * np.array([1 / 2, 1.0, INNER])
+        places = operating_points.quantiles(
+            self.counts.sum(axis=0), np.concatenate([1 - ends, ends])
+        )
+        cuts = np.interp(places - 0.5, np.arange(self.size), stated).reshape(2, 3)
+        made = stated
+        for direction, (outer, cut, inner) in zip((-1, 1), cuts, strict=True):
+            mean = (cut - inner) / math.log(INNER)
+            near, far = (cut + mean * (1 + half * math.log(2)) for half in (-1, 1))
+            beyond, farther = (direction * (stated - place) > 0 for place in (cut, outer))
+            made = np.where(farther, far, np.where(beyond, near, made))
+        return made
+
+    @cached_property
+    def clipped_part(self) -> float:
+        """The part of the records at each end whose log-odds are clipped; 0 for exact counts."""
+        return min(CLIPPED_ERRORS * self._border_error, MOST_CLIPPED)
+
+    @cached_property
+    def ends_known(self) -> bool:
+        """Whether the clipped ends stand out from their noise, so that their log-odds are known."""
+        return LEAST_CLIPPED_ERRORS * self._border_error <= MOST_CLIPPED
+
+    @cached_property
+    def _border_error(self) -> float:
+        """The standard deviation by noise of the part of the records below a score."""
+        if self.noise.exact:
+            return 0.0
+        half = np.zeros((2, self.size))
+        # the noise of a cumulative count hardly depends on where it is taken
+        half[:, self.size // 3 :] = 1.0
+        deviation = math.sqrt(float(self.noise_variance(half)))
+        return deviation / max(float(self.counts.sum()), 1.0)
+
+    @cached_property
+    def clipped(self) -> Floats:
+        """The probabilities that ``log_odds`` state, shape (B,)."""
+        return np.asarray(scipy.special.expit(self.log_odds), dtype=np.float64)
+
+    def stating(self, probabilities: Floats) -> Floats:
+        """The scores of this unit that state these probabilities, shape (T,)."""
+        return units.converted(probabilities, units.PROBABILITY, self.axis.unit)
+
+    def reaching(self, thresholds: Floats) -> Floats:
+        """The part of each cell that reaches each score, shape (T, B)."""
+        return self.axis.reaching(thresholds, self.size)
+
+    def scores_of(self, places: Floats) -> Floats:
+        """The scores at places from 0 to B."""
+        return self.axis.scale.scores(np.clip(places / self.size, 0.0, 1.0))
+
+    def noise_variance(self, weights: Floats) -> Floats:
+        """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
+        if self.noise.exact:
+            return np.zeros(weights.shape[:-2])
+        return self.noise.variance_of(self._fine(weights), self.leaves.ravel())
+
+    def noise_covariance(self, weights: Floats) -> Floats:
+        """The noise covariance of weighted sums, weights of shape (D, 2, B), shape (D, D)."""
+        return self.noise.covariance_of(self._fine(weights), self.leaves.ravel())
+
+    def _fine(self, weights: Floats) -> Floats:
+        """The weights of the tree's leaves, shape (..., 2 B * finer)."""
+        finer = self.leaves.shape[-1] // self.size
+        fine = np.repeat(weights, finer, axis=-1) if finer > 1 else weights
+        return fine.reshape(*fine.shape[:-2], -1)
+
+    def privacy_error(self, figure: functional.Functional) -> Floats:
+        """The standard deviations by privacy noise, shape (T,), in first order.
+
+        Where noise moves a threshold, with what the records' figure departs from its slope.
+        """
+        known = np.isfinite(figure.value)[:, np.newaxis, np.newaxis]
+        error = np.sqrt(self.noise_variance(np.where(known, figure.gradient, 0.0)))
+        return error if figure.rough is None else np.asarray(np.hypot(error, figure.rough))
+
+    @cached_property
+    def density_changes(self) -> Floats:
+        """By how many records the density of each class changes across each cell, shape (2, B).
+
+        Placed cells have as many records as their neighbours where they are wider, so that counts
+        alone do not say it. A density that is nowhere below 0 changes by at most twice its mean;
+        beside cells of a single score there is no density to follow.
+        """
+        edges = self.axis.edges(self.size)
+        widths = np.diff(edges)
+        between = np.abs(np.gradient(self.counts, axis=-1))
+        inner = np.isfinite(widths) & (widths > 0)
+        if np.count_nonzero(inner) < 2:
+            return between
+        # an open end is taken to be as wide as the nearest cell, and to have its density beyond
+        places = np.arange(self.size, dtype=np.float64)
+        widths = np.pad(np.interp(places, places[inner], widths[inner]), 1, "edge")
+        with np.errstate(over="ignore", invalid="ignore"):
+            densities = np.pad(self.counts, ((0, 0), (1, 1)), "edge") / widths
+            apart = widths[:-2] / 2 + widths[1:-1] + widths[2:] / 2
+            slopes = (densities[:, 2:] - densities[:, :-2]) / apart
+            changes = np.nan_to_num(np.abs(slopes) * widths[1:-1] ** 2, nan=np.inf)
+        return np.asarray(np.minimum(changes, np.maximum(2 * self.counts, between)))
+
+    def placement_error(self, figure: functional.Functional) -> Floats:
+        """The standard deviation by records that lie anywhere in their cell, shape (T,).
+
+        A record half a cell away adds half the change of the gradient from cell to cell. An even
+        place in the cell has the variance 1/12 of its width.
+        """
+        if self.size < 2:
+            return np.full(figure.value.shape, np.nan)
+        change = np.gradient(figure.gradient, axis=-1)
+        moved = np.maximum(self.counts, 0.0) * change**2 / 12
+        return np.sqrt(np.sum(moved, axis=(-2, -1)))
+
+    def cut_errors(self, figure: functional.Functional) -> tuple[Floats, Floats]:
+        """The errors by the records of cells that a threshold cuts, shape (T,) each.
+
+        The first is by their unknown places, the second by a density that changes across the cell.
+
+        The part a of them that lies above is known as that of the cell's width. Were they spread
+        evenly, its variance would be at most ``a (1 - a)`` a record. Where their density changes by
+        d records across the cell, the part is off by ``d a (1 - a) / 2`` of them. A gradient is
+        linear in the part that counts, so its change to a cell that counts not at all, or
+        entirely, says what a record does that moves from one side to the other.
+        """
+        above = figure.above
+        if above is None or self.size < 2:
+            return np.zeros(figure.value.shape), np.zeros(figure.value.shape)
+        rows, cells = np.nonzero((above > 0) & (above < 1))
+        least, most = above.argmin(axis=-1)[rows], above.argmax(axis=-1)[rows]
+        other = np.where(above[rows, least] < above[rows, cells], least, most)
+        part = above[rows, cells]
+        apart = part - above[rows, other]
+        jump = figure.gradient[rows, :, cells] - figure.gradient[rows, :, other]
+        step = np.abs(jump) / np.where(apart == 0, np.nan, np.abs(apart))[:, np.newaxis]
+        reach = (part * (1 - part))[:, np.newaxis]
+        even = reach * np.maximum(self.counts[:, cells].T, 0.0) * step**2
+        tilt = reach / 2 * self.density_changes[:, cells].T * step
+        placed, changed = np.zeros((2, *figure.value.shape))
+        np.add.at(placed, rows, np.sum(even, axis=-1))
+        np.add.at(changed, rows, np.sum(tilt, axis=-1) ** 2)
+        return np.sqrt(placed), np.sqrt(changed)
+
 
 MOST_RELATIVE_NOISE = 0.25
 """Largest noise of a denominator, relative to it, at which a quotient is linearised."""

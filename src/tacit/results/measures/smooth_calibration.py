@@ -17,8 +17,7 @@ from tacit.arrays import Floats
 from tacit.metrics import functional, operating_points
 from tacit.metrics.logistic import LogisticFit, logistic_fit
 from tacit.results.estimate import LEVEL, REACH, Estimate, Interval
-from tacit.results.measures.figures import NO_FIT
-from tacit.results.measures.view import CellView
+from tacit.results.measures.figures import NO_FIT, CellView
 
 PLACES = 100
 """Number of records, evenly spread by rank, over which distances are taken, where counts are

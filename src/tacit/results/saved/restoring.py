@@ -15,12 +15,10 @@ from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.catalogue import THRESHOLDS, names
-from tacit.results.missing import LeftOut
-from tacit.results.parts.breakdown import ENTRIES, Breakdown, Difference, Part
-from tacit.results.parts.sites import Site, SiteFigure, Sites
+from tacit.results.parts import ENTRIES, Breakdown, Difference, Part, Site, SiteFigure, Sites
+from tacit.results.run import LeftOut, Traffic
 from tacit.results.saved.integrity import software_entry
 from tacit.results.saved.reading import Result, bounds_of, estimate_of, number
-from tacit.results.traffic import Traffic
 
 Made = TypeVar("Made")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
-from tacit.results.traffic import Traffic
+from tacit.results.run import Traffic
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.plan_file import Plan
 

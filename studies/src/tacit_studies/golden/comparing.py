@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics.decisions import brier, partial_auc
+from tacit.metrics.functional import brier
 from tacit.metrics.logistic import calibration_slope, intercept_beside_slope
+from tacit.metrics.operating_points import partial_auc
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures import smooth_calibration
-from tacit.results.measures.view import CellView
+from tacit.results.measures.figures import CellView
 from tacit.running.evaluating import evaluate
 from tacit_studies.golden.records import Scored
 

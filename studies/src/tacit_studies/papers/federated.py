@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.metrics import ranking
-from tacit.metrics.rates import RATES, rate_name, reaching
+from tacit.metrics.functional import RATES, rate_name, reaching
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.trust import ExactSum, Local
 from tacit.protocols.published.calibration import LevelSum, PublishedHistogram

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.metrics.cells.score_code import signed_codes, signed_scores
 from tacit.metrics.cells.score_distribution import ScoreDistribution
-from tacit.metrics.cells.score_scale import OpenEnd, ScoreScale
+from tacit.metrics.cells.score_scale import OpenEnd, ScoreScale, signed_codes, signed_scores
 
 LARGEST = float(np.finfo(np.float64).max)
 

@@ -39,7 +39,7 @@ from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS, masked_forecas
 from tacit.protocols.shared.class_scores import one_against_rest, scores_by_class
 from tacit.results.estimate import Estimate
 from tacit.results.figure import MACRO_AUC
-from tacit.results.parts.breakdown import Breakdown, Part
+from tacit.results.parts import Breakdown, Part
 from tacit.results.server_result import ServerResult
 
 ABSENT = (

@@ -23,8 +23,7 @@ from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.scales import clients_apart
-from tacit.metrics.paired_ranking import paired_plug_in_variance, rank_correlation
-from tacit.metrics.ranking import auc
+from tacit.metrics.ranking import auc, paired_plug_in_variance, rank_correlation
 from tacit.privacy.cost import Adjacency, Cost, worst_case
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.noise import NoiseSource

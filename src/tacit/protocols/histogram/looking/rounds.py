@@ -38,7 +38,7 @@ from tacit.protocols.shared.trees.summed import pooled, summed_levels, tree_nois
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
-from tacit.results.parts.sites import Sites
+from tacit.results.parts import Sites
 from tacit.results.server_result import ServerResult
 
 Rounds = tuple[tuple[int, Sums], ...]

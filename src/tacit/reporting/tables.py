@@ -1,6 +1,7 @@
-"""A result's figures as a table for a paper: comma-separated values or Markdown.
+"""Tables of a result's figures.
 
-All figures of a file as rows: of results and their parts, of two models, of public groups.
+Of classes, private groups and sites, one a measure, for the page; and of all figures of a file, for
+a paper: comma-separated values or Markdown.
 """
 
 from __future__ import annotations
@@ -10,15 +11,89 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tacit.reporting.breakdowns import PARTS, at_threshold
 from tacit.reporting.numbers import between, decimal
+from tacit.reporting.pictures import IntervalBar
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estimate, decimals
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
 from tacit.results.saved.reading import Bounds, Result, bounds_of, estimate_of, number
 from tacit.results.text import unformulated
+
+Part = Mapping[str, Any]
+
+PARTS = (
+    ("classes", "Classes", "Class"),
+    ("groups", "Private groups", "Group"),
+    ("sites", "Sites", "Site"),
+)
+"""The entries of a result about parts, their headings, and what one of the parts is called."""
+
+
+@dataclass(frozen=True)
+class MeasureTable:
+    """One measure of all parts.
+
+    Parameters
+    ----------
+    name : the measure.
+    title : with the score from which a record counts as positive, where it has one.
+    rows : the name of each part that has the measure, and its entry.
+    """
+
+    name: str
+    title: str
+    rows: list[tuple[str, Mapping[str, Any]]]
+
+    @property
+    def of_sites(self) -> bool:
+        """Whether entries also say what all sites together tell of one."""
+        return any("shrunk" in entry for _, entry in self.rows)
+
+    @property
+    def has_outlier(self) -> bool:
+        """Whether a part lies further from the others than chance explains."""
+        return any(entry.get("outlier") for _, entry in self.rows)
+
+    def bar(self, mark: str) -> IntervalBar:
+        """The estimates on one scale."""
+        rows = [(name, estimate_of(entry)) for name, entry in self.rows]
+        return IntervalBar(mark, f"{self.name} of each", rows)
+
+
+def measure_tables(parts: Sequence[Part]) -> list[MeasureTable]:
+    """The tables of parts, in the order in which measures first appear."""
+    made = []
+    for measure in dict.fromkeys(name for part in parts for name in part["measures"]):
+        known = [part for part in parts if measure in part["measures"]]
+        rows = [(str(part["name"]), part["measures"][measure]) for part in known]
+        made.append(MeasureTable(measure, at_threshold(measure, rows[0][1]), rows))
+    return made
+
+
+def at_threshold(name: str, measure: Mapping[str, Any]) -> str:
+    """A measure's name with the score from which a record counts as positive, where it has one.
+
+    Examples
+    --------
+    >>> at_threshold("AUC", {}), at_threshold("true positive rate", {"threshold": 0.5})
+    ('AUC', 'true positive rate at 0.5')
+    """
+    threshold = measure.get("threshold")
+    return name if threshold is None else f"{name} at {number(threshold):g}"
+
+
+def reasons_of(parts: Sequence[Part]) -> list[tuple[str, str]]:
+    """Why figures are missing: the part, and the reason."""
+    made = {
+        (str(part["name"]), each.get("reason", ""))
+        for part in parts
+        for each in (part, *part["measures"].values())
+    }
+    return sorted((name, why) for name, why in made if why)
+
 
 AS_IT_IS = "as it is"
 NO_SIGNAL = "the noise left no signal"

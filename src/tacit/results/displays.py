@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tacit.arrays import Floats
+from tacit.results import drawing
 from tacit.results.curves.curve import Curve, Reliability
-from tacit.results.drawing import picture
 from tacit.results.estimate import RECORDS_INTERVAL, bounds_line
 from tacit.results.evaluation import Evaluation
-from tacit.results.parts.comparison import Comparison
-from tacit.results.parts.grouped import GroupedEvaluation
+from tacit.results.several import Comparison, GroupedEvaluation
 
 
 @dataclass(eq=False)
@@ -90,7 +89,7 @@ class RocCurveDisplay:
         ------
         ImportError : when matplotlib is not installed.
         """
-        self.ax_ = picture.draw_evaluation(self.result, ax)
+        self.ax_ = drawing.draw_evaluation(self.result, ax)
         return self
 
 
@@ -153,8 +152,8 @@ class CalibrationDisplay:
         ------
         ImportError : when matplotlib is not installed.
         """
-        self.ax_ = picture.new_axes() if ax is None else ax
-        picture.draw_reliability(self.reliability, self.ax_)
+        self.ax_ = drawing.new_axes() if ax is None else ax
+        drawing.draw_reliability(self.reliability, self.ax_)
         return self
 
 
@@ -165,27 +164,27 @@ def draw_comparison(comparison: Comparison) -> Any:
     ------
     ImportError : with the install command, when matplotlib is not installed.
     """
-    upper = picture.new_axes(6.4, 4.6)
+    upper = drawing.new_axes(6.4, 4.6)
     figure = upper.figure
     upper.remove()
     upper, lower = figure.subplots(2, 1, height_ratios=(2, 1))
     exact = comparison.exact or (None, None)
     bars = [
-        picture.Bar(name, estimate, known)
+        drawing.Bar(name, estimate, known)
         for name, estimate, known in zip(
             comparison.names, (comparison.first, comparison.second), exact, strict=True
         )
     ]
     name = comparison.run.protocol["name"]
-    origin = f"{name}, {picture.cost_words(comparison.spent)} for all three figures"
-    picture.draw_bars(bars, "Two models", origin, "AUC", upper)
+    origin = f"{name}, {drawing.cost_words(comparison.spent)} for all three figures"
+    drawing.draw_bars(bars, "Two models", origin, "AUC", upper)
     difference = comparison.difference
     title = f"{comparison.names[0]} less {comparison.names[1]}"
     caption = "not enough signal"
     if comparison.has_signal:
         title += f": {difference.value:+.4f}"
         caption = f"{RECORDS_INTERVAL}: {bounds_line(difference.interval(0.95), '+')}"
-    picture.draw_bars([picture.Bar("", difference)], title, caption, "difference", lower, zero=True)
+    drawing.draw_bars([drawing.Bar("", difference)], title, caption, "difference", lower, zero=True)
     for legend in figure.legends[1:]:
         legend.remove()
     return figure
@@ -199,12 +198,12 @@ def draw_groups(grouped: GroupedEvaluation) -> Any:
     ImportError : with the install command, when matplotlib is not installed.
     """
     bars = [
-        picture.Bar(group.name if group.has_signal else f"{group.name}: no figure", group.estimate)
+        drawing.Bar(group.name if group.has_signal else f"{group.name}: no figure", group.estimate)
         for group in grouped.groups
     ]
     names = {each.evaluation.protocol["name"] for each in grouped.groups if each.evaluation}
     origin = (
-        f"{', '.join(sorted(names))}, {picture.cost_words(grouped.spent)} over all groups together"
+        f"{', '.join(sorted(names))}, {drawing.cost_words(grouped.spent)} over all groups together"
     )
     title = f"{grouped.figure} of {len(bars)} groups"
-    return picture.draw_bars(bars, title, origin, grouped.figure).figure
+    return drawing.draw_bars(bars, title, origin, grouped.figure).figure

@@ -1,1 +1,0 @@
-"""Results of several parts of the records: groups, classes, sites, two models."""
