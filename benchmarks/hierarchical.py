@@ -8,7 +8,7 @@ import numpy as np
 
 import tacit
 from benchmarks.timing import paired, row
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Reply

@@ -16,8 +16,8 @@ import numpy as np
 from tests.running.mpc.federations import MPCReply, answer_mpc
 
 from benchmarks.timing import row
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.local.paired.kernels import GRIDS, paired_values
 from tacit.local.paired.mpc import seated_pairs
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs

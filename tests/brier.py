@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace

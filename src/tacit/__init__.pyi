@@ -1,14 +1,14 @@
 """What the package offers, and where it is; a name is imported when it is first used."""
 
 from .api import evaluate
-from .data.batches.splitting import binormal_scores, resample_scores
+from .data.categories import Groups
 from .data.check import check_files
 from .data.clients import Clients
 from .data.errors import DataError
 from .data.form import FileForm
-from .data.groups import Groups
 from .data.reading import read, read_with_groups
 from .data.scales import ScaleWarning, rescale
+from .data.splitting import binormal_scores, resample_scores
 from .ledger.entries import BudgetError
 from .ledger.ledger import Ledger
 from .local.hierarchical.protocol import HierarchicalAUC

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit.extras import extra
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.metrics.ranking import auc

@@ -19,7 +19,7 @@ from tacit.auditing.steps import (
     audit_target,
     targets_of,
 )
-from tacit.data.batches.splitting import federation
+from tacit.data.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.doubles import PublicCoins
 from tacit.privacy.mechanisms.laplace import Laplace

@@ -12,8 +12,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tacit.data.engines.duckdb_engine import DuckDBEngine
-from tacit.data.engines.sql.dialects import ConstantTable
+from tacit.data.engines.connections import DuckDBEngine
+from tacit.data.engines.dialects import ConstantTable
 from tests.data.engines.test_duckdb import parts, table
 from tests.terminal import run
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from tacit.data.categories import Groups
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.groups import Groups
 from tacit.data.persons import SEED_BYTES, PersonWarning, as_persons, counted, spread_persons
 from tacit.data.reading import read, read_with_groups
 

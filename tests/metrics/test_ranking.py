@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
-from tacit.data.batches.splitting import binormal_scores
+from tacit.data.splitting import binormal_scores
 from tacit.metrics import ranking
 from tacit.metrics.ranking import (
     auc,

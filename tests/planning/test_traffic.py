@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.local.paired.protocol import PairedUStatistic
 from tacit.local.two_round.protocol import TwoRoundAUC

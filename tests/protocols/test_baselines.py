@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 
 from tacit import Clients, DataError, ExactAUC, evaluate
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit_studies.sources import LARGE, SMALL, EvaluationSet, Scores
 
 FEW = EvaluationSet(300, 700, SMALL.auc)

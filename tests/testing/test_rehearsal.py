@@ -19,7 +19,7 @@ from tacit import (
     TwoRoundAUC,
     UStatistic,
 )
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare

@@ -13,7 +13,7 @@ from tacit.crypto.identities import Identity
 from tacit.crypto.masking import SIZES, Field, total_mask
 from tacit.crypto.secure_sum import messages as sums
 from tacit.crypto.secure_sum.masking import Packing, Run, to_words
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol import fields
 from tacit.protocol.conversation import Query
 from tacit.protocol.values import encode_query, encode_values

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.auditing.distinguishing import lowest_bits
-from tacit.data.batches.ragged import Ragged
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy import doubles
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import NoiseSource
@@ -218,7 +218,7 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
 
     Examples
     --------
-    >>> from tacit.data.batches.splitting import federation
+    >>> from tacit.data.splitting import federation
     >>> [other.labels.tolist() for other in neighbours(federation(3, False), Adjacency.LABEL)]
     [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
     """

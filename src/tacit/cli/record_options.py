@@ -22,7 +22,7 @@ from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
 from tacit.data.columns import dealt_out
-from tacit.data.engines.places import is_address, matched
+from tacit.data.engines.opening import is_address, matched
 from tacit.data.errors import DataError, DataWarning
 from tacit.data.form import DECIMALS, FileForm
 from tacit.data.reading import FileColumns

@@ -10,8 +10,8 @@ from tacit.cli.evaluating.sources import counted_once
 from tacit.cli.record_options import unit_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import show
-from tacit.data.engines.sql.dialects import DIALECTS
-from tacit.data.engines.sql.statements import Relation, counting_statement, source_of
+from tacit.data.engines.dialects import DIALECTS
+from tacit.data.engines.statements import Relation, counting_statement, source_of
 from tacit.data.scales import Units
 from tacit.data.units import PERCENT
 from tacit.protocol.registry import kind_of, protocol_names

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.data.batches.ragged import Ragged, Scalar, ascending_order, by_client, dealt
-from tacit.data.batches.ranked import StoredScores
 from tacit.data.categories import Categories
 from tacit.data.checking import (
     COLUMNS,
@@ -33,10 +31,11 @@ from tacit.data.checking import (
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
 from tacit.data.persons import as_persons, counted
+from tacit.data.ragged import Ragged, Scalar, StoredScores, ascending_order, by_client, dealt
 
 if TYPE_CHECKING:
-    from tacit.data.batches.ranked import Ranking
-    from tacit.data.engines.sql.pieces import ClassFunctions
+    from tacit.data.engines.pieces import ClassFunctions
+    from tacit.data.ragged import Ranking
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,7 +153,8 @@ NO_LABEL = -1
 MAX_WORDS = 1000
 """Labels have two values; a column of more values than this holds something else."""
 
-_USUAL = {"0": 0, "1": 1, "-0": 0, "false": 0, "true": 1}
+LABEL_WORDS = {"0": 0, "1": 1, "-0": 0, "false": 0, "true": 1}
+"""What canonical words mean where no others are named, in files and in statements."""
 
 
 def meanings(
@@ -175,7 +176,7 @@ def meanings(
     ([0, 1, 0, -1], 'no')
     """
     if not form.positive:
-        return [_USUAL.get(canonical(value), NO_LABEL) for value in values], negative
+        return [LABEL_WORDS.get(canonical(value), NO_LABEL) for value in values], negative
     words = list(map(canonical, values))
     # a word for a missing value means 0 only where there is no other
     others = sorted(
@@ -214,7 +215,7 @@ def label_requirement(
 def _are_two_words(words: set[str]) -> bool:
     """Whether two values are labels in other words, and not 0 or 1 with a mistake beside it."""
     return words in ({"1", "2"}, {"1", "-1"}) or (
-        len(words) == 2 and words.isdisjoint(_USUAL) and not any(map(reads_as_number, words))
+        len(words) == 2 and words.isdisjoint(LABEL_WORDS) and not any(map(reads_as_number, words))
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import pyarrow.compute as pc
 
-from tacit.data.categories import Categories, is_permuted
+from tacit.data.categories import Categories, Groups, is_permuted
 from tacit.data.clients import Clients
 from tacit.data.columns import (
     Columns,
@@ -24,7 +24,6 @@ from tacit.data.columns import (
 )
 from tacit.data.errors import DataError
 from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
-from tacit.data.groups import Groups
 from tacit.data.persons import PersonWarning, spread_persons
 from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
 from tacit.data.tables import Problem, Table, extension_of, file_names, opened_table

@@ -17,10 +17,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import StoredScores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError, DataWarning
+from tacit.data.ragged import Ragged, StoredScores
 from tacit.data.units import (
     LOG_ODDS,
     PERCENT,

@@ -472,11 +472,11 @@ def unchanging(source: str) -> Iterator[None]:
     DataError : naming the file and the reason.
     """
     try:
-        before = _stamp(source)
+        before = stamp(source)
         try:
             yield
         finally:
-            if _stamp(source) != before:
+            if stamp(source) != before:
                 raise DataError(f"{source} changed while it was being read") from None
     except FileNotFoundError:
         raise DataError(f"{source} does not exist") from None
@@ -484,7 +484,7 @@ def unchanging(source: str) -> Iterator[None]:
         raise DataError(f"{source} cannot be read: {reason(error)}") from None
 
 
-def _stamp(source: str) -> tuple[int, ...]:
+def stamp(source: str) -> tuple[int, ...]:
     """Which file a path leads to, and its state.
 
     Raises
@@ -501,7 +501,7 @@ def _stamp(source: str) -> tuple[int, ...]:
 
 def reason(error: BaseException) -> str:
     """The first line of an error's message, without its full stop."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error).strip()
     return (text.splitlines() or [type(error).__name__])[0].rstrip(".")
 
 

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.metrics.likely_masses import acceleration_of, estimated_masses
 from tacit.privacy import bounded
 from tacit.privacy.cost import NOTHING, Cost

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit.privacy import doubles
 from tacit.privacy.cost import Cost
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
+from tacit.data.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import NoNoise
 from tacit.protocol import audits

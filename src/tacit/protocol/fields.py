@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.crypto.secure_sum import masking
 from tacit.crypto.secure_sum.messages import HEADER, SIGNATURE_BYTES
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import MAX_RECORDS, Field, Layout, Query, Reply, View
 from tacit.wire import Header
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.data.engines.sql.pieces import LARGEST, least_scores
+from tacit.data.engines.pieces import LARGEST, least_scores
 from tacit.data.errors import DataError
 from tacit.data.units import LOG_ODDS as IN_LOG_ODDS
 from tacit.data.units import PERCENT, check_unit

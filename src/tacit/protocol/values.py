@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Field, Protocol, Query, View
 from tacit.protocol.fields import MessageError, decode, encode
 

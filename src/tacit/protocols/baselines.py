@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.batches import ranked
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients, sorted_scores
 from tacit.data.errors import check_classes
+from tacit.data.ragged import Ragged, StoredLabels
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc_with_variance
 from tacit.privacy.cost import UNPROTECTED, Cost
@@ -46,7 +45,7 @@ def share_plain_records(
         packed = np.concatenate(([0], np.cumsum(-(-clients.sizes // 8))))
         return {
             "scores": sorted_scores(clients),
-            "labels": ranked.StoredLabels(packed, clients.ranking.ranked),
+            "labels": StoredLabels(packed, clients.ranking.ranked),
         }
     used, offsets = _bits_in_bytes(clients.sizes)
     bits = np.zeros(used.size, dtype=np.uint8)
@@ -95,7 +94,7 @@ class ExactAUC(Protocol):
 def _result_of_records(reply: Reply) -> ServerResult:
     """The exact AUC of all records, with DeLong's sampling error where both classes have two."""
     scores, packed = (ragged_of(reply[name], name) for name in ("scores", "labels"))
-    if isinstance(packed, ranked.StoredLabels):
+    if isinstance(packed, StoredLabels):
         placed = packed.placements
         positives, negatives = placed.positives, placed.negatives
         check_classes(positives, negatives)

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from tacit.data.categories import Groups
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.groups import Groups
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, worst_case
 from tacit.protocol.conversation import ClientState, Protocol

@@ -13,9 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.data.persons import SEED_BYTES, as_persons
+from tacit.data.splitting import binormal_scores
 from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise

@@ -12,8 +12,8 @@ from scipy.special import ndtr
 
 from tacit.arrays import Integers
 from tacit.auditing.questions import changed, removed
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism

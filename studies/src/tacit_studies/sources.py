@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from tacit.data.batches.splitting import binormal_scores, resample_scores
 from tacit.data.clients import Clients
 from tacit.data.reading import read
+from tacit.data.splitting import binormal_scores, resample_scores
 from tacit_studies.references import fedauc as paper
 
 Floats = NDArray[np.float64]

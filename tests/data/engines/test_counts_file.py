@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.data.clients import Clients
+from tacit.data.engines.connections import DuckDBEngine, parquet_table
 from tacit.data.engines.counts_file import read_counts
-from tacit.data.engines.duckdb_engine import DuckDBEngine, parquet_table
-from tacit.data.engines.sql.dialects import DUCKDB
-from tacit.data.engines.sql.statements import Relation, counting_statement
+from tacit.data.engines.dialects import DUCKDB
+from tacit.data.engines.statements import Relation, counting_statement
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
 from tacit.protocol.conversation import Protocol

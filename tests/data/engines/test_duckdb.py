@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients, sorted_scores
-from tacit.data.engines.opening import from_database, from_files
-from tacit.data.engines.places import is_large, is_pattern
+from tacit.data.engines.opening import from_database, from_files, is_large, is_pattern
 from tacit.data.errors import DataError
+from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import in_unit
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol

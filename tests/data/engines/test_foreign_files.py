@@ -11,7 +11,7 @@ import pytest
 
 import tacit
 from tacit.data.columns import Columns
-from tacit.data.engines.duckdb_engine import DuckDBEngine
+from tacit.data.engines.connections import DuckDBEngine
 from tacit.data.engines.opening import DatabaseTable, from_database, from_files
 from tacit.data.errors import DataError
 

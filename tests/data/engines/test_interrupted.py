@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tacit.data.engines.duckdb_engine import DuckDBEngine
+from tacit.data.engines.connections import DuckDBEngine
 from tacit.data.errors import DataError
 
 ENDLESS = "SELECT sum(hash(a.i + b.i)) FROM range(1000000000) a(i), range(1000000000) b(i)"

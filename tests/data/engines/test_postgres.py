@@ -15,11 +15,9 @@ import pytest
 import tacit
 from tacit.data.clients import Clients
 from tacit.data.columns import Columns
-from tacit.data.engines import postgres_engine
-from tacit.data.engines.opening import DatabaseTable, from_database
-from tacit.data.engines.places import public_address
-from tacit.data.engines.postgres_engine import PostgresEngine
-from tacit.data.engines.sql.dialects import ConstantTable
+from tacit.data.engines.connections import PostgresEngine
+from tacit.data.engines.dialects import ConstantTable
+from tacit.data.engines.opening import DatabaseTable, from_database, public_address
 from tacit.data.errors import DataError
 from tacit.data.reading import read
 from tacit.running.session.party.party_file import PartyFile, read_records
@@ -262,7 +260,7 @@ def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
             lost.append(paid(tmp_path))
         yield from batches
 
-    monkeypatch.setattr(postgres_engine, "BATCH_ROWS", 50)
+    monkeypatch.setattr(PostgresEngine, "batch_rows", 50)
     monkeypatch.setattr(PostgresEngine, "batches", interrupted)
     coordinator = coordinated(tmp_path, identity)
     desks_of(tmp_path)

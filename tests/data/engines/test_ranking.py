@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import Ranked, rank_scatter
 from tacit.data.clients import Clients
 from tacit.data.engines import ranking
 from tacit.data.engines.ranking import Ascending, ranked
+from tacit.data.ragged import Ragged, Ranked, rank_scatter
 from tacit.data.scales import _fractions_outside, _widths
 from tacit.metrics.ranking import auc_with_variance, doubled_mid_ranks
 

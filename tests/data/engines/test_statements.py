@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.engines.sql.dialects import DIALECTS, DUCKDB
-from tacit.data.engines.sql.pieces import LARGEST, least_scores
-from tacit.data.engines.sql.statements import Relation, cell_expression, counting_statement
+from tacit.data.engines.dialects import DIALECTS, DUCKDB
+from tacit.data.engines.pieces import LARGEST, least_scores
+from tacit.data.engines.statements import Relation, cell_expression, counting_statement
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import SCALES, named_scale
 
@@ -67,6 +67,25 @@ def test_sql_in_a_name_is_only_a_name() -> None:
     relation = Relation(DUCKDB, DUCKDB.table("t"), name, "label")
     rows = connection.execute(counting_statement(relation, EDGES)).fetchall()
     assert rows == [("", 1, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "classes"),
+    [
+        ("DECIMAL(10, 2)", ["0", "1", "10", "0.5"], [0, 1, -1, -1]),
+        ("DOUBLE", ["-0.0", "1.0", "1.5"], [0, 1, -1]),
+        ("BOOLEAN", ["false", "true"], [0, 1]),
+        ("VARCHAR", ["'0.0E0'", "' True'", "'1.0E0'", "'1.0E1'", "'1.05'"], [0, 1, 1, -1, -1]),
+    ],
+)
+def test_labels_of_any_type_are_found_by_their_words(
+    kind: str, values: list[str], classes: list[int]
+) -> None:
+    """A statement that is printed for a table of unknown types compares labels as texts."""
+    listed = ", ".join(f"({n}, CAST({value} AS {kind}))" for n, value in enumerate(values))
+    relation = Relation(DUCKDB, f"(VALUES {listed}) AS t(n, label)", "n", "label")
+    statement = f"SELECT {relation.class_value} FROM {relation.table} ORDER BY n"
+    assert [row[0] for row in CONNECTION.execute(statement).fetchall()] == classes
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
+from tacit.data.engines.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.opening import from_database, from_files
-from tacit.data.engines.sql.dialects import DIALECTS, DUCKDB
-from tacit.data.engines.sql.pieces import ScorePieces
-from tacit.data.engines.sql.placed import (
+from tacit.data.engines.pieces import (
     Bins,
     EvenCells,
+    ScorePieces,
     binned_counts,
     even_counts,
     summing_statement,
 )
-from tacit.data.engines.sql.statements import NUMBER, Relation
+from tacit.data.engines.statements import NUMBER, Relation
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
 from tacit.data.units import LinearMap, conversion

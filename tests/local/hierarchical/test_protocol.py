@@ -14,7 +14,7 @@ import scipy.special
 import scipy.stats
 
 from tacit import Clients, ClientState, DataError, binormal_scores, evaluate
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.local.hierarchical.estimate import LevelCounts, table_of
 from tacit.local.hierarchical.protocol import (
     EveryLevel,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.local.paired.kernels import (
     BOUNDS,
     GRIDS,

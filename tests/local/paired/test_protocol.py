@@ -11,7 +11,7 @@ from scipy import stats
 
 import tacit
 from tacit import Adjacency, Clients, ClientState, DataError, PairedUStatistic
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.local.paired.kernels import Gini
 from tacit.local.paired.mpc import drawn_seats
 from tacit.local.paired.noise import (

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, evaluate
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS
 from tacit.local.two_round.first_round import (

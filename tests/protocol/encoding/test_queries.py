@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import DPAUC, FedAUC
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.fields import MessageError, encode

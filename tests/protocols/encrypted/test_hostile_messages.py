@@ -20,7 +20,7 @@ from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
 from tacit.crypto.homomorphic.schemes import CKKS as PARAMETERS
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking import MaskedValueError
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC, pieces

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocols.fedauc.allocation import (
     FIRST_ROUND_FRACTIONS,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit import Clients, FedAUC, PublishedFedAUC
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.privacy.mechanisms.interface import Distribution, Shape
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.noise import NoNoise, SystemNoise

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients
-from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View

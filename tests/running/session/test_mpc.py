@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Query, View

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
-from tacit.data.batches.splitting import binormal_scores
+from tacit.data.splitting import binormal_scores
 from tacit.metrics.ranking import auc
 from tacit.results.curves.curve import SmoothCurves
 from tacit_studies.floors.curve_areas import EPSILONS, SHAPES, areas_between, exact_curves

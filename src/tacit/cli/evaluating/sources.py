@@ -14,7 +14,7 @@ from tacit.cli.record_options import together
 from tacit.cli.shell import complain, progress_of, refuse
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES
-from tacit.data.engines.places import is_address, is_large, is_pattern, matched
+from tacit.data.engines.opening import is_address, is_large, is_pattern, matched
 from tacit.data.form import PLAIN
 from tacit.data.reading import FileColumns, read_columns
 from tacit.data.scales import Units

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.data.engines.sql import statements
+from tacit.data.engines import statements
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
 

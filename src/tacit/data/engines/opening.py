@@ -9,15 +9,17 @@ records have equal places.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.columns import Columns
-from tacit.data.engines.places import DUCKDB_PREFIX, PARQUET, matched, public_address
+from tacit.data.engines.dialects import DUCKDB, POSTGRES
 from tacit.data.engines.records import (
     Engine,
     EngineRecords,
@@ -26,12 +28,140 @@ from tacit.data.engines.records import (
     require_columns,
     unshown,
 )
-from tacit.data.engines.sql.dialects import DUCKDB, POSTGRES
-from tacit.data.engines.sql.statements import Relation, source_of
+from tacit.data.engines.statements import Relation, source_of
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.reading import clients_of_table
-from tacit.data.tables import Table, file_names
+from tacit.data.tables import RECORD_FILES, Table, file_names
+
+SECRETS = (
+    *("password", "sslpassword", "oauth_client_secret"),
+    *("scram_client_key", "scram_server_key"),
+)
+"""Options of an address that hold a password."""
+
+POSTGRES_PREFIXES = ("postgresql://", "postgres://")
+DUCKDB_PREFIX = "duckdb://"
+PARQUET = (".parquet", ".pq")
+PATTERN_SIGNS = "*?["
+
+FILE_COLUMN = "filename"
+"""The column of DuckDB that says from which file a record is."""
+
+LARGE_BYTES = 100_000_000
+"""From this size on, Parquet files are counted where they are, not read into memory."""
+
+
+def is_address(source: str) -> bool:
+    """Whether a source is a database's address."""
+    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX))
+
+
+def is_pattern(source: str) -> bool:
+    """Whether a source is a pattern or a folder of files, and not a file."""
+    path = Path(source)
+    return path.is_dir() or (any(sign in source for sign in PATTERN_SIGNS) and not path.exists())
+
+
+def is_large(sources: Sequence[str]) -> bool:
+    """Whether Parquet files are too large to be read into memory for counts alone."""
+    files = [Path(source) for source in sources]
+    if not all(file.suffix.lower() in PARQUET and file.is_file() for file in files):
+        return False
+    return sum(file.stat().st_size for file in files) >= LARGE_BYTES
+
+
+def matched(sources: Sequence[str]) -> list[str]:
+    """The files of patterns and folders, in order of their names.
+
+    Raises
+    ------
+    DataError : for a pattern or folder without files, and a file that is found twice.
+    """
+    files: list[str] = []
+    for source in sources:
+        if Path(source).is_dir():
+            matches = _in_folder(Path(source))
+        elif is_pattern(source):
+            matches = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 -- also absolute
+        else:
+            matches = [source]
+        if not matches:
+            raise DataError(f"no file is found for {source}")
+        files += matches
+    seen = set[Path]()
+    for file in files:
+        path = Path(file).absolute()
+        if not path.is_file():
+            raise DataError(f"{file} does not exist")
+        if not _is_text(file):
+            raise DataError(f"the name of a file must be UTF-8, got {file!r}: rename it")
+        if path in seen:
+            raise DataError(f"duplicate file {file}")
+        seen.add(path)
+    return files
+
+
+def _in_folder(folder: Path) -> list[str]:
+    """The Parquet files of a folder, which holds no other files of records."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    found = sorted(str(path) for path in files if path.name.lower().endswith(RECORD_FILES))
+    for file in found:
+        if not file.lower().endswith(PARQUET):
+            raise DataError(
+                f"a folder of records holds Parquet files alone, and {folder} has {file}: name "
+                "files, or a pattern such as 'folder/*.csv'"
+            )
+    return found
+
+
+def _is_text(name: str) -> bool:
+    """Whether a file's name has only characters of UTF-8, which DuckDB needs."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def public_address(address: str) -> str:
+    """An address as messages may show it: host and database, without the user.
+
+    Raises
+    ------
+    DataError : for an address with a password, or of another form, which the message does not
+        repeat: what cannot be read as an address may hold a password.
+
+    Examples
+    --------
+    >>> public_address("postgresql://reader@db.example:5432/clinic?sslmode=require")
+    'postgresql://db.example:5432/clinic'
+    """
+    parts = _address_parts(address)
+    options = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    if parts.password is not None or options & set(SECRETS):
+        raise DataError(
+            "a password must not be part of an address, where plans, logs and lists of processes "
+            "show it: set PGPASSWORD, or write it into a file that PGPASSFILE names"
+        )
+    host = parts.netloc.rpartition("@")[2]
+    return f"postgresql://{host}{parts.path}"
+
+
+def _address_parts(address: str) -> SplitResult:
+    """The parts of an address; none where ``@`` follows the host, which a password may precede."""
+    malformed = DataError(
+        "an address must have the form postgresql://user@host:port/database, without a password, "
+        "and with %40 for @ in a name"
+    )
+    if not address.startswith(POSTGRES_PREFIXES):
+        raise malformed
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise malformed from None
+    if "@" in parts.path + parts.query + parts.fragment or parts.fragment:
+        raise malformed
+    return parts
 
 
 @dataclass(frozen=True)
@@ -124,16 +254,15 @@ class DatabaseTable:
             raise DataError("a database needs a table or a query, one of them")
         called = "the query" if self.table is None else f"table {self.table}"
         if self.address.startswith(DUCKDB_PREFIX):
-            from tacit.data.engines.duckdb_engine import DuckDBEngine  # noqa: PLC0415 -- slow
+            from tacit.data.engines.connections import DuckDBEngine  # noqa: PLC0415 -- slow
 
             file, dialect = self.address.removeprefix(DUCKDB_PREFIX), DUCKDB
             engine: Engine = DuckDBEngine(f"{file}, {called}", database=file)
         else:
-            from tacit.data.engines.postgres_engine import (  # noqa: PLC0415 -- an extra
-                PostgresEngine,
-            )
+            from tacit.data.engines.connections import PostgresEngine  # noqa: PLC0415 -- slow
 
-            engine, dialect = PostgresEngine(self.address, called, self.passfile), POSTGRES
+            called, dialect = f"{self.public_address}, {called}", POSTGRES
+            engine = PostgresEngine(called, self.address, self.passfile)
         source = source_of(dialect, self.table, self.query)
         return engine, Relation(dialect, source, score, label)
 
@@ -196,7 +325,7 @@ def from_files(
     ------
     DataError : for a pattern without files, and for records that cannot be used.
     """
-    from tacit.data.engines.duckdb_engine import DuckDBEngine, parquet_table  # noqa: PLC0415
+    from tacit.data.engines.connections import DuckDBEngine, parquet_table  # noqa: PLC0415
 
     files = matched(sources)
     other = [file for file in files if Path(file).suffix.lower() not in PARQUET]
@@ -213,7 +342,3 @@ def from_files(
     if client is None:
         records.names = file_names([given[path] for path in records.names])
     return StoredClients(records, unit)
-
-
-FILE_COLUMN = "filename"
-"""The column of DuckDB that says from which file a record is."""

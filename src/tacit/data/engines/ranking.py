@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import client_order
-from tacit.data.batches.ranked import Listed, Placements, Ranked, RankTotals, ScoreRanges
+from tacit.data.ragged import Listed, Placements, Ranked, RankTotals, ScoreRanges, client_order
 from tacit.data.scales import ROUNDING, WIDTH_FRACTIONS
 
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
+from tacit.data.engines import statements
+from tacit.data.engines.dialects import ConstantTable
+from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.sql import placed, statements
-from tacit.data.engines.sql.dialects import ConstantTable
-from tacit.data.engines.sql.pieces import ScorePieces
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import reads_as_number
@@ -116,7 +116,7 @@ class EngineRecords:
             return None
         relation = self._relation if by_group else self._plain
         counts = np.zeros((relation.strata, 2, edges.size + 1, self.sizes.size), dtype=np.int64)
-        made = self._counting(relation, edges)
+        made = counting(relation, edges, self.ends, int(self.sizes.sum()))
         for client, found, cell, records in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
             if whose is None or found == statements.INVALID or cell in (statements.INVALID, None):
@@ -142,7 +142,10 @@ class EngineRecords:
         if pieces.edges.size >= self._engine.most_cells:
             return None
         mapped = replace(self._plain, maps=tuple(maps))
-        made = placed.summing_statement(mapped, pieces, self._bins(pieces.edges, maps))
+        ends = np.array(self.ends)
+        for each in maps:
+            ends = each(ends)
+        made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
         for client, *numbers in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
@@ -151,26 +154,6 @@ class EngineRecords:
             known[:, whose] = [int(number) for number in numbers]
         self._check_sizes(known[0], known[1])
         return known[2]
-
-    def _counting(self, relation: statements.Relation, edges: Floats) -> placed.Statement:
-        """The statement that counts in cells, by what the engine is given."""
-        if not relation.dialect.given_tables:
-            return placed.Statement(statements.counting_statement(relation, edges))
-        even, bins = placed.EvenCells.of(edges, *self.ends), self._bins(edges)
-        if even is not None:
-            return placed.even_counts(relation, even)
-        if bins is None:
-            return placed.Statement(statements.counting_statement(relation, edges))
-        return placed.binned_counts(relation, edges, bins)
-
-    def _bins(self, edges: Floats, maps: Sequence[LinearMap] = ()) -> placed.Bins | None:
-        """A table of bins of scores or their images, for an engine that is given tables."""
-        if not self._relation.dialect.given_tables:
-            return None
-        ends = np.array(self.ends)
-        for each in maps:
-            ends = each(ends)
-        return placed.Bins.of(edges, float(ends[0]), float(ends[1]), int(self.sizes.sum()))
 
     def batches(self) -> Iterator[Clients]:
         """All records in batches.

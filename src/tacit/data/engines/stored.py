@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import client_order
-from tacit.data.batches.ranked import Ranked, Ranking
 from tacit.data.categories import Categories
 from tacit.data.checking import check_unit_of
 from tacit.data.clients import Clients
+from tacit.data.engines.pieces import ClassFunctions, ScorePieces, least_scores
 from tacit.data.engines.ranking import Ascending, listed, ranked
-from tacit.data.engines.sql.pieces import ClassFunctions, ScorePieces, least_scores
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ranked, Ranking, client_order
 from tacit.data.units import LinearMap
 from tacit.metrics.cells.score_scale import ScoreScale
 
@@ -192,7 +191,7 @@ class StoredClients(Clients):
         """
         if self._rising:
             return ((self._mapped(scores), codes) for scores, codes in self.stored.ascending())
-        from tacit.data.engines.duckdb_engine import sorted_by_score  # noqa: PLC0415 -- slow to import
+        from tacit.data.engines.connections import sorted_by_score  # noqa: PLC0415 -- slow to import
 
         images = (
             (batch.scores, 2 * batch.client_of_record + batch.labels) for batch in self.batches()

@@ -42,7 +42,7 @@ def table_of(reply: Reply, height: int) -> Integers:
 
     Examples
     --------
-    >>> from tacit.data.batches.ragged import Ragged
+    >>> from tacit.data.ragged import Ragged
     >>> sent = Ragged(np.array([12, 15, 15], dtype=np.uint32), np.array([0, 3]))
     >>> table_of({"reports": sent}, 1)[3].tolist()
     [[1, 0], [0, 2]]

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import check_classes
+from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.hierarchical import estimate
 from tacit.metrics import trees

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.local.paired import kernels
 from tacit.local.paired.noise import RESPONSE, PairNoise
 from tacit.privacy.mechanisms.response import UniformIntegers

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.local.pair_kernels import KERNELS, Axis, SymbolSpace, second_values
 from tacit.local.paired import kernels, mpc
 from tacit.local.paired.estimate import MatchedSample, matched_area_result, matched_mean_result

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError, check_classes
+from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.likely_masses import normalised

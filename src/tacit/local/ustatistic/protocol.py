@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data import units
-from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
+from tacit.data.splitting import federation
 from tacit.local import pair_kernels, turns
 from tacit.local.pair_kernels import Axis
 from tacit.local.ustatistic import kernels

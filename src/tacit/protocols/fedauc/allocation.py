@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.batches import ranked
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged, rank_scatter
 from tacit.metrics import errors
 from tacit.privacy.mechanisms.response import response_variance
 from tacit.protocols.shared.rank_noise import RankNoise
@@ -71,7 +70,7 @@ class RankGeometry:
             doubled_ranks.minimum() / 2,
             doubled_ranks.maximum() / 2,
             doubled_ranks.sum() / (2 * sizes),
-            ranked.rank_scatter(doubled_ranks),
+            rank_scatter(doubled_ranks),
             sizes,
         )
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data.batches import ranked
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged, doubled_ranks
 from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics import errors
 from tacit.metrics.ranking import plug_in_variance
@@ -122,7 +121,7 @@ def ranked_scores(
     ValueError : for fewer than two records.
     """
     sent = ragged_of((yield Query(share_scores, protocol))["scores"], "scores")
-    ranks, records = ranked.doubled_ranks(sent), int(sent.offsets[-1])
+    ranks, records = doubled_ranks(sent), int(sent.offsets[-1])
     if records < 2:
         raise ValueError(f"an AUC needs at least two records, got {records}")
     return ranks, clients_apart(sent)

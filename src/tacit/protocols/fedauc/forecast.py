@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol import forecast
 from tacit.protocol.scenario import (
     DRY_CLIENTS,

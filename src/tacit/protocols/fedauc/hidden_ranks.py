@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.crypto.secure_sum import masking
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.metrics.cells.score_scale import signed_codes
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.noise import NoiseSource

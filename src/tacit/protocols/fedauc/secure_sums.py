@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.exact import MAX_SHARED_SCALE

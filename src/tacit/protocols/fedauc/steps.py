@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches import ranked
-from tacit.data.batches.ragged import Ragged, client_order
 from tacit.data.clients import Clients, sorted_scores
+from tacit.data.ragged import Ragged, StoredRanks, client_order
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
@@ -41,7 +40,7 @@ def pair_of_clients(
     ------
     ValueError : for stored ranks that are those of other records.
     """
-    if not isinstance(ranks, ranked.StoredRanks):
+    if not isinstance(ranks, StoredRanks):
         return pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
     known = None if clients.ranking is None else clients.ranking.ranked()
     if known is None or ranks.totals is not known.ranks:
@@ -235,7 +234,7 @@ def values_of_records(clients: Clients, query: Query, name: str, dtype: Any) -> 
     """
     column = query.per_client[name]
     # an engine's ranks are 64-bit integers, and no message holds them
-    if not isinstance(column, ranked.StoredRanks) and (
+    if not isinstance(column, StoredRanks) and (
         not isinstance(column, Ragged) or column.values.dtype != dtype or column.values.ndim != 1
     ):
         raise ValueError(f"{name} must be ragged values of type {np.dtype(dtype)}")
@@ -333,7 +332,7 @@ def flipped_pair(
     """``pair_of_sums`` of flipped labels; by passes of an engine where ranks are its own."""
     ranks, pivot, respond = request.ranks, request.pivot, request.respond
     epsilon, ranking = request.mechanism.epsilon, clients.ranking
-    if ranking is None or not isinstance(ranks, ranked.StoredRanks):
+    if ranking is None or not isinstance(ranks, StoredRanks):
         flipped = flipped_labels(clients, epsilon, noise, state, respond)
         return pair_of_sums(ranks, flipped[..., clients.ascending], pivot)
     zeros = np.zeros((*noise.full_shape(()), clients.count), dtype=np.int64)

@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.cells.score_scale import ScoreScale

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.noise import NoiseSource

@@ -41,8 +41,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.metrics.trees import TreeNoise, node_variances
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
 from tacit.privacy.noise import NoiseSource

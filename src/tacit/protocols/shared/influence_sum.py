@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.data.engines.sql.pieces import ClassFunctions
+from tacit.data.engines.pieces import ClassFunctions
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution, StraightDistribution
 from tacit.privacy.cost import Adjacency

@@ -13,7 +13,7 @@ import numpy as np
 from tacit.crypto.identities import RefusedError, TooFewError
 from tacit.crypto.secure_sum.server import SumServer
 from tacit.crypto.secure_sum.terms import SumRestart
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol import fields
 from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocol.values import encode_query, encode_values, named_values

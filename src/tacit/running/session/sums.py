@@ -11,7 +11,7 @@ from tacit.arrays import Integers
 from tacit.crypto.identities import Roster
 from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.terms import SESSION_BYTES, SumTerms
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol import fields
 from tacit.protocol.conversation import Layout, Query, Reply
 from tacit.running.session.messages import Agreement

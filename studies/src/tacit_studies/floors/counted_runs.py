@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.local.hierarchical.estimate import LevelCounts
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.local.paired.estimate import MatchedSample, matched_area_result

@@ -18,8 +18,8 @@ from functools import partial
 import numpy as np
 import scipy
 
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.estimate import Estimate, Numbers
 from tacit.results.evaluation import Evaluation

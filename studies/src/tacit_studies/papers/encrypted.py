@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.noise import NoNoise
 from tacit.protocols.encrypted.counts import cumulative_counts

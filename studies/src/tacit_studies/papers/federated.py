@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit.metrics import ranking
 from tacit.metrics.functional import RATES, rate_name, reaching
 from tacit.privacy.noise import SimulatedNoise

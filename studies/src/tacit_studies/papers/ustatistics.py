@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit.local.paired.noise import LAPLACE, SHARED
 from tacit.local.paired.protocol import PairedUStatistic
 from tacit.local.ustatistic.kernels import Kendall, Listed

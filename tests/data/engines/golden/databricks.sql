@@ -22,7 +22,11 @@ FROM (
     FROM (
       SELECT
         `si te` AS client,
-        CASE WHEN LOWER(CAST(`label` AS STRING)) IN ('1', '1.0', 'true') THEN 1 WHEN LOWER(CAST(`label` AS STRING)) IN ('0', '0.0', 'false') THEN 0 ELSE -1 END AS class,
+        CASE WHEN LOWER(TRIM(CAST(`label` AS STRING))) IN ('1', 'true')
+  OR (LOWER(TRIM(CAST(`label` AS STRING))) LIKE '1.%' AND REPLACE(LOWER(TRIM(CAST(`label` AS STRING))), '0', '') IN ('1.', '1.e')) THEN 1
+  WHEN LOWER(TRIM(CAST(`label` AS STRING))) IN ('0', '-0', 'false')
+  OR (LOWER(TRIM(CAST(`label` AS STRING))) LIKE '0.%' AND REPLACE(LOWER(TRIM(CAST(`label` AS STRING))), '0', '') IN ('.', '.e')) THEN 0
+  ELSE -1 END AS class,
         CAST(`score` AS DOUBLE) AS score
       FROM `clinic`.`scored`
     ) AS scored_records

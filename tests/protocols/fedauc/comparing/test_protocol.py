@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tacit import Clients, ClientState, ComparedAUC, DataError, FedAUC, evaluate, repeat
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING
 from tacit.privacy.mechanisms.response import response_variance

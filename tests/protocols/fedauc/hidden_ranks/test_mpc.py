@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tacit import PublishedFedAUC
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.hidden_ranks import (

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit import Clients, FedAUC
-from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
 from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.privacy.noise import NoNoise

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from tacit.arrays import Floats
-from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
+from tacit.data.splitting import binormal_scores
 from tacit.local.turns import CELLS
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import NOTHING, Adjacency, Cost

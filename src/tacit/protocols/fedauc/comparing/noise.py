@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy.mechanisms.response import response_variance
 from tacit.protocol.conversation import Query
 from tacit.protocols.fedauc.steps import check_sums, checked_ranks, values_of_records

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged, doubled_ranks
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc, paired_plug_in_variance, rank_correlation
 from tacit.privacy.cost import Adjacency, Cost, worst_case

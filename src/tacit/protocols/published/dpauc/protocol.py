@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ragged import client_order
 from tacit.data.clients import Clients
 from tacit.data.engines.stored import batch_of
+from tacit.data.ragged import client_order
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost

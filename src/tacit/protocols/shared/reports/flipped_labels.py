@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.batches import ranked
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Listed, Ranking
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource
 from tacit.privacy.symbols import flip_labels
@@ -83,13 +83,13 @@ def flipped_labels(
 
 
 def flipped_in_order(
-    ranking: ranked.Ranking,
+    ranking: Ranking,
     clients: Clients,
     epsilon: float,
     noise: NoiseSource,
     state: ClientState,
     answering: NDArray[np.bool_],
-) -> Iterator[tuple[ranked.Listed, NDArray[np.int8]]]:
+) -> Iterator[tuple[Listed, NDArray[np.int8]]]:
     """Records that stay where they are stored, with their flipped labels, shape (..., m).
 
     As ``flipped_labels``, by a pass in order of the scores. It keeps a bit of each record, in that

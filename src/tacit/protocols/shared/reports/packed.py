@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.noise import NoiseSource
 from tacit.privacy.unary import unary_bits

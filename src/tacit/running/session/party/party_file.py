@@ -17,8 +17,7 @@ from tacit.data import units
 from tacit.data.categories import is_permuted
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES, Columns, Rule
-from tacit.data.engines.opening import DatabaseTable
-from tacit.data.engines.places import is_address
+from tacit.data.engines.opening import DatabaseTable, is_address
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
 from tacit.data.reading import read_columns

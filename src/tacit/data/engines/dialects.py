@@ -152,7 +152,7 @@ class ConstantTable:
         Examples
         --------
         >>> import numpy as np
-        >>> from tacit.data.engines.sql.dialects import DUCKDB, POSTGRES
+        >>> from tacit.data.engines.dialects import DUCKDB, POSTGRES
         >>> table = ConstantTable("t", {"i": np.array([0]), "x": np.array([0.5])})
         >>> table.source(DUCKDB)
         't'

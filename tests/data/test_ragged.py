@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.batches import ragged
-from tacit.data.batches.ragged import ascending_order, client_order, stable_order
+from tacit.data import ragged
+from tacit.data.ragged import ascending_order, client_order, stable_order
 
 SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=12)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.batches.ragged import Ragged
+from tacit.data.ragged import Ragged
 from tacit.data.scales import MAX_FALSE_ALARM, ScaleDifference, clients_apart, files_apart
 
 

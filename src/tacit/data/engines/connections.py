@@ -1,15 +1,19 @@
-"""DuckDB: files larger than memory, and DuckDB's own databases.
+"""Connections to DuckDB, for files larger than memory and its own databases, and to PostgreSQL.
 
-A database may be somebody else's, with views that read files and settings where they are evaluated.
-So DuckDB reads the named files and its own temporary folder alone, loads no extension, and takes no
-variable of the calling program for a table.
+A DuckDB database may be somebody else's, with views that read files and settings where they are
+evaluated. So DuckDB reads the named files and its own temporary folder alone, loads no extension,
+and takes no variable of the calling program for a table. Its statements end within a moment of
+Ctrl-C, and it sorts records in bounded memory, with temporary files.
 
-Statements of an engine that Ctrl-C ends within a moment. Records sorted by DuckDB, whatever made
-them: in bounded memory, with temporary files.
+PostgreSQL is read in one read-only transaction that sees one state of the table. A password is
+never part of an address: libpq reads it from the environment (``PGPASSWORD``) or from a file that
+only its owner may read (``PGPASSFILE``, by default ``~/.pgpass``).
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -19,15 +23,17 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import duckdb
 import pyarrow as pa
 
-from tacit.data.engines.places import PATTERN_SIGNS
+from tacit.data.engines.dialects import ConstantTable
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.sql.dialects import ConstantTable
-from tacit.data.engines.sql.statements import BOOLEAN, NUMBER, TEXT, Relation
+from tacit.data.engines.statements import BOOLEAN, NUMBER, TEXT, Relation
 from tacit.data.errors import DataError
+from tacit.data.tables import reason, stamp
+from tacit.extras import extra
 
 Answer = TypeVar("Answer")
 
@@ -60,10 +66,6 @@ def interruptible(work: Callable[[], Answer], interrupt: Callable[[], object]) -
             del future
 
 
-MOST_CELLS = 1 << 13
-"""From so many cells on a pass over the records is faster than the answer's rows."""
-
-BATCH_ROWS = 1 << 20
 MEMORY = "1GB"
 """Memory of the engine; what needs more goes to a temporary folder, which is removed."""
 
@@ -84,8 +86,8 @@ FULL_DISK = ("failed to offload", "No space left on device")
 NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL", "HUGEINT")
 
 
-def kind_of(declared: str) -> str:
-    """The kind of a column of this type."""
+def _kind_of(declared: str) -> str:
+    """The kind of a column of this type of DuckDB."""
     if any(word in declared for word in ("[", "(", "STRUCT", "INTERVAL")):
         return NUMBER if declared.startswith("DECIMAL") else declared
     if declared == "BOOLEAN":
@@ -109,7 +111,8 @@ class DuckDBEngine:
     DataError : for a database that cannot be opened, or that replaces functions of DuckDB.
     """
 
-    most_cells = MOST_CELLS
+    most_cells = 1 << 13
+    batch_rows = 1 << 20
 
     def __init__(self, source: str, database: str | None = None, files: Sequence[str] = ()) -> None:
         self.source, self._files = source, tuple(files)
@@ -127,7 +130,7 @@ class DuckDBEngine:
             "http_proxy": NO_PROXY,
         }
         # DuckDB asks for the pattern's permission, and then for the file's
-        allowed = [text_literal(path) for file in files for path in (file, _literal_path(file))]
+        allowed = [_text_literal(path) for file in files for path in (file, _literal_path(file))]
         with self._named_errors():
             self._connection = duckdb.connect(":memory:", config=config)
             if database is not None:
@@ -135,11 +138,11 @@ class DuckDBEngine:
             for setting in (f"allowed_paths = [{', '.join(allowed)}]", *LOCKED):
                 self._connection.execute(f"SET {setting}")
         weakref.finalize(self, self._connection.close)
-        self._stamps = self._stamped()
+        self._stamps = [stamp(file) for file in self._files]
 
     def _attach(self, database: str) -> None:
         # without the type DuckDB loads an extension for other kinds of databases
-        given = f"{text_literal(database)} AS given (READ_ONLY, TYPE duckdb)"
+        given = f"{_text_literal(database)} AS given (READ_ONLY, TYPE duckdb)"
         self._connection.execute(f"ATTACH {given}")
         replaced = [name for (name,) in self._connection.execute(REPLACED).fetchall()]
         if replaced:
@@ -152,7 +155,7 @@ class DuckDBEngine:
     def kinds(self, relation: Relation) -> dict[str, str]:
         """The kind of every column by its name."""
         rows = self.rows(f"DESCRIBE SELECT * FROM {relation.table}")
-        return {str(row[0]): kind_of(str(row[1])) for row in rows}
+        return {str(row[0]): _kind_of(str(row[1])) for row in rows}
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
         """The rows of a statement's answer, with small tables in memory beside it."""
@@ -181,8 +184,9 @@ class DuckDBEngine:
         self, statement: str, tables: Sequence[ConstantTable] = ()
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a statement's answer in batches, in their order."""
+        rows = self.batch_rows
         with self._named_errors(), self._given(tables):
-            reader = self._run(lambda: self._connection.sql(statement).to_arrow_reader(BATCH_ROWS))
+            reader = self._run(lambda: self._connection.sql(statement).to_arrow_reader(rows))
             try:
                 while (batch := self._run(partial(next, reader, None))) is not None:
                     yield batch
@@ -207,20 +211,16 @@ class DuckDBEngine:
         try:
             yield
         except duckdb.Error as error:
-            reason = (str(error).splitlines() or ["failed without a reason"])[0].rstrip(".")
-            if any(sign in reason for sign in FULL_DISK):
-                reason = (
+            said = reason(error)
+            if any(sign in said for sign in FULL_DISK):
+                said = (
                     f"no space is left in {Path(self._spill).parent} for the engine's temporary "
                     "files; make some, or name another folder by TMPDIR"
                 )
-            raise DataError(f"{self.source} cannot be read: {reason}") from None
-
-    def _stamped(self) -> tuple[tuple[int, ...], ...]:
-        states = [Path(file).stat() for file in self._files]
-        return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in states)
+            raise DataError(f"{self.source} cannot be read: {said}") from None
 
     def _check_files(self) -> None:
-        if self._stamped() != self._stamps:
+        if [stamp(file) for file in self._files] != self._stamps:
             raise DataError(f"{self.source} changed while it was being read")
 
 
@@ -234,17 +234,17 @@ def parquet_table(files: Sequence[str]) -> str:
     ----------
     files : absolute paths: DuckDB takes others for addresses, as ``file:/scores.parquet``.
     """
-    listed = ", ".join(text_literal(_literal_path(file)) for file in files)
+    listed = ", ".join(_text_literal(_literal_path(file)) for file in files)
     options = "filename = true, union_by_name = true, hive_partitioning = false"
     return f"read_parquet([{listed}], {options})"
 
 
 def _literal_path(file: str) -> str:
     """The pattern that only this file matches: DuckDB takes every path for a pattern."""
-    return "".join(f"[{sign}]" if sign in PATTERN_SIGNS else sign for sign in file)
+    return re.sub(r"[*?[]", r"[\g<0>]", file)
 
 
-def text_literal(text: str) -> str:
+def _text_literal(text: str) -> str:
     """A text in quotation marks."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -283,3 +283,107 @@ def sorted_by_score(records: Iterable[Ascending]) -> Iterator[Ascending]:
         if errors:
             raise errors[0] from None
         raise
+
+
+CONNECT_SECONDS = 10
+
+POSTGRES_KINDS = {
+    "boolean": BOOLEAN,
+    **dict.fromkeys(
+        ("smallint", "integer", "bigint", "real", "double precision", "numeric"), NUMBER
+    ),
+    **dict.fromkeys(("text", "character varying", "character"), TEXT),
+}
+"""The kind of a column by the name of its type in PostgreSQL."""
+
+
+class PostgresEngine:
+    """A connection that only reads.
+
+    Parameters
+    ----------
+    source : what errors call the table.
+    address : as ``postgresql://user@host:port/database``, without a password.
+    passfile : the file of the password; None for libpq's own places.
+
+    Raises
+    ------
+    DataError : where nobody answers there.
+    ImportError : without the driver.
+    """
+
+    most_cells = 1 << 16  # one path of a decision tree is followed a record; rows are sent slowly
+    batch_rows = 1 << 16
+
+    def __init__(self, source: str, address: str, passfile: Path | None = None) -> None:
+        self.source = source
+        self._driver = extra("psycopg", "PostgreSQL needs a driver", "'tacit[postgres]'")
+        self._user = _user_of(address)
+        with self._named_errors():
+            more = {} if passfile is None else {"passfile": str(passfile)}
+            # a database in SQL_ASCII would send texts, with them its types' names, as bytes
+            self._connection = self._driver.connect(
+                address, connect_timeout=CONNECT_SECONDS, client_encoding="UTF8", **more
+            )
+            weakref.finalize(self, self._connection.close)
+            self._connection.read_only = True
+            self._connection.isolation_level = self._driver.IsolationLevel.REPEATABLE_READ
+
+    def kinds(self, relation: Relation) -> dict[str, str]:
+        """The kind of every column by its name."""
+        with self._named_errors(), self._connection.cursor() as cursor:
+            # a prepared statement is one: a query cannot end the transaction that only reads
+            cursor.execute(f"SELECT * FROM {relation.table} LIMIT 0", prepare=True)
+            column_types = [(each.name, each.type_code) for each in cursor.description or ()]
+            cursor.execute(
+                "SELECT code, format_type(code::oid, NULL) FROM unnest(%s::bigint[]) AS code",
+                ([code for _, code in column_types],),
+            )
+            words: dict[int, str] = dict(cursor.fetchall())
+        return {
+            name: POSTGRES_KINDS.get(words[code], str(words[code])) for name, code in column_types
+        }
+
+    def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement's answer, which has all its tables in it."""
+        with self._named_errors():
+            return list(self._connection.execute(statement, prepare=True).fetchall())
+
+    def batches(
+        self, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement's answer in batches, by a cursor on the server."""
+        with self._named_errors(), self._connection.cursor("tacit_records", binary=True) as cursor:
+            cursor.execute(statement)
+            names = [each.name for each in cursor.description or ()]
+            while rows := cursor.fetchmany(self.batch_rows):
+                columns = [pa.array(values) for values in zip(*rows, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, names)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._driver.Error as error:
+            said = _without_user(reason(error), self._user)
+            raise DataError(f"{self.source} cannot be read: {said}") from None
+
+
+def _user_of(address: str) -> str:
+    """The user of an address or of the environment; empty where neither says one."""
+    parts = urlsplit(address)
+    named = dict(parse_qsl(parts.query)).get("user") or unquote(parts.username or "")
+    return named or os.environ.get("PGUSER", "")
+
+
+def _without_user(reason: str, user: str) -> str:
+    """What a server said, without the user that it repeats, in whatever language it says so.
+
+    Examples
+    --------
+    >>> _without_user('authentication failed for user "reader"', "reader")
+    'authentication failed for user "..."'
+    """
+    if not user:
+        return reason
+    return re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", "...", reason)

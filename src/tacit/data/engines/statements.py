@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.engines.sql.dialects import Dialect
+from tacit.data.engines.dialects import Dialect
 from tacit.data.errors import DataError
+from tacit.data.form import LABEL_WORDS
 from tacit.data.units import LinearMap
 
 CLIENT, CLASS, CELL, RECORDS = "client", "class", "cell", "records"
@@ -96,10 +97,9 @@ class Relation:
         elif self.label_kind == NUMBER:
             positive, negative = f"{label} = 1", f"{label} = 0"
         else:
-            text = f"LOWER(CAST({label} AS {self.dialect.text}))"
-            positive = f"{text} IN ('1', '1.0', 'true')"
-            negative = f"{text} IN ('0', '0.0', 'false')"
-        return f"CASE WHEN {positive} THEN 1 WHEN {negative} THEN 0 ELSE {INVALID} END"
+            text = f"LOWER(TRIM(CAST({label} AS {self.dialect.text})))"
+            positive, negative = (_means_label(text, label) for label in (1, 0))
+        return f"CASE WHEN {positive} THEN 1\n  WHEN {negative} THEN 0\n  ELSE {INVALID} END"
 
     @property
     def client_id(self) -> str:
@@ -110,6 +110,16 @@ class Relation:
     def client_value(self) -> str:
         """The client's id as text; an empty text where all records are one client's."""
         return "''" if self.client is None else f"CAST({self.client_id} AS {self.dialect.text})"
+
+
+def _means_label(text: str, label: int) -> str:
+    """The condition that a text is a word for a label, with any zeros behind a decimal point."""
+    words = [word for word, meant in LABEL_WORDS.items() if meant == label]
+    listed = ", ".join(map(text_literal, words))
+    # a DECIMAL is written as 1.00, a double of Trino as 1.0E0
+    bare = str(label).replace("0", "")
+    zeros = f"REPLACE({text}, '0', '') IN ('{bare}.', '{bare}.e')"
+    return f"{text} IN ({listed})\n  OR ({text} LIKE '{label}.%' AND {zeros})"
 
 
 def text_literal(text: str) -> str:
@@ -190,7 +200,7 @@ def linear_expression(score: str, mapped: LinearMap, dialect: Dialect) -> str:
 
     Examples
     --------
-    >>> from tacit.data.engines.sql.dialects import DUCKDB
+    >>> from tacit.data.engines.dialects import DUCKDB
     >>> linear_expression("s", LinearMap(0.5, 2.0), DUCKDB)
     '((s - (0.5e0)) / 2.0e0)'
     >>> print(linear_expression("s", LinearMap(high=1.0), DUCKDB))
@@ -228,7 +238,7 @@ def cell_expression(score: str, edges: Floats, dialect: Dialect) -> str:
 
     Examples
     --------
-    >>> from tacit.data.engines.sql.dialects import DUCKDB
+    >>> from tacit.data.engines.dialects import DUCKDB
     >>> print(cell_expression("s", np.array([0.25, 0.5]), DUCKDB))
     CASE WHEN s >= 0.5e0 THEN
       2

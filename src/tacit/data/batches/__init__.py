@@ -1,1 +1,0 @@
-"""Batches of clients in flat arrays: ordered, divided, put together."""
