@@ -1,13 +1,22 @@
-"""Classes and private groups of records, and how they follow their records."""
+"""Classes and groups of records, and how they follow their records; groups from files."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from pathlib import Path
+from typing import Any
 
-from tacit.data.categories import Categories
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.data.categories import Categories, Groups
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.reading import read, read_with_groups
+from tests.federations import federations
 
 
 def clients_of_three() -> Clients:
@@ -69,3 +78,119 @@ def test_batches_of_other_classes_do_not_go_together() -> None:
         Clients.concatenate([clients_of_three(), other])
     with pytest.raises(DataError, match="1 records but 2 categories"):
         plain.with_categories(Categories.of_values("ab", ["a", "b"]))
+
+
+@given(clients=federations(), seed=st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_members_are_a_group_and_nothing_else(clients: Clients, seed: int) -> None:
+    values = np.random.default_rng(seed).integers(0, 3, clients.records)
+    groups = Groups.from_arrays(values)
+    seen = 0
+    for index, name in enumerate(groups.names):
+        members = groups.members(clients, index)
+        rows = [i for i in range(clients.records) if str(values[i]) == name]
+        assert members.scores.tolist() == clients.scores[rows].tolist()
+        assert members.labels.tolist() == clients.labels[rows].tolist()
+        clients_of_rows = [int(clients.client_of_record[i]) for i in rows]
+        remaining = sorted(set(clients_of_rows))
+        assert members.sizes.tolist() == [clients_of_rows.count(k) for k in remaining]
+        seen += members.records
+    assert seen == clients.records
+
+
+def test_records_ordered_by_client_keep_their_groups() -> None:
+    ids, values, scores = ["b", "a", "b", "a"], ["x", "y", "y", "x"], [0.1, 0.2, 0.3, 0.4]
+    clients = Clients.from_arrays(scores, [0, 1, 1, 0], ids)
+    groups = Groups.from_arrays(values, ids)
+    assert groups.members(clients, 0).scores.tolist() == [0.4, 0.1]
+    assert groups.members(clients, 1).names == ("a", "b")
+
+
+def test_whole_numbers_are_ordered_as_numbers() -> None:
+    assert Groups.from_arrays([10, 9, 10]).names == ("9", "10")
+
+
+def test_agreed_numbers_are_names_of_groups() -> None:
+    assert Groups.from_arrays([10, 2], names=[2, 10]).names == ("2", "10")  # type: ignore[list-item]
+    with pytest.raises(DataError, match="is none of 2, 3: agree on every group"):
+        Groups.from_arrays([10, 2], names=[2, 3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("client", [None, "site"])
+def test_files_give_each_record_its_group(tmp_path: Path, form: str, client: str | None) -> None:
+    """Beside reading each group's rows from files of their own."""
+    rng = np.random.default_rng(3)
+    paths = []
+    single: dict[str, list[Any]] = {"a": [], "b": []}
+    for index in range(2):
+        table = pa.table(
+            {
+                "score": rng.random(40),
+                "label": rng.integers(0, 2, 40),
+                "site": [f"{index}{site}" for site in rng.integers(0, 3, 40)],
+                "ward": rng.choice(["a", "b"], 40),
+            }
+        )
+        parts = {name: table.filter(pa.compute.equal(table["ward"], name)) for name in ("a", "b")}
+        paths.append(save(table, tmp_path / f"file{index}.{form}"))
+        for name, part in parts.items():
+            (tmp_path / name).mkdir(exist_ok=True)
+            single[name].append(save(part, tmp_path / name / f"file{index}.{form}"))
+    clients, groups = read_with_groups(paths, "ward", client=client)
+    assert clients.scores.tolist() == read(paths, client=client).scores.tolist()
+    assert groups.names == ("a", "b")
+    for position, name in enumerate(groups.names):
+        subset, expected = groups.members(clients, position), read(single[name], client=client)
+        assert subset.names == expected.names
+        assert subset.scores.tolist() == expected.scores.tolist()
+        assert subset.labels.tolist() == expected.labels.tolist()
+        assert subset.offsets.tolist() == expected.offsets.tolist()
+
+
+def save(table: pa.Table, path: Path) -> Path:
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
+        lines = [",".join(table.column_names), *(",".join(map(str, row)) for row in rows)]
+        path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_record_without_a_group_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "north.csv"
+    path.write_text("score,label,ward\n0.1,0,a\n0.2,1,\n")
+    with pytest.raises(DataError, match=r"column 'ward' has no value in .*north.csv, row 2"):
+        read_with_groups(path, "ward")
+    with pytest.raises(DataError, match="has no column 'bed'"):
+        read_with_groups(path, "bed")
+
+
+def test_numbers_with_fractions_are_no_groups(tmp_path: Path) -> None:
+    path = tmp_path / "north.parquet"
+    pq.write_table(pa.table({"score": [0.1], "label": [0], "age": [40.5]}), path)
+    with pytest.raises(DataError, match=r"'age' of .* must hold integers or strings, got .*double"):
+        read_with_groups(path, "age")
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        (np.arange(300), "there may be 200 groups at most, got 300, '0' and '1' among them"),
+        ([0.5, 1.5], "one axis of integers or strings, got type float64"),
+        ([[1, 2]], "one axis of integers or strings"),
+        (np.array(["a", 1], dtype=object), "all integers or all strings"),
+    ],
+)
+def test_what_is_no_group_is_refused(values: object, match: str) -> None:
+    with pytest.raises(DataError, match=match):
+        Groups.from_arrays(values)  # type: ignore[arg-type]
+
+
+def test_groups_of_other_records_are_refused() -> None:
+    clients = Clients.from_arrays([0.1, 0.2], [0, 1])
+    with pytest.raises(DataError, match="2 records but 3 groups"):
+        Groups.from_arrays([1, 2, 3]).members(clients, 0)
+    with pytest.raises(DataError, match="3 groups but 2 client ids"):
+        Groups.from_arrays([1, 2, 3], ["a", "b"])

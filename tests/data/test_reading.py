@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -90,11 +91,6 @@ def test_clients_of_several_files_come_in_order_of_file_and_then_of_id(folder: P
     assert read(["b.csv", "a.parquet"], client="site").names == ("7", "8", "9", "10")
 
 
-def test_ids_of_a_csv_file_stay_as_written(folder: Path) -> None:
-    Path("a.csv").write_text("score,label,site\n0.1,0,01\n0.2,1,1\n0.3,1,NA\n")
-    assert read("a.csv", client="site").names == ("01", "1", "NA")
-
-
 def test_files_with_one_stem_are_named_by_their_paths(folder: Path) -> None:
     for name in ("north/a.csv", "south/a.csv", "b.csv"):
         Path(name).parent.mkdir(exist_ok=True)
@@ -143,6 +139,12 @@ def test_scores_of_any_numeric_type_are_read_as_float64(folder: Path, scores: An
     np.testing.assert_array_equal(read("a.parquet").scores, expected)
 
 
+def test_a_table_without_records_is_refused(folder: Path) -> None:
+    save("a.parquet", {"score": pa.array([], pa.float64()), "label": pa.array([], pa.int8())})
+    with refused("a.parquet has no records"):
+        read("a.parquet")
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 @pytest.mark.parametrize("size", [2**53, 2**53 + 1, -(2**60) - 1])
 def test_whole_numbers_that_would_be_rounded_are_refused(
@@ -160,25 +162,6 @@ def test_whole_numbers_that_would_be_rounded_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("score", "told"),
-    [("x" * 1_000_000, "scores must be numbers"), ("9" * 400, "scores must be finite")],
-)
-def test_a_long_wrong_value_is_told_in_part(folder: Path, score: str, told: str) -> None:
-    Path("a.csv").write_text(f"score,label\n0.5,0\n{score},1\n")
-    with pytest.raises(
-        DataError, match=rf"^{told}, got .*\.\.\. in a\.csv, row 2( \(line 3\))?$"
-    ) as caught:
-        read("a.csv")
-    assert len(str(caught.value)) < 200
-
-
-@pytest.mark.parametrize("text", ["1e300", "9007199254740993.5", "-1e16"])
-def test_large_numbers_that_are_not_written_as_whole_ones_are_read(folder: Path, text: str) -> None:
-    Path("a.csv").write_text(f"score,label\n{text},0\n0.5,1\n")
-    assert read("a.csv").scores[0] == float(text)
-
-
-@pytest.mark.parametrize(
     "labels", [[True, False, True], [1, 0, 1], [1.0, 0.0, 1.0], ["1", "0", "1"]]
 )
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
@@ -187,18 +170,168 @@ def test_labels_may_be_booleans_or_numbers(folder: Path, name: str, labels: Any)
     np.testing.assert_array_equal(read(name).labels, [1, 0, 1])
 
 
-def test_csv_words_for_labels_may_mix_case_and_spaces(folder: Path) -> None:
-    Path("a.csv").write_text("score,label\n 0.1, True\n-2e-1 ,FALSE \n3,1\n4,0.0\n")
-    clients = read("a.csv")
-    np.testing.assert_array_equal(clients.scores, [0.1, -0.2, 3.0, 4.0])
-    np.testing.assert_array_equal(clients.labels, [1, 0, 1, 0])
+def put(name: str, content: str | bytes) -> str:
+    """Write a file of text, packed as its name says."""
+    with pa.output_stream(name) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+    return name
 
 
-def test_csv_records_may_span_lines_and_follow_a_byte_order_mark(folder: Path) -> None:
-    text = '\ufeffscore,note,label\n0.1,"one\ntwo",1\n\n0.2,"three, ""four""",0\n'
-    Path("a.csv").write_text(text, encoding="utf-8")
-    clients = read("a.csv")
-    np.testing.assert_array_equal(clients.scores, [0.1, 0.2])
+MISSING = "column {!r} has no value, got {} in NAME, row 2 (line 3); " + DROPPED
+LABEL = "labels must be 0 or 1, got {} in NAME, row 2 (line 3)"
+NOT_CLOSED = (
+    "a quotation mark of NAME is not closed, in the record that begins on line {} and goes on to "
+    "line {}"
+)
+NOTES = "score,label,note\n"
+
+REFUSED = [
+    ("", "NAME has no records"),
+    ("score,label", "NAME has no records"),
+    ("score,label\n", "NAME has no records"),
+    ("score,label,score\n0.5,1,0.6\n", "NAME has 2 columns named 'score'"),
+    ("score,label\r0.5,1\r0.25,0", "lines of NAME must end in LF or CR LF, got CR alone"),
+    ("score,label\r0.5,1\r0.25,0\r", "lines of NAME must end in LF or CR LF, got CR alone"),
+    *(
+        (
+            "\n".join(["score,label", *["0.5,1"] * (row - 1), "O.5,1", *["0.5,1"] * (20 - row)]),
+            f"scores must be numbers, got 'O.5' in NAME, row {row} (line {row + 1})",
+        )
+        for row in (1, 2, 17, 19, 20)
+    ),
+    *(
+        (f"score,label\n0.5,1\n0.5,{label}\n0.5,0\n", LABEL.format(shown))
+        for label, shown in (("yes", "'yes'"), ("tru", "'tru'"), ("10", "10"), ("0.5", "0.5"))
+    ),
+    *(
+        (f"score,label\n0.5,1\n{row}\n0.5,0\n", MISSING.format(column, shown))
+        for word, shown in (("nan", "nan"), ("NA", "'NA'"), (" n/d ", "' n/d '"))
+        for column, row in (("label", f"0.5,{word}"), ("score", f"{word},1"))
+    ),
+    *(
+        (
+            f"score,label\n0.5,1\n\n0.5,1\n{line}\n0.5,1\n",
+            f"a record must have 2 fields, got {fields} in NAME, row 3 (line 5)",
+        )
+        for line, fields in (("0.5", 1), ("0.5,1,3", 3))
+    ),
+    (
+        NOTES + '0.2,0,a\n0.5,1,"' + "x" * 3 * MIB + '"\n',
+        "a record of NAME must have at most 1,048,576 bytes, got more; "
+        "is a quotation mark not closed?",
+    ),
+    # a mark that is never closed, so that its value would be all that follows
+    *(
+        (
+            NOTES + '0.5,1,"a\nb"\n0.2,0,"c\n' + "0.9,1,d\n" * after,
+            NOT_CLOSED.format(4, 4 + after),
+        )
+        for after in (3, 20_000)
+    ),
+    # two of them: the second would close the first, and what is between them would be one value
+    *(
+        (
+            NOTES + before + '0.5,1,"a\n0.2,0,b\n0.9,1,"c\n0.1,0,d\n',
+            NOT_CLOSED.format(first, first + 2),
+        )
+        for before, first in (("", 2), ('0.2,0,"c"d"e\n', 3))
+    ),
+]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_a_file_of_text_is_refused_with_its_place(folder: Path, number: int, name: str) -> None:
+    content, message = REFUSED[number]
+    with refused(message.replace("NAME", name)):
+        read(put(name, content))
+
+
+@pytest.mark.parametrize(
+    ("content", "pattern"),
+    [
+        # a damaged file may hold values of a million characters
+        (f"score,label\n0.5,0\n{'x' * 1_000_000},1\n", r"scores must be numbers, got 'x*\.\.\. in"),
+        (f"score,label\n0.5,0\n{'9' * 400},1\n", r"scores must be finite, got 9*\.\.\. in"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", r"a\.csv cannot be read: .*(utf-8|UTF8)"),
+        (b"score,label\n0.5,\xff\xfe\n", r"a\.csv cannot be read: .*(utf-8|UTF8)"),
+        (",".join(f"c{number}" for number in range(500)) + "\n0\n", "'c19', 480 more$"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_a_short_sentence(
+    folder: Path, content: str | bytes, pattern: str
+) -> None:
+    with pytest.raises(DataError, match=pattern) as caught:
+        read(put("a.csv", content))
+    assert len(str(caught.value)) < 250
+
+
+LONG = 'a 5"" tube\n' * 20_000
+"""Python's parser takes values of 131,072 characters, unless it is told otherwise."""
+
+READ = {
+    "plain": GOOD,
+    "a byte-order mark": "\ufeff" + GOOD,
+    "spaces, signs and words": "score,label\n +2e-1, False\n0.9 ,TRUE \n",
+    "labels with a point": "score,label\n.2,0.0\n0.90,1.0\n",
+    "records of several lines": 'score,note,label\n0.2,"one\ntwo",0\n\n0.9,"three, ""four""",1\n',
+    "a CR in a name": 'score,label,"a\rnote"\n0.2,0,x\n0.9,1,y\n',
+    "a long value": f'score,label,note\n0.2,0,"{LONG}"\n0.9,1,a 5" tube\n',
+    "marks within values": 'score,label,note\n0.2,0,a 5" tube\n0.9,1,"b ""c"""\n',
+    "UTF-16": GOOD.encode("utf-16"),
+    "UTF-16 LE": ("\ufeff" + GOOD).encode("utf-16-le"),
+    "UTF-16 BE": ("\ufeff" + GOOD).encode("utf-16-be"),
+    "another encoding beside": "score,label,place\n0.2,0,Orléans\n0.9,1,x\n".encode("latin-1"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (kind, name)
+        for kind in READ
+        for name in ("a.csv", "a.csv.gz", "a.csv.bz2")
+        if name == "a.csv" or not kind.startswith("UTF-16")
+    ],
+)
+def test_a_file_of_text_is_read(folder: Path, kind: str, name: str) -> None:
+    clients = read(put(name, READ[kind]))
+    assert (clients.names, clients.scores.tolist()) == (("a",), [0.2, 0.9])
+    assert clients.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["1e300", "9007199254740993.5", "-1e16"])
+def test_large_numbers_that_are_not_written_as_whole_ones_are_read(folder: Path, text: str) -> None:
+    assert read(put("a.csv", f"score,label\n{text},0\n0.5,1\n")).scores[0] == float(text)
+
+
+def test_ids_of_a_csv_file_stay_as_written(folder: Path) -> None:
+    put("a.csv", "score,label,site\n0.1,0,01\n0.2,1,1\n0.3,1,NA\n")
+    assert read("a.csv", client="site").names == ("01", "1", "NA")
+
+
+def test_a_score_outside_its_unit_is_refused_with_its_line(folder: Path) -> None:
+    put("a.csv", "score,label\n50,1\n130,0\n")
+    with refused(f"scores in percent must be from 0 to 100, got 130 in {at('a.csv', 2)}"):
+        read("a.csv", unit="percent")
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("a.csv", Path.exists, "a.csv does not exist"),
+        ("a.parquet", Path.exists, "a.parquet does not exist"),
+        ("a.csv", Path.mkdir, "a.csv cannot be read: Is a directory"),
+        ("a.csv", os.mkfifo, "a.csv cannot be read: it is no regular file"),
+    ],
+)
+def test_what_is_no_file_is_refused(
+    folder: Path, name: str, make: Callable[[Path], object], message: str
+) -> None:
+    """A pipe is not waited for."""
+    make(Path(name))
+    with refused(message):
+        read(name)
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -270,36 +403,6 @@ def test_rows_are_counted_over_blocks_of_a_csv_file(
         read("a.csv")
 
 
-@pytest.mark.parametrize("row", [1, 2, 17, 19, 20])
-def test_a_csv_value_that_is_no_number_is_refused_as_written(folder: Path, row: Any) -> None:
-    lines = ["0.5,1"] * 20
-    lines[row - 1] = "O.5,1"
-    Path("a.csv").write_text("\n".join(["score,label", *lines]))
-    with refused(f"scores must be numbers, got 'O.5' in {at('a.csv', row)}"):
-        read("a.csv")
-
-
-@pytest.mark.parametrize("label", ["yes", "10", "0.5", "tru"])
-def test_a_csv_label_other_than_zero_and_one_is_refused_as_written(
-    folder: Path, label: str
-) -> None:
-    Path("a.csv").write_text(f"score,label\n0.5,1\n0.5,{label}\n0.5,0\n")
-    with pytest.raises(
-        DataError, match=f"^labels must be 0 or 1, got '?{label}'? in a.csv, row 2 \\(line 3\\)$"
-    ):
-        read("a.csv")
-
-
-@pytest.mark.parametrize("word", ["nan", "NA", " n/d "])
-@pytest.mark.parametrize("row", ["0.5,{}", "{},1"])
-def test_a_word_for_a_missing_value_is_refused_as_one(folder: Path, word: str, row: str) -> None:
-    Path("a.csv").write_text(f"score,label\n0.5,1\n{row.format(word)}\n0.5,0\n")
-    shown = word if word == "nan" else repr(word)
-    name = "label" if row.startswith("0") else "score"
-    with refused(f"column {name!r} has no value, got {shown} in {at('a.csv', 2)}; {DROPPED}"):
-        read("a.csv")
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -323,125 +426,6 @@ def test_a_missing_column_is_refused_with_the_columns_there(folder: Path, name: 
     save(name, {"p": [0.5], "label": [1]})
     with refused(f"{name} has no column 'score', its columns are 'p', 'label'"):
         read(name)
-
-
-def test_a_repeated_csv_column_is_refused(folder: Path) -> None:
-    Path("a.csv").write_text("score,label,score\n0.5,1,0.6\n")
-    with refused("a.csv has 2 columns named 'score'"):
-        read("a.csv")
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
-def test_a_file_without_records_is_refused(folder: Path, name: str) -> None:
-    save(name, {"score": pa.array([], pa.float64()), "label": pa.array([], pa.int8())})
-    with refused(f"{name} has no records"):
-        read(name)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-def test_an_empty_csv_file_is_refused(folder: Path, name: str) -> None:
-    Path(name).touch()
-    with refused(f"{name} has no records"):
-        read(name)
-
-
-def test_a_header_without_a_line_end_is_a_file_without_records(folder: Path) -> None:
-    Path("a.csv").write_text("score,label")
-    with refused("a.csv has no records"):
-        read("a.csv")
-
-
-@pytest.mark.parametrize("end", ["\r", ""])
-def test_lines_that_end_in_cr_alone_are_refused(folder: Path, end: str) -> None:
-    Path("a.csv").write_bytes(b"score,label\r0.5,1\r0.25,0" + end.encode())
-    with refused("lines of a.csv must end in LF or CR LF, got CR alone"):
-        read("a.csv")
-
-
-def test_a_name_may_contain_a_cr(folder: Path) -> None:
-    Path("a.csv").write_bytes(b'score,label,"a\rnote"\n0.5,1,x\n0.25,0,y\n')
-    assert read("a.csv").records == 2
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-def test_a_csv_record_longer_than_a_block_is_refused(folder: Path, name: str) -> None:
-    text = GOOD.replace("\n", ",note\n", 1) + '0.5,1,"' + "x" * 3 * MIB + '"\n'
-    with pa.output_stream(name) as stream:
-        stream.write(text.replace("0.2,0", "0.2,0,a").replace("0.9,1", "0.9,1,b").encode())
-    with refused(
-        f"a record of {name} must have at most 1,048,576 bytes, got more; "
-        "is a quotation mark not closed?"
-    ):
-        read(name)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-@pytest.mark.parametrize("after", [3, 20_000])
-def test_a_mark_that_is_never_closed_takes_in_no_records(
-    folder: Path, name: str, after: int
-) -> None:
-    """It would be one record, whose last value is all that follows."""
-    text = 'score,label,note\n0.5,1,"a\nb"\n0.2,0,"c\n' + "0.9,1,d\n" * after
-    with pa.output_stream(name) as stream:
-        stream.write(text.encode())
-    with refused(
-        f"a quotation mark of {name} is not closed, in the record that begins on line 4 and "
-        f"goes on to line {4 + after}"
-    ):
-        read(name)
-
-
-@pytest.mark.parametrize("before", ["", '0.2,0,"c"d"e\n'])
-def test_two_marks_that_are_not_closed_take_in_no_records(folder: Path, before: str) -> None:
-    """The second one would close the first, and what is between them would be one value."""
-    lines = '0.5,1,"a\n0.2,0,b\n0.9,1,"c\n0.1,0,d\n'
-    Path("a.csv").write_text(f"score,label,note\n{before}{lines}")
-    first = 3 if before else 2
-    with refused(
-        "a quotation mark of a.csv is not closed, in the record that begins on line "
-        f"{first} and goes on to line {first + 2}"
-    ):
-        read("a.csv")
-
-
-def test_a_long_value_of_several_lines_is_closed(folder: Path) -> None:
-    """Python's parser takes values of 131,072 characters, unless it is told otherwise."""
-    note = 'a 5"" tube\n' * 20_000
-    Path("a.csv").write_text(f'score,label,note\n0.5,1,"{note}"\n0.2,0,a 5" tube\n')
-    assert read("a.csv").records == 2
-
-
-def test_a_mark_within_a_value_opens_nothing(folder: Path) -> None:
-    Path("a.csv").write_text('score,label,note\n0.5,1,a 5" tube\n0.2,0,"b ""c"""\n')
-    assert read("a.csv").records == 2
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
-    with refused(f"{name} does not exist"):
-        read(name)
-
-
-def test_a_directory_is_refused(folder: Path) -> None:
-    Path("a.csv").mkdir()
-    with refused("a.csv cannot be read: Is a directory"):
-        read("a.csv")
-
-
-@pytest.mark.parametrize(("line", "found"), [("0.5", 1), ("0.5,1,3", 3)])
-def test_a_csv_record_with_too_few_or_too_many_fields_is_refused(
-    folder: Path, line: Any, found: Any
-) -> None:
-    Path("a.csv").write_text("score,label\n0.5,1\n\n0.5,1\n" + line + "\n0.5,1\n")
-    with refused(f"a record must have 2 fields, got {found} in a.csv, row 3 (line 5)"):
-        read("a.csv")
-
-
-@pytest.mark.parametrize("garbage", [b"\x89PNG\r\n\x1a\n\x00\xff", b"score,label\n0.5,\xff\xfe\n"])
-def test_a_csv_file_of_bytes_that_are_no_text_is_refused(folder: Path, garbage: bytes) -> None:
-    Path("a.csv").write_bytes(garbage)
-    with pytest.raises(DataError, match=r"^a\.csv cannot be read: .*(utf-8|UTF8)"):
-        read("a.csv")
 
 
 def test_a_parquet_id_that_is_no_text_is_refused(folder: Path) -> None:
@@ -585,14 +569,6 @@ def test_a_long_parquet_file_is_decoded_in_batches(
     assert all(sorted(names) == ["label", "score"] for _, _, names in seen)
 
 
-def test_gzip_is_the_same_as_the_plain_file(folder: Path) -> None:
-    Path("a.csv").write_text(GOOD)
-    Path("b.csv.gz").write_bytes(gzip.compress(GOOD.encode()))
-    plain, packed = read("a.csv"), read("b.csv.gz")
-    np.testing.assert_array_equal(plain.scores, packed.scores)
-    assert (plain.names, packed.names) == (("a",), ("b",))
-
-
 def is_native(stream: Any) -> Any:
     return isinstance(stream, pa.NativeFile) and not isinstance(stream, pa.PythonFile)
 
@@ -669,29 +645,6 @@ def test_a_gzip_file_with_a_wrong_check_sum_is_refused(folder: Path) -> None:
         read("a.csv.gz")
 
 
-def test_a_packed_file_may_follow_a_byte_order_mark(folder: Path) -> None:
-    Path("a.csv.gz").write_bytes(gzip.compress(("\ufeff" + GOOD).encode()))
-    np.testing.assert_array_equal(read("a.csv.gz").scores, [0.2, 0.9])
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_a_file_in_utf_16_is_read_by_its_mark(folder: Path, encoding: str) -> None:
-    mark = "" if encoding == "utf-16" else "\ufeff"
-    Path("a.csv").write_text(mark + GOOD, encoding=encoding)
-    np.testing.assert_array_equal(read("a.csv").scores, [0.2, 0.9])
-
-
-def test_other_columns_may_be_in_another_encoding(folder: Path) -> None:
-    Path("a.csv").write_text("score,label,place\n0.5,1,Orléans\n", encoding="latin-1")
-    np.testing.assert_array_equal(read("a.csv").scores, [0.5])
-
-
-def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
-    os.mkfifo("a.csv")
-    with refused("a.csv cannot be read: it is no regular file"):
-        read("a.csv")
-
-
 def test_a_damaged_page_with_a_checksum_is_refused(folder: Path) -> None:
     rows = pa.table({"score": np.linspace(0, 1, 4000), "label": np.arange(4000) % 2})
     plain = {"compression": "none", "use_dictionary": False}
@@ -703,14 +656,38 @@ def test_a_damaged_page_with_a_checksum_is_refused(folder: Path) -> None:
         read("a.parquet")
 
 
-def test_a_score_outside_its_unit_is_refused_with_its_line(folder: Path) -> None:
-    Path("a.csv").write_text("score,label\n50,1\n130,0\n")
-    place = at("a.csv", 2)
-    with refused(f"scores in percent must be from 0 to 100, got 130 in {place}"):
-        read("a.csv", unit="percent")
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_second_column_is_read_with_the_records(folder: Path, name: str) -> None:
+    save(name, {"site": ["b", "a", "b"], "z": [7, 8, 9], "score": [0.1, 0.2, 0.3]})
+    clients = read(name, label=None, client="site", second="z")
+    np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3])
+    np.testing.assert_array_equal(np.asarray(clients.second), [8.0, 7.0, 9.0])
+    assert not clients.labels.any()
+    assert read(name, label=None).second is None
+    second = read(name, label=None, second="z").second
+    np.testing.assert_array_equal(np.asarray(second), [7.0, 8.0, 9.0])
 
 
-def test_an_error_lists_twenty_columns(folder: Path) -> None:
-    save("a.csv", {f"c{number}": [0.5] for number in range(500)})
-    with pytest.raises(DataError, match="'c19', 480 more"):
-        read("a.csv")
+def test_second_values_of_several_files_are_joined(folder: Path) -> None:
+    save("a.csv", {"score": [0.1], "label": [0], "z": [1.5]})
+    save("b.parquet", {"score": [0.2], "label": [1], "z": [2.5]})
+    second = read(["b.parquet", "a.csv"], second="z").second
+    np.testing.assert_array_equal(np.asarray(second), [2.5, 1.5])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"z": ["1", "x"]}, "second values must be numbers, got 'x' in {}"),
+        ({"z": [1.0, float("inf")]}, "second values must be finite, got inf in {}"),
+        ({"z": [1.0, None]}, "column 'z' has no value in {}; " + DROPPED),
+        ({}, "NAME has no column 'z', its columns are 'score', 'label'"),
+    ],
+)
+def test_an_unfit_second_value_is_refused_with_its_place(
+    folder: Path, name: str, columns: dict[str, Any], message: str
+) -> None:
+    save(name, {"score": [0.1, 0.2], "label": [0, 1], **columns})
+    with refused(message.format(at(name, 2)).replace("NAME", name)):
+        read(name, second="z")
