@@ -269,7 +269,7 @@ def test_a_damaged_file_is_refused_in_a_short_sentence(
 LONG = 'a 5"" tube\n' * 20_000
 """Python's parser takes values of 131,072 characters, unless it is told otherwise."""
 
-READ = {
+READ: dict[str, str | bytes] = {
     "plain": GOOD,
     "a byte-order mark": "\ufeff" + GOOD,
     "spaces, signs and words": "score,label\n +2e-1, False\n0.9 ,TRUE \n",
