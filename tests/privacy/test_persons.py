@@ -15,6 +15,7 @@ from tacit.privacy.composition import (
     CHANGES,
     MAX_RECORDS,
     OF_PERSON,
+    bound,
     check_per_person,
     of_person,
     restated,
@@ -144,3 +145,13 @@ def test_two_changes_have_the_delta_of_group_privacy(epsilon: float) -> None:
     twice = restated(Cost(epsilon, delta, Adjacency.RECORD), Adjacency.REPLACE)
     assert twice.epsilon == 2 * epsilon
     assert twice.delta == pytest.approx((1 + math.exp(epsilon)) * delta, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [354.0, 355.0, 600.0])
+def test_a_history_at_a_large_epsilon_has_the_sum_as_its_bound(epsilon: float) -> None:
+    """Privacy-loss distributions would take ``exp(2 epsilon)`` of each restated cost."""
+    cost = Cost(epsilon, 1e-300, Adjacency.RECORD)
+    bounded = bound({cost: 2}, Adjacency.REPLACE)
+    assert (bounded.way, bounded.tightest) == ("basic", bounded.summed)
+    assert bounded.tightest.epsilon == 4 * epsilon
+    assert 0 < bounded.tightest.delta < 1e-30

@@ -197,7 +197,7 @@ SIGMA_SLACK = 1.0 + 2.0**-30
 
 MAX_LOSS = 10_000.0
 """Largest sum of epsilons at which privacy-loss distributions are composed: a larger one gives no
-useful guarantee."""
+useful guarantee. They take ``exp(epsilon)`` of each cost, which is a double up to ``MAX_BUDGET``."""
 
 MAX_KINDS = 200
 """Largest number of different costs that are composed so: each needs a convolution."""
@@ -347,7 +347,8 @@ def ways_of(costs: list[Cost], delta: float) -> list[Way]:
         return ways
     if delta > 0 and all(_rho(cost) is not None for cost in costs):
         ways.append("zcdp")
-    simple = len(set(costs)) <= MAX_KINDS and summed <= MAX_LOSS
+    largest = max(cost.epsilon for cost in costs)
+    simple = len(set(costs)) <= MAX_KINDS and summed <= MAX_LOSS and largest <= MAX_BUDGET
     # "pld" needs a delta larger than those of the costs whose mechanism is not known
     if delta > math.fsum(cost.delta for cost in costs if cost.mechanism is None) and simple:
         ways.append("pld")
