@@ -197,7 +197,7 @@ SIGMA_SLACK = 1.0 + 2.0**-30
 
 MAX_LOSS = 10_000.0
 """Largest sum of epsilons at which privacy-loss distributions are composed: a larger one gives no
-useful guarantee. They take ``exp(epsilon)`` of each cost, which is a double up to ``MAX_BUDGET``."""
+useful guarantee. They take ``exp(epsilon)`` of each cost, a double up to ``MAX_BUDGET``."""
 
 MAX_KINDS = 200
 """Largest number of different costs that are composed so: each needs a convolution."""
