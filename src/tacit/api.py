@@ -170,7 +170,7 @@ def evaluate(
         Without ``client`` a frame or file is one client.
     per_person : where records say whose they are, the most records of a person that count at a
         client, 1 by default. They are drawn at random. Epsilon is then a person's, and the protocol
-        runs with a part of it for each of these records (``tacit.protocol.persons``). A person with
+        runs with a part of it for each of these records (``tacit.running.persons``). A person with
         records at two clients is not covered.
     missing_epsilon : the part of epsilon for a noisy number of the records that were left out as
         incomplete (``tacit.read(missing="drop")``). Without it the result has that number only

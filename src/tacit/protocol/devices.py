@@ -104,11 +104,12 @@ class DeviceReports(ABC):
         """Which payloads no honest device sends, but for a chance below ``REFUSED_BITS``, (M,)."""
 
     @abstractmethod
-    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
-        """The least and the largest change of the estimate by one report of this query's stage.
+    def influences(self, query: Query, counts: Sequence[Integers]) -> Floats:
+        """Changes of the estimate by one report of this query's stage, shape (reports,).
 
-        Times the number of reports of the stage, to first order: the estimate moves by ``f`` times
-        these where a fraction f of them are replaced by the worst that is not refused.
+        The least and the largest are among them. They are times the number of reports of the stage,
+        to first order: the estimate moves by ``f`` times the extreme ones where a fraction f of the
+        reports are replaced by the worst that is not refused.
 
         Parameters
         ----------
@@ -251,11 +252,6 @@ def from_bytes(payloads: Payloads) -> NDArray[Any]:
     return wide.view("<u4").ravel().astype(np.uint32)
 
 
-def spread_of(values: Floats) -> tuple[float, float]:
-    """The least and the largest of several changes."""
-    return float(values.min()), float(values.max())
-
-
 BATCH_REPORTS = 2**18
 """Number of reports that are counted at a time, about."""
 
@@ -335,14 +331,9 @@ def influences_of(devices: DeviceReports, ended: Concluded) -> tuple[float, floa
     A report of one stage moves the estimate by its stage's change over the number of reports there;
     liars choose the stage in which they move it most.
     """
-    sizes = [
-        devices.reported(query, counts)
-        for query, counts in zip(ended.queries, ended.counts, strict=True)
-    ]
-    changes = [(0.0, 0.0)]
+    sizes = [devices.reported(*stage) for stage in zip(ended.queries, ended.counts, strict=True)]
+    changes = [np.zeros(1)]
     for query, size in zip(ended.queries, sizes, strict=True):
-        least, most = devices.influences(query, ended.counts)
-        share = sum(sizes) / max(size, 1)
-        changes.append((least * share, most * share))
-    # over all stages
-    return float(np.min(changes)), float(np.max(changes))
+        changes.append(devices.influences(query, ended.counts) * (sum(sizes) / max(size, 1)))
+    of_all_stages = np.concatenate(changes)
+    return float(of_all_stages.min()), float(of_all_stages.max())

@@ -13,13 +13,12 @@ from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names
 from tacit.results.server_result import ComparisonResult
 from tacit.results.several import Comparison
 from tacit.running.arguments import check_given
 from tacit.running.evaluating import concluded_here, noise_source
-from tacit.running.persons import counted_clients, unit_of
+from tacit.running.persons import counted_clients, per_record, unit_of
 from tacit.running.simulation import simulate
 
 

@@ -16,7 +16,6 @@ from tacit.privacy import composition
 from tacit.privacy.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.declared import result_of_client, revealed_to
-from tacit.protocol.persons import per_record
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
 from tacit.results.run import Traffic
@@ -25,7 +24,7 @@ from tacit.running import missing
 from tacit.running.arguments import check_given
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
 from tacit.running.mpc.runner import MPCRun, run_mpc
-from tacit.running.persons import counted_clients, unit_of
+from tacit.running.persons import counted_clients, per_record, unit_of
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.units import result_unit, taken_by
 
@@ -81,7 +80,7 @@ def evaluate(
     per_person : where the clients say whose records they are (``Clients.persons``), the most
         records of a person that count at a client, 1 by default. They are drawn at random. Epsilon
         is then a person's, and the protocol runs with a part of it for each of these records
-        (``tacit.protocol.persons``). A person with records at two clients is not covered.
+        (``tacit.running.persons``). A person with records at two clients is not covered.
     missing_epsilon : the part of the protocol's epsilon that goes to a noisy number of the records
         that were left out as incomplete (``Clients.left_out``). Without it the result says how many
         beside exact figures only, as that number is not private.

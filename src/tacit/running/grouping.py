@@ -14,12 +14,11 @@ from tacit.data.errors import DataError
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, worst_case
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocol.persons import per_record
 from tacit.results.several import Group, GroupedEvaluation
 from tacit.running.arguments import check_given
 from tacit.running.evaluating import evaluate_counted, noise_source
 from tacit.running.missing import left_out_in_result
-from tacit.running.persons import counted_clients, unit_of
+from tacit.running.persons import counted_clients, per_record, unit_of
 
 READ_OFF = (
     "the list of groups was read off the records, so it shows that each of them has a record, "

@@ -22,10 +22,10 @@ from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol import audits, fields
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
 from tacit.protocol.forecast import Metric
-from tacit.protocol.persons import per_record
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import evaluate, repeat_results
+from tacit.running.persons import per_record
 from tacit.running.simulation import simulate
 from tacit.running.spending import exceeds
 from tacit.testing import recording

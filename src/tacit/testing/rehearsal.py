@@ -19,8 +19,8 @@ from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
-from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
+from tacit.running.persons import per_record
 from tacit.running.session import messages
 from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.session.party.client import Party

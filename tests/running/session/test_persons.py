@@ -14,8 +14,7 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocol.persons import per_record
-from tacit.running.persons import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients
+from tacit.running.persons import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients, per_record
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import Agreement
 from tacit.running.session.party.service import CHANGED_RECORDS, PartyDesk

@@ -372,7 +372,7 @@ class HadamardDevices(devices.NumberReports):
         # a power of two is row 0 of its level
         return np.asarray(outside | (nodes & (nodes - 1) == 0))
 
-    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+    def influences(self, query: Query, counts: Sequence[Integers]) -> Floats:
         """By the area's influences of a level's counts, in the rows that are asked.
 
         A report of a class with m of its n records on a level of d nodes adds ``(n / m) gain
@@ -391,5 +391,4 @@ class HadamardDevices(devices.NumberReports):
             factors = levels.classes / np.maximum(levels.reports[:, level], 1.0)
             change = rows * factors * noise.gain * (size - 1) / size
             largest = max(largest, float(change.max()))
-        reports = self.reported(query, counts[0])
-        return -largest * reports, largest * reports
+        return np.array([-largest, largest], np.float64) * self.reported(query, counts[0])

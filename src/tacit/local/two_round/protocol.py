@@ -44,7 +44,6 @@ from tacit.protocol.devices import (
     NumberReports,
     ReportsByInput,
     scale_entry,
-    spread_of,
     window_entry,
 )
 from tacit.protocol.scaled import ScaledScores, scale_setting
@@ -311,18 +310,17 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
         """By ``SlidingWindow``."""
         return self._window(query).simulated_counts(held, rng)
 
-    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+    def influences(self, query: Query, counts: Sequence[Integers]) -> Floats:
         """Of the second round: a report's value about the mean, over the rarer class's fraction.
 
         The first round's errors cancel to first order, and so do its liars; a report there changes
         the AUC by products of errors only.
         """
         if query.step is self.steps[0]:
-            return 0.0, 0.0
+            return np.zeros(1)
         plan = self._plan(counts)
         values, came = plan.report.values(plan.distributions[0]), counts[1]
-        moved = (values - values @ came / max(came.sum(), 1)) / plan.rarer
-        return spread_of(moved)
+        return np.asarray((values - values @ came / max(came.sum(), 1)) / plan.rarer)
 
     def _plan(self, counts: Sequence[Integers]) -> Influence:
         """How records report in the second round, from the reports of the first."""

@@ -39,7 +39,6 @@ from tacit.protocol.devices import (
     Instructions,
     NumberReports,
     ReportsByInput,
-    spread_of,
 )
 from tacit.protocol.scaled import UNIT_OF
 from tacit.protocol.scenario import Scenario, Shape
@@ -447,7 +446,7 @@ class SymbolDevices(NumberReports, ReportsByInput):
         """By ``SymbolResponse``."""
         return self._response(query).simulated_counts(held, rng)
 
-    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+    def influences(self, query: Query, counts: Sequence[Integers]) -> Floats:
         """By how the estimate changes where a thousandth of the reports are one symbol."""
         symbols = self.numbers(query)
         came = counts[0].astype(np.float64)
@@ -456,7 +455,7 @@ class SymbolDevices(NumberReports, ReportsByInput):
         replaced[-1] = came
         replaced[np.arange(tried.size), tried] += STEP * came.sum()
         values = self._protocol.result_of(replaced, query.broadcast["bins"]).value
-        return spread_of(np.nan_to_num(values[:-1] - values[-1]) / STEP)
+        return np.nan_to_num(values[:-1] - values[-1]) / STEP
 
     def _response(self, query: Query) -> SymbolResponse:
         space = self._protocol.space(query.broadcast["bins"])

@@ -285,7 +285,7 @@ class UnaryDevices(NumberReports, ReportsByInput):
         least, most = np.array(limits)[inside].T
         return wrong | (bits & padding).any(axis=-1) | (counts < least) | (counts > most)
 
-    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+    def influences(self, query: Query, counts: Sequence[Integers]) -> Floats:
         """By the weight of every bit in the area; those that only place cells have none.
 
         With ``n_l`` of n reports on level l, a report with bits b adds ``w . ((b - q) / (1/2 - q) -
@@ -294,7 +294,7 @@ class UnaryDevices(NumberReports, ReportsByInput):
         of largest or least weight, as many as are not refused.
         """
         if query.step is local_rounds.report_positions:
-            return 0.0, 0.0
+            return np.zeros(1)
         reply, height = CountedReports(counts[-1]), steps.agreed_height(query)
         leaves, noise = steps.local_tree(self._protocol.known_epsilon, reply, height)
         cells = leaves.reshape(2, -1)
@@ -307,7 +307,7 @@ class UnaryDevices(NumberReports, ReportsByInput):
                 mean = float(by_level[level] @ bits) / reports
                 ends = self._extremes(level, by_level[level])
                 changes += [(end - mean) / self._gap * total**2 / reports for end in ends]
-        return min(changes), max(changes)
+        return np.array(changes)
 
     def _extremes(self, level: int, weights: Floats) -> tuple[float, float]:
         """The least and the largest sum of the weights of a report's set bits."""
