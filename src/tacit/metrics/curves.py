@@ -178,7 +178,10 @@ def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
 
 
 def lone_crowd_variance(
-    positives: Counts, negatives: Counts, errors: tuple[float, float] = (0.0, 0.0)
+    positives: Counts,
+    negatives: Counts,
+    errors: tuple[float, float] = (0.0, 0.0),
+    placed: bool = False,
 ) -> Floats:
     """The same where a cell counts as crowded beside its neighbours, not beside the mean of all.
 
@@ -190,13 +193,36 @@ def lone_crowd_variance(
     positives, negatives : counts in cells, shape (..., B).
     errors : standard errors of a cell's positives and negatives by noise, of which
         ``CLEAR_ERRORS`` are subtracted, so that no noise is taken for crowding.
+    placed : whether earlier counts placed the cells, so that those of a crowd are narrow. Most
+        crowds are then one score, and hide nothing; ``chance_of_several`` is that of the others.
     """
     clear = [
         np.maximum(counts - CLEAR_ERRORS * error, 0.0)
         for counts, error in zip((positives, negatives), errors, strict=True)
     ]
     crowded = np.where(lone_crowds(*clear), clear[0] * clear[1], 0.0)
-    return _over_squared_pairs(np.sum(crowded**2, axis=-1) / 12, positives, negatives)
+    variance = _over_squared_pairs(np.sum(crowded**2, axis=-1) / 12, positives, negatives)
+    return variance * chance_of_several(np.mean(crowded > 0, axis=-1)) if placed else variance
+
+
+def chance_of_several(part: Floats) -> Floats:
+    """How likely a cell that holds a score holds another one, shape (...).
+
+    Scores fall into cells at random: their number in a cell is Poisson's, of the mean m that leaves
+    ``1 - part`` of the cells empty, ``m = -log(1 - part)``. Then
+    ``P(at least 2 | at least 1) = 1 - m (1 - part) / part``, about ``part / 2`` where it is small.
+
+    Parameters
+    ----------
+    part : of the cells, that hold a score, in [0, 1], shape (...).
+
+    Examples
+    --------
+    >>> chance_of_several(np.array([0.0, 0.02, 0.5, 1.0])).round(3).tolist()
+    [0.0, 0.01, 0.307, 1.0]
+    """
+    inner = np.clip(part, 1e-9, 1 - 1e-9)
+    return np.asarray(1 + np.log1p(-inner) * (1 - inner) / inner)
 
 
 def lone_crowds(positives: Counts, negatives: Counts) -> NDArray[np.bool_]:

@@ -78,7 +78,7 @@ def result_from_tree(
     counted = class_variance(cells, noise)
     if known is None:
         made = area_from_tree(cells, noise, axis)
-        known, sampling = _known_by_cells(made, cells, noise), made.sampling_variance
+        known, sampling = known_by_cells(made, cells, noise), made.sampling_variance
     else:
         sampling = sampling_variance(cells, known.value, noise.exact)
     value, variance, cell_variance = known.value, known.variance, known.by_cells
@@ -115,8 +115,8 @@ def area_from_tree(cells: Floats, noise: trees.TreeNoise, axis: ScoreAxis) -> Ar
     return areas(cells, (by_level, by_level), isinstance(axis.scale, EvenScale))
 
 
-def _known_by_cells(made: Areas, cells: Floats, noise: trees.TreeNoise) -> KnownArea:
-    """The same with all noise: in first order, and by products."""
+def known_by_cells(made: Areas, cells: Floats, noise: trees.TreeNoise) -> KnownArea:
+    """An area with all its noise: in first order, and by products."""
     flat = (*cells.shape[:-2], -1)
     variance = (
         noise.variance_of(made.weights.reshape(flat), cells.reshape(flat)) + made.other_variance

@@ -19,7 +19,7 @@ from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.protocols.histogram.local_rounds import placed_knots
 from tacit.protocols.histogram.looking.looks import MAX_FLAT_HEIGHT
 from tacit.protocols.histogram.looking.seen import Seen
-from tacit.protocols.shared.zoomed_cells import around_round_numbers
+from tacit.protocols.shared.zoomed_cells import around_round_numbers, lone_crowds
 
 NOISE_ERRORS = 1.0
 """Standard errors that are taken off every noisy count, so that noise draws no cells to tails."""
@@ -43,8 +43,11 @@ SUITED_RECORDS = 10**5
 CROWD_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
 """How many round numbers in crowded cells get cells: published functions keep all their edges."""
 
+ALONE_PART = 0.5
+"""Least part of a cell's records that its neighbours lack where it stands alone."""
+
 CROWD_ERRORS = 5.0
-"""Standard errors of its noise that a cell of one double holds where it stays a cell."""
+"""Standard errors of its noise that a cell with many records holds at least."""
 
 
 def planned_height(protocol: Any, records: float, noises: float) -> int:
@@ -65,8 +68,9 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
 
     The protocol's thresholds are among them, so that rates there are those of whole cells. So are
     the edges of cells of a single double that hold many records, and edges around round numbers in
-    crowded cells. Where the protocol has a middle edge, half of the cells lie on either side of it,
-    so that a node of either class near the root holds all that reaches it.
+    crowded cells; in all that hold many records, if any of these stands alone. Where the protocol
+    has a middle edge, half of the cells lie on either side of it, so that a node of either class
+    near the root holds all that reaches it.
 
     Parameters
     ----------
@@ -74,12 +78,14 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
     """
     knots = balanced_knots(seen.scale, seen.counts[0], seen.cell_error, height)
     edges = [protocol.threshold_edges]
+    counts = seen.counts[0]
+    clear = np.any(counts > CROWD_ERRORS * seen.cell_error, axis=0)
+    alone = lone_crowds(counts, seen.cell_error) > ALONE_PART * np.maximum(counts, 0.0)
     if seen.knots is not None:
-        clear = np.any(seen.counts[0] > CROWD_ERRORS * seen.cell_error, axis=0)
         ends = np.concatenate([[-np.inf], seen.knots, [np.inf]])
         single = np.flatnonzero(seen.single & clear)
         edges += [ends[single], ends[single + 1]]
-    cells = np.flatnonzero(crowded)
+    cells = np.flatnonzero((crowded | (clear & alone.any())) & ~seen.single)
     most = CROWD_NUMBERS // max(cells.size, 1)
     edges += [around_round_numbers(seen.scale, cell, crowded.size, most) for cell in cells.tolist()]
     wanted = np.unique(np.concatenate(edges))

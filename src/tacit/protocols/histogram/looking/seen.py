@@ -14,12 +14,12 @@ from tacit.arrays import Floats, Integers
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.cells.score_scale import ScoreScale, single_doubles
-from tacit.protocols.histogram.estimate import KnownArea, class_variance
+from tacit.protocols.histogram.estimate import KnownArea, class_variance, known_by_cells
 from tacit.protocols.histogram.looking.looks import CLASSES, MAX_FLAT_HEIGHT
 from tacit.protocols.histogram.second_round import influences_of
 from tacit.protocols.shared import zoomed_cells
 from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
-from tacit.protocols.shared.trees.areas import CELL_BIAS, influence_weights
+from tacit.protocols.shared.trees.areas import CELL_BIAS, areas, influence_weights
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 FILLED_ERRORS = 3.0
@@ -110,11 +110,11 @@ class Seen:
         rows = self.leaves.shape[0]
         if leaves == cells or self.knots is None:
             return np.broadcast_to(even, (rows, cells))
-        single = np.broadcast_to(self._single_leaves, (rows, leaves))
+        single = np.broadcast_to(self.single_leaves, (rows, leaves))
         return np.stack([_kept_ends(each, even) for each in single])
 
     @property
-    def _single_leaves(self) -> NDArray[np.bool_]:
+    def single_leaves(self) -> NDArray[np.bool_]:
         """Which leaves hold one double, shape (2**height,), or (R, 2**height)."""
         if self.knots is None:
             return np.zeros(1 << self.height, dtype=np.bool_)
@@ -236,18 +236,10 @@ class Seen:
 
 
 def tree_area(seen: Seen) -> KnownArea:
-    """The AUC of the cells alone, of every replicate, where functions are straight."""
-    positives, negatives = seen.counts[:, 0], seen.counts[:, 1]
-    variance = seen.linear_variance + product_variance(seen)
-    return _shown(
-        seen,
-        KnownArea(
-            curves.cell_area(positives, negatives),
-            variance,
-            np.zeros_like(variance),
-            hidden_variance(seen, np.sqrt(variance)),
-        ),
-    )
+    """The AUC of a placed tree alone, of every replicate; leaves of one double are ties."""
+    by_level = trees.node_variances(seen.noise.weighting)[1:]
+    made = areas(seen.both_classes, (by_level, by_level), even=False, tied=seen.single_leaves)
+    return _shown(seen, known_by_cells(made, seen.both_classes, seen.noise))
 
 
 def number_area(seen: Seen, area: Floats, by_number: Floats, one_draw: bool) -> KnownArea:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics import curves
@@ -53,33 +54,51 @@ NodeVariances = tuple[Floats, Floats]
 """The variances of a node's count by level, a class's total first, of positives and negatives."""
 
 
-def areas(cells: Floats, variances: NodeVariances, even: bool) -> Areas:
+def areas(
+    cells: Floats, variances: NodeVariances, even: bool, tied: NDArray[np.bool_] | None = None
+) -> Areas:
     """The AUC of every pair of trees, at the depth that suits the noise.
 
     Parameters
     ----------
     cells : both classes' counts, positives first, shape (..., 2, B).
     variances : of a node's count by noise, shape (h+1,) each; zeros for exact counts.
-    even : whether scores are their own positions, so that crowds are judged beside the mean cell.
+    even : whether scores are their own positions, so that a cell is concentrated if it has many
+        times the pairs of the mean cell.
+    tied : which cells hold one score only, shape (B,) or (..., B): one half of their pairs is won,
+        so they hide nothing. For cells that earlier counts placed: the area is that of all of them.
     """
     products = noise_products(*variances)
-    depth, exact = area_depth(cells, products, even), not products.any()
+    depth, exact = products.size - 1, not products.any()
+    placed = tied is not None
+    if tied is None:
+        depth, tied = area_depth(cells, products, even), np.zeros(1, dtype=np.bool_)
     coarse = at_depth(cells, depth)
-    positives, negatives = coarse[..., 0, :], coarse[..., 1, :]
-    of_positives, of_negatives = (float(by_level[depth]) for by_level in variances)
-    value = curves.cell_area(positives, negatives) + _correction(positives, negatives, exact)
+    between = np.where(tied[..., np.newaxis, :], 0.0, coarse)
+    positives, negatives = between[..., 0, :], between[..., 1, :]
+    errors = sqrt(float(variances[0][depth])), sqrt(float(variances[1][depth]))
     pairs = np.maximum(np.abs(np.prod(coarse.sum(axis=-1), axis=-1)), 1.0)
+    # the part of all pairs that are between scores which are not tied; corrections are of these
+    part = np.prod(np.maximum(between.sum(axis=-1), 0.0), axis=-1) / pairs
+    correction = part * _correction(positives, negatives, exact)
+    hidden = part**2 * hidden_variance(positives, negatives, even, errors, placed)
+    value = curves.cell_area(coarse[..., 0, :], coarse[..., 1, :])
+    value = value + np.where(part > 0, correction, 0.0)
     return Areas(
         value,
         products[depth] / pairs**2,
-        hidden_variance(positives, negatives, even, (sqrt(of_positives), sqrt(of_negatives))),
+        np.where(part > 0, hidden, 0.0),
         sampling_variance(cells, value, exact),
         np.repeat(influence_weights(coarse), cells.shape[-1] >> depth, axis=-1),
     )
 
 
 def hidden_variance(
-    positives: Floats, negatives: Floats, even: bool, errors: tuple[float, float] = (0.0, 0.0)
+    positives: Floats,
+    negatives: Floats,
+    even: bool,
+    errors: tuple[float, float] = (0.0, 0.0),
+    placed: bool = False,
 ) -> Floats:
     """The variance of areas by what cells hide, of cells of shape (..., B) each.
 
@@ -91,13 +110,13 @@ def hidden_variance(
     positives, negatives : counts.
     even : whether scores are their own positions, so that most cells are filled: then a crowd is
         compared with the mean of all cells, else with its neighbours.
-    errors : standard errors of a cell's positives and negatives by noise
-        (``curves.lone_crowd_variance``).
+    errors, placed : standard errors of a cell's positives and negatives by noise, and whether
+        earlier counts placed the cells (``curves.lone_crowd_variance``).
     """
     if even:
         crowds = curves.crowding_variance(positives, negatives)
     else:
-        crowds = curves.lone_crowd_variance(positives, negatives, errors)
+        crowds = curves.lone_crowd_variance(positives, negatives, errors, placed)
     return (
         curves.placement_variance(positives, negatives)
         + crowds
