@@ -68,26 +68,24 @@ def areas(
     tied : which cells hold one score only, shape (B,) or (..., B): one half of their pairs is won,
         so they hide nothing. For cells that earlier counts placed: the area is that of all of them.
     """
-    products = noise_products(*variances)
-    depth, exact = products.size - 1, not products.any()
-    placed = tied is not None
-    if tied is None:
-        depth, tied = area_depth(cells, products, even), np.zeros(1, dtype=np.bool_)
-    coarse = at_depth(cells, depth)
-    between = np.where(tied[..., np.newaxis, :], 0.0, coarse)
-    positives, negatives = between[..., 0, :], between[..., 1, :]
-    errors = sqrt(float(variances[0][depth])), sqrt(float(variances[1][depth]))
+    products, placed = noise_products(*variances), tied is not None
+    depth = products.size - 1 if placed else area_depth(cells, products, even)
+    coarse, exact = at_depth(cells, depth), not products.any()
     pairs = np.maximum(np.abs(np.prod(coarse.sum(axis=-1), axis=-1)), 1.0)
-    # the part of all pairs that are between scores which are not tied; corrections are of these
-    part = np.prod(np.maximum(between.sum(axis=-1), 0.0), axis=-1) / pairs
-    correction = part * _correction(positives, negatives, exact)
-    hidden = part**2 * hidden_variance(positives, negatives, even, errors, placed)
-    value = curves.cell_area(coarse[..., 0, :], coarse[..., 1, :])
-    value = value + np.where(part > 0, correction, 0.0)
+    apart, part = coarse, np.ones(())
+    if tied is not None:
+        apart = np.where(tied[..., np.newaxis, :], 0.0, coarse)
+        part = np.prod(np.maximum(apart.sum(axis=-1), 0.0), axis=-1) / pairs
+    # of the pairs of scores that are not tied; these are a part of all
+    errors = sqrt(float(variances[0][depth])), sqrt(float(variances[1][depth]))
+    hidden = hidden_variance(apart[..., 0, :], apart[..., 1, :], even, errors, placed)
+    bent = _correction(apart[..., 0, :], apart[..., 1, :], exact)
+    bent, hidden = (np.where(part > 0, each, 0.0) for each in (part * bent, part**2 * hidden))
+    value = curves.cell_area(coarse[..., 0, :], coarse[..., 1, :]) + bent
     return Areas(
         value,
         products[depth] / pairs**2,
-        np.where(part > 0, hidden, 0.0),
+        hidden,
         sampling_variance(cells, value, exact),
         np.repeat(influence_weights(coarse), cells.shape[-1] >> depth, axis=-1),
     )
