@@ -17,6 +17,7 @@ from tacit.metrics.functional import (
     OTHER_NAMES,
     RATES,
     Functional,
+    Rate,
     average_precision,
     false_positive_rate,
     positive_predictive_value,
@@ -36,7 +37,7 @@ REFERENCES: dict[str, Callable[[Any, Any], float]] = {
     "accuracy": sklearn.accuracy_score,
     "f1": sklearn.f1_score,
 }
-THRESHOLD_RATES = {**RATES, "false_positive_rate": false_positive_rate}
+THRESHOLD_RATES = RATES | {"false_positive_rate": Rate("false_positive_rate", false_positive_rate)}
 
 few = settings(max_examples=25, deadline=None)
 COUNTS = st.lists(st.integers(1, 40), min_size=8, max_size=8)

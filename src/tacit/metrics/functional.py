@@ -11,6 +11,7 @@ errors of their own.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -133,9 +134,6 @@ def fieller_bounds(
     return np.where(rest > 0, low, -np.inf), np.where(rest > 0, high, np.inf)
 
 
-Rate = Callable[[Floats, Floats], Functional]
-
-
 def reaching(edges: Floats, thresholds: Floats) -> Floats:
     """The fraction of each cell's width that reaches each threshold, shape (T, B).
 
@@ -222,36 +220,52 @@ def f1(counts: Floats, above: Floats) -> Functional:
     return ratio(counts, both(2 * above, 0.0), both(above + 1, above), above)
 
 
-RATES: dict[str, Rate] = {
-    "sensitivity": sensitivity,
-    "specificity": specificity,
-    "positive_predictive_value": positive_predictive_value,
-    "negative_predictive_value": negative_predictive_value,
-    "positive_likelihood_ratio": positive_likelihood_ratio,
-    "negative_likelihood_ratio": negative_likelihood_ratio,
-    "accuracy": accuracy,
-    "balanced_accuracy": balanced_accuracy,
-    "f1": f1,
+@dataclass(frozen=True)
+class Rate:
+    """A rate at a threshold.
+
+    Parameters
+    ----------
+    name : in files.
+    value : from counts and the part of each cell that reaches each threshold.
+    aliases : its names in other fields.
+    title : as texts name it; empty for the name with spaces.
+    limits : the least and the largest value that it can have.
+    quotient : whether the noise of its denominator counts.
+    """
+
+    name: str
+    value: Callable[[Floats, Floats], Functional]
+    aliases: tuple[str, ...] = ()
+    title: str = ""
+    limits: tuple[float, float] = (0.0, 1.0)
+    quotient: bool = False
+
+    def __call__(self, counts: Floats, above: Floats) -> Functional:
+        """The rate at each threshold."""
+        return self.value(counts, above)
+
+
+POSITIVE = (0.0, math.inf)
+"""The range of ratios."""
+
+RATES = {
+    rate.name: rate
+    for rate in (
+        Rate("sensitivity", sensitivity, ("recall", "true_positive_rate", "tpr")),
+        Rate("specificity", specificity, ("true_negative_rate", "tnr")),
+        Rate("positive_predictive_value", positive_predictive_value, ("precision", "ppv")),
+        Rate("negative_predictive_value", negative_predictive_value, ("npv",)),
+        Rate("positive_likelihood_ratio", positive_likelihood_ratio, (), "", POSITIVE, True),
+        Rate("negative_likelihood_ratio", negative_likelihood_ratio, (), "", POSITIVE, True),
+        Rate("accuracy", accuracy),
+        Rate("balanced_accuracy", balanced_accuracy),
+        Rate("f1", f1, ("f1_score",), "F1"),
+    )
 }
 """The rates at a threshold, by name."""
 
-RATE_TITLES = {"f1": "F1"}
-"""What texts call a rate where that is not its name with spaces."""
-
-LIKELIHOOD_RATIOS = ("positive_likelihood_ratio", "negative_likelihood_ratio")
-"""Rates that may be above 1, and whose denominators' noise counts."""
-
-OTHER_NAMES = {
-    "recall": "sensitivity",
-    "true_positive_rate": "sensitivity",
-    "tpr": "sensitivity",
-    "true_negative_rate": "specificity",
-    "tnr": "specificity",
-    "precision": "positive_predictive_value",
-    "ppv": "positive_predictive_value",
-    "npv": "negative_predictive_value",
-    "f1_score": "f1",
-}
+OTHER_NAMES = {alias: rate.name for rate in RATES.values() for alias in rate.aliases}
 """Further names of rates, each with that of ``RATES``."""
 
 

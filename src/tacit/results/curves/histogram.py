@@ -36,7 +36,6 @@ from tacit.results.estimate import (
     numbers,
 )
 
-POSITIVE = (0.0, math.inf)
 MAX_CELLS = 2**14
 """The most cells that are written into a result."""
 
@@ -119,8 +118,7 @@ class Histogram:
         made = curve.RatesAt()
         for name, make in functional.RATES.items():
             rate = make(self.counts, above)
-            limits = POSITIVE if name in functional.LIKELIHOOD_RATIOS else curve.UNIT
-            made[name] = self._estimate(rate, every, self._cut_error(rate, above[0]), limits)
+            made[name] = self._estimate(rate, every, self._cut_error(rate, above[0]), make.limits)
         return made
 
     def average_precision(self) -> Estimate:
@@ -405,9 +403,11 @@ class Histogram:
         starts = self.starts
         above = np.triu(np.ones((starts.size, starts.size)))
         drawn = ("precision", "recall", "accuracy", "f1")
-        made = {name: functional.RATES[functional.rate_name(name)] for name in drawn}
-        made["false-positive rate"] = functional.false_positive_rate
-        return {name: self._band(rate(self._merged, above), starts) for name, rate in made.items()}
+        made = {
+            name: functional.RATES[functional.rate_name(name)](self._merged, above)
+            for name in drawn
+        } | {"false-positive rate": functional.false_positive_rate(self._merged, above)}
+        return {name: self._band(rate, starts) for name, rate in made.items()}
 
     def _band(self, rate: Functional, starts: NDArray[np.int64]) -> curve.Band:
         """A rate of the buckets that start at these cells, with its errors."""

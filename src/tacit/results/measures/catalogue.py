@@ -21,7 +21,7 @@ from tacit.metrics.logistic import calibration_ratio, line_fit
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures import figures, smooth_calibration
 from tacit.results.measures.distances import class_separation
-from tacit.results.measures.figures import CellView, Kind, Make
+from tacit.results.measures.figures import CellView, Kind
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5)
 """Probabilities at which figures of a decision are given by default."""
@@ -47,61 +47,36 @@ SEPARATION = "kolmogorov_smirnov"
 """The largest difference of sensitivity and false-positive rate."""
 
 Loss = Callable[[Floats, Floats], Functional]
-"""A figure of counts, by the probability or the log-odds that each cell states."""
+"""A loss of counts, by the log-odds that each cell states."""
 
-MakeAt = Callable[[Floats, CellView], Functional]
-"""A figure at several places."""
+Value = Callable[[CellView, Floats], Functional | None]
+"""A figure of counts, at several places where it has any; None where it cannot be computed."""
 
 
-def benefit_at(points: Floats, view: CellView) -> Functional:
+def benefit_at(view: CellView, points: Floats) -> Functional:
     """Net benefit of treating from these probabilities on."""
     return functional.net_benefit(view.counts, view.reaching(view.stating(points)), points)
 
 
-def benefit_of_all(points: Floats, view: CellView) -> Functional:
+def benefit_of_all(view: CellView, points: Floats) -> Functional:
     """Net benefit of treating everybody, at these probabilities."""
     return functional.treat_all(view.counts, points)
 
 
-def _at_threshold(rate: functional.Rate, points: Floats, view: CellView) -> Functional:
-    return rate(view.counts, view.reaching(view.stating(points)))
-
-
-def _partial_auc(view: CellView) -> Functional:
-    return operating_points.partial_auc(view.counts, PARTIAL)
-
-
-def _of_predicted(figure: Loss, view: CellView) -> Functional:
-    """A figure of the probabilities that cells state."""
-    return figure(view.counts, view.predicted)
-
-
-def _of_log_odds(figure: Loss, view: CellView) -> Functional:
-    """A figure of the log-odds that cells state."""
-    return figure(view.counts, view.log_odds)
-
-
-def _of_line(
-    figure: Callable[[Floats, Floats], Functional | None], view: CellView
-) -> Functional | None:
-    """A figure of the logistic line; None where noise hides the ends that its slope depends on."""
-    return figure(view.counts, view.log_odds) if view.ends_known else None
-
-
-def gain_at(shares: Floats, view: CellView) -> Functional:
+def gain_at(view: CellView, shares: Floats) -> Functional:
     """The part of all positives among these parts of the records, from the highest score down."""
     return _rate_at_rate(view, ALL, POSITIVES, shares)
 
 
-def lift_at(shares: Floats, view: CellView) -> Functional:
+def lift_at(view: CellView, shares: Floats) -> Functional:
     """The share of positives among these parts over that among all: the gain over the part."""
-    gain = gain_at(shares, view)
+    gain = gain_at(view, shares)
     by_share = shares[:, np.newaxis, np.newaxis]
     rough = None if gain.rough is None else gain.rough / shares
     return replace(gain, value=gain.value / shares, gradient=gain.gradient / by_share, rough=rough)
 
 
-def _decile_ratios(_: Floats, view: CellView) -> Functional:
+def _decile_ratios(view: CellView, _: Floats) -> Functional:
     """Calibration ratios of ten groups of equally many records, the lowest scores first."""
     borders = operating_points.quantiles(
         view.counts.sum(axis=0), 1 - np.arange(DECILES + 1) / DECILES
@@ -119,17 +94,24 @@ def _decile_ratios(_: Floats, view: CellView) -> Functional:
     return replace(calibration_ratio(view.counts, stated, members), above=members)
 
 
-def _after_line(loss: Loss, view: CellView) -> Functional | None:
+def _of_line(
+    figure: Callable[[Floats, Floats], Functional | None], view: CellView, _: Floats
+) -> Functional | None:
+    """A figure of the logistic line; None where noise hides the ends that its slope depends on."""
+    return figure(view.counts, view.log_odds) if view.ends_known else None
+
+
+def _after_line(loss: Loss, counts: Floats, log_odds: Floats) -> Functional | None:
     """A loss after logistic recalibration on the same counts; None where no line exists.
 
     At the fitted line the loss is least, so its gradient is that at fixed coefficients. The line
     needs the part of the curvature that its slope divides by.
     """
-    fit = line_fit(view.counts, view.log_odds) if view.ends_known else None
+    fit = line_fit(counts, log_odds)
     if fit is None:
         return None
-    stated = fit.coefficients[0] + fit.coefficients[1] * view.log_odds
-    return replace(loss(view.counts, stated), base=fit.base[1:])
+    stated = fit.coefficients[0] + fit.coefficients[1] * log_odds
+    return replace(loss(counts, stated), base=fit.base[1:])
 
 
 def threshold_of_share(view: CellView, weights: Floats, share: float) -> Estimate:
@@ -183,11 +165,11 @@ def _scores_within(view: CellView, weights: Floats, share: float, error: float) 
     return Interval(float(low), float(high))
 
 
-def _sensitivity_at(specificities: Floats, view: CellView) -> Functional:
+def _sensitivity_at(view: CellView, specificities: Floats) -> Functional:
     return _rate_at_rate(view, NEGATIVES, POSITIVES, 1 - specificities)
 
 
-def _specificity_at(sensitivities: Floats, view: CellView) -> Functional:
+def _specificity_at(view: CellView, sensitivities: Floats) -> Functional:
     false = _rate_at_rate(view, POSITIVES, NEGATIVES, sensitivities)
     return replace(false, value=1 - false.value, gradient=-false.gradient)
 
@@ -224,38 +206,49 @@ class Entry:
 
     def listed(self, thresholds: Sequence[float]) -> tuple[str, ...]:
         """The names with these probabilities of decisions."""
-        if not self.of_decisions:
-            return self.names
-        return tuple(f"{name}_at_{each:g}" for name in self.names for each in thresholds)
+        return _placed(self.names[0], "_at_", thresholds) if self.of_decisions else self.names
+
+
+def _placed(name: str, between: str, places: Sequence[float]) -> tuple[str, ...]:
+    return tuple(f"{name}{between}{place:g}" for place in places)
 
 
 def _figure(
-    name: str, make: Make, kind: Kind = figures.SMOOTH, title: str = "", stated: bool = True
+    name: str,
+    value: Value,
+    kind: Kind = figures.SMOOTH,
+    title: str = "",
+    at: tuple[float, ...] = (),
+    of_decisions: bool = False,
+    stated: bool = True,
 ) -> Entry:
-    """One figure; its title is its name with spaces where none is given."""
-    titles = (title,) if title else ()
-    return Entry((name,), lambda view, _: figures.measured(view, make, kind), titles, stated)
+    """A figure, at places that are settled or at every probability of a decision if there are any.
+
+    Parameters
+    ----------
+    name, title, of_decisions, stated : as an entry has them.
+    value : the figure and its dependence on every count.
+    kind : its range, and how its errors and its interval follow.
+    at : the places where it is given, which end its names.
+    """
+
+    def measures(view: CellView, thresholds: tuple[float, ...]) -> list[Estimate]:
+        places = np.array(thresholds if of_decisions else at)
+        each = thresholds if of_decisions else (None,) * max(len(at), 1)
+        return figures.measured(view, lambda some: value(some, places), kind, each)
+
+    names = _placed(name, "_", at) or (name,)
+    return Entry(names, measures, (title,) if title else (), stated, of_decisions)
 
 
-def _at_decisions(name: str, make: MakeAt, kind: Kind, title: str = "") -> Entry:
-    """A figure at every probability of a decision."""
-    return Entry(
-        (name,),
-        lambda view, at: figures.measured(view, partial(make, np.array(at)), kind, at),
-        (title,) if title else (),
+def _rate(rate: functional.Rate) -> Entry:
+    """A rate from every probability of a decision on."""
+    return _figure(
+        rate.name,
+        lambda view, points: rate(view.counts, view.reaching(view.stating(points))),
+        Kind(rate.limits, rate.quotient, at_threshold=True),
+        rate.title,
         of_decisions=True,
-    )
-
-
-def _at(
-    name: str, make: MakeAt, kind: Kind, places: tuple[float, ...], stated: bool = False
-) -> Entry:
-    """A figure at places that are settled."""
-    none = (None,) * len(places)
-    return Entry(
-        tuple(f"{name}_{place:g}" for place in places),
-        lambda view, _: figures.measured(view, partial(make, np.array(places)), kind, none),
-        stated=stated,
     )
 
 
@@ -263,7 +256,7 @@ def _threshold_for(name: str, weights: Floats, given: tuple[float, ...], high: b
     """The score that a part of some records reaches; ``high`` where the rest is what is given."""
     shares = tuple(1.0 - each if high else each for each in given)
     return Entry(
-        tuple(f"threshold_for_{name}_{each:g}" for each in given),
+        _placed(f"threshold_for_{name}", "_", given),
         lambda view, _: [threshold_of_share(view, weights, share) for share in shares],
         stated=False,
     )
@@ -272,7 +265,7 @@ def _threshold_for(name: str, weights: Floats, given: tuple[float, ...], high: b
 CATALOGUE: tuple[Entry, ...] = (
     _figure(
         "calibration_intercept",
-        lambda view: logistic.calibration_intercept(view.counts, view.stated_log_odds),
+        lambda view, _: logistic.calibration_intercept(view.counts, view.stated_log_odds),
         title="calibration intercept (slope 1)",
     ),
     _figure("calibration_slope", partial(_of_line, logistic.calibration_slope)),
@@ -283,7 +276,7 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     _figure(
         "observed_over_expected",
-        partial(_of_predicted, logistic.observed_over_expected),
+        lambda view, _: logistic.observed_over_expected(view.counts, view.predicted),
         figures.POSITIVE_RATIO,
         "observed / expected",
     ),
@@ -295,67 +288,73 @@ CATALOGUE: tuple[Entry, ...] = (
             *(f"{name} of the smooth calibration curve" for name in ("E50", "E90", "Emax")),
         ),
     ),
-    _figure("brier", partial(_of_predicted, functional.brier), SHARE, "Brier score"),
+    _figure(
+        "brier", lambda view, _: functional.brier(view.counts, view.predicted), SHARE, "Brier score"
+    ),
     _figure(
         "scaled_brier",
-        partial(_of_predicted, functional.scaled_brier),
+        lambda view, _: functional.scaled_brier(view.counts, view.predicted),
         Kind((-np.inf, 1.0)),
         "scaled Brier score",
     ),
-    _at_decisions("net_benefit", benefit_at, figures.BENEFIT),
-    _at_decisions("net_benefit_of_all", benefit_of_all, figures.BENEFIT),
-    *(
-        _at_decisions(
-            name,
-            partial(_at_threshold, rate),
-            figures.RATIO_AT_THRESHOLD if name in functional.LIKELIHOOD_RATIOS else figures.RATE,
-            functional.RATE_TITLES.get(name, ""),
-        )
-        for name, rate in functional.RATES.items()
-    ),
-    _figure("prevalence", lambda view: prevalence(view.counts), SHARE, stated=False),
+    _figure("net_benefit", benefit_at, figures.BENEFIT, of_decisions=True),
+    _figure("net_benefit_of_all", benefit_of_all, figures.BENEFIT, of_decisions=True),
+    *map(_rate, functional.RATES.values()),
+    _figure("prevalence", lambda view, _: prevalence(view.counts), SHARE, stated=False),
     _figure(
         "partial_auc",
-        _partial_auc,
+        lambda view, _: operating_points.partial_auc(view.counts, PARTIAL),
         Kind((0.0, PARTIAL)),
         "partial AUC (specificity 0.9 to 1)",
         stated=False,
     ),
     _figure(
         "standardised_partial_auc",
-        lambda view: operating_points.standardised(_partial_auc(view), PARTIAL),
+        lambda view, _: operating_points.standardised(
+            operating_points.partial_auc(view.counts, PARTIAL), PARTIAL
+        ),
         SHARE,
         "standardised partial AUC (specificity 0.9 to 1)",
         stated=False,
     ),
-    _at("sensitivity_at_specificity", _sensitivity_at, figures.RATE, RATES_GIVEN),
-    _at("specificity_at_sensitivity", _specificity_at, figures.RATE, RATES_GIVEN),
+    _figure(
+        "sensitivity_at_specificity", _sensitivity_at, figures.RATE, at=RATES_GIVEN, stated=False
+    ),
+    _figure(
+        "specificity_at_sensitivity", _specificity_at, figures.RATE, at=RATES_GIVEN, stated=False
+    ),
     _threshold_for("specificity", NEGATIVES, RATES_GIVEN, high=True),
     _threshold_for("sensitivity", POSITIVES, RATES_GIVEN, high=False),
-    _figure("log_loss", partial(_of_log_odds, functional.log_loss), title="log loss (nats)"),
-    _figure("normalised_entropy", partial(_of_log_odds, functional.normalised_entropy)),
+    _figure(
+        "log_loss",
+        lambda view, _: functional.log_loss(view.counts, view.log_odds),
+        title="log loss (nats)",
+    ),
+    _figure(
+        "normalised_entropy",
+        lambda view, _: functional.normalised_entropy(view.counts, view.log_odds),
+    ),
     _figure(
         "recalibrated_log_loss",
-        partial(_after_line, functional.log_loss),
+        partial(_of_line, partial(_after_line, functional.log_loss)),
         title="log loss after recalibration (nats)",
     ),
     _figure(
         "recalibrated_normalised_entropy",
-        partial(_after_line, functional.normalised_entropy),
+        partial(_of_line, partial(_after_line, functional.normalised_entropy)),
         title="normalised entropy after recalibration",
     ),
     _figure(
         "calibration_ratio",
-        lambda view: calibration_ratio(view.counts, view.predicted, np.ones((1, view.size))),
+        lambda view, _: calibration_ratio(view.counts, view.predicted, np.ones((1, view.size))),
         figures.POSITIVE_RATIO,
         "calibration ratio (expected / observed)",
     ),
-    _at(
+    _figure(
         "calibration_ratio_of_decile",
         _decile_ratios,
         figures.RATIO_AT_THRESHOLD,
-        tuple(range(1, DECILES + 1)),
-        stated=True,
+        at=tuple(range(1, DECILES + 1)),
     ),
     Entry(
         (SEPARATION,),
@@ -363,8 +362,8 @@ CATALOGUE: tuple[Entry, ...] = (
         ("Kolmogorov-Smirnov distance of the classes",),
         stated=False,
     ),
-    _at("gain_of_top", gain_at, figures.RATE, SHARES),
-    _at("lift_of_top", lift_at, Kind(at_threshold=True), SHARES),
+    _figure("gain_of_top", gain_at, figures.RATE, at=SHARES, stated=False),
+    _figure("lift_of_top", lift_at, Kind(at_threshold=True), at=SHARES, stated=False),
     _threshold_for("share", ALL, SHARES, high=False),
 )
 """Every figure, in the order of a file."""

@@ -62,7 +62,7 @@ def decision_curve(view: CellView) -> dict[str, Numbers]:
     A net benefit is at most the prevalence, that of treating just the positives. Where a band is
     wider than that, it says nothing, and its points are absent.
     """
-    benefit = _banded(view, "net_benefit", partial(benefit_at, BENEFIT_POINTS), figures.BENEFIT)
+    benefit = _banded(view, "net_benefit", lambda v: benefit_at(v, BENEFIT_POINTS), figures.BENEFIT)
     low, high = (np.array(benefit[f"net_benefit_{end}"], dtype=float) for end in ("low", "high"))
     share = np.asarray(functional.prevalence(view.counts).value).item()
     shown = high - low <= share
@@ -72,7 +72,7 @@ def decision_curve(view: CellView) -> dict[str, Numbers]:
             name: numbers(np.where(shown, np.minimum(np.array(curve, dtype=float), share), np.nan))
             for name, curve in benefit.items()
         },
-        **_banded(view, "treat_all", partial(benefit_of_all, BENEFIT_POINTS), figures.BENEFIT),
+        **_banded(view, "treat_all", lambda v: benefit_of_all(v, BENEFIT_POINTS), figures.BENEFIT),
     }
 
 
@@ -116,7 +116,7 @@ def gain_curve(view: CellView) -> dict[str, Numbers]:
     """The part of the positives among parts of the records, from the highest score down."""
     return {
         "shares": numbers(GAIN_POINTS),
-        **_banded(view, "gain", partial(gain_at, GAIN_POINTS), figures.RATE),
+        **_banded(view, "gain", lambda v: gain_at(v, GAIN_POINTS), figures.RATE),
     }
 
 

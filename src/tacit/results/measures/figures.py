@@ -281,8 +281,8 @@ class Kind:
 SMOOTH = Kind()
 RATE = Kind((0.0, 1.0), at_threshold=True)
 BENEFIT = Kind((-math.inf, 1.0), at_threshold=True)
-POSITIVE_RATIO = Kind((0.0, math.inf), quotient=True)
-RATIO_AT_THRESHOLD = Kind((0.0, math.inf), quotient=True, at_threshold=True)
+POSITIVE_RATIO = Kind(functional.POSITIVE, quotient=True)
+RATIO_AT_THRESHOLD = Kind(functional.POSITIVE, quotient=True, at_threshold=True)
 
 
 def too_few_records(view: CellView) -> str | None:
@@ -366,7 +366,7 @@ def _sampling_error(view: CellView, figure: functional.Functional, kind: Kind) -
     Of n records none of which is a miss, fewer than 3 in n are in the population, with 95 %.
     """
     error = figure.sampling_error(view.counts)
-    if kind is not RATE or figure.base is None:
+    if kind != RATE or figure.base is None:
         return error
     records = np.maximum(np.sum(figure.base * view.counts, axis=(-2, -1)), 1.0)
     at_end = (figure.value <= 0) | (figure.value >= 1)
