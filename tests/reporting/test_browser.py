@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tacit.reporting.numbers import threshold_text
 from tacit.reporting.page import report
+from tacit.reporting.words import threshold_text
 from tests.reporting.browser import MISSING, accessibility_result, available, chromium, show
 from tests.reporting.examples import FEDERATION, content, result
 from tests.reporting.test_page import nasty

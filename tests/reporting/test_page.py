@@ -17,8 +17,8 @@ import pytest
 import tacit
 from tacit.protocol.declared import NONE_WRITTEN
 from tacit.protocol.registry import protocol_kinds
-from tacit.reporting.numbers import threshold_text
 from tacit.reporting.page import report, threats_of
+from tacit.reporting.words import threshold_text
 from tacit.results.saved.reading import Result
 from tests.reporting.examples import FEDERATION, PROTOCOLS, changed, content, evaluation, result
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tacit.extras import extra
-from tacit.reporting.numbers import cost_text
+from tacit.reporting.words import cost_text
 from tacit.results.estimate import Estimate
 from tacit.results.saved.reading import Result, estimate_of, half_of, number
 

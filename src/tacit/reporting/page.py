@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 
 from tacit.protocol.declared import ThreatModel
 from tacit.protocol.registry import written_kind
-from tacit.reporting import numbers, pictures, tables, words
+from tacit.reporting import pictures, tables, words
 from tacit.reporting.comparing import differences
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
 from tacit.results.measures.catalogue import label
@@ -112,7 +112,7 @@ def environment() -> Environment:
     made.tests["finite"] = math.isfinite
     made.filters |= {"repr": repr, "with_code": _with_code}
     # templates call what these modules define
-    for module in (numbers, pictures, reading, tables, words):
+    for module in (pictures, reading, tables, words):
         own = {name: each for name, each in vars(module).items() if not name.startswith("_")}
         made.globals |= own
     made.globals |= {
@@ -182,7 +182,7 @@ def _data(results: Mapping[str, reading.Result]) -> str:
     """
     rates: dict[str, Any] = {
         prefix: result.content["rates"]
-        | {"shown": list(map(numbers.threshold_text, result.content["rates"]["thresholds"]))}
+        | {"shown": list(map(words.threshold_text, result.content["rates"]["thresholds"]))}
         for prefix, result in results.items()
         if "rates" in result.content
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from tacit.reporting.numbers import decimal, threshold_text
+from tacit.reporting.words import KEY, decimal, has_essentials, threshold_text
 from tacit.results.estimate import Estimate
 from tacit.results.saved.reading import Bounds, Result, number
 
@@ -200,9 +200,6 @@ PRIVACY_ONLY = "The band is pointwise, 95 %, about these records' rates: privacy
 BOTH = "The band is pointwise, 95 %, about the population's rates: privacy noise and sampling."
 BAND = "Bands are pointwise, 95 %, about the population: privacy noise, cells and sampling."
 
-KEY = ("calibration_intercept", "calibration_slope", "observed_over_expected", "ici", "brier")
-"""Measures that stand beside the essential pictures."""
-
 LEAST_SHOWN = -0.1
 """Part of the prevalence below 0 down to which net benefits are drawn."""
 
@@ -272,11 +269,6 @@ def pictures_of(result: Result, prefix: str) -> Iterator[Picture]:
         yield _precision(content, prefix)
     if "reliability" in content:
         yield _reliability(content, prefix)
-
-
-def has_essentials(result: Result) -> bool:
-    """Whether the result holds measures of a score histogram."""
-    return any(name in result.content.get("measures", {}) for name in KEY)
 
 
 def reviewed(content: Mapping[str, Any]) -> list[str]:

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tacit.reporting.numbers import between, decimal
 from tacit.reporting.pictures import IntervalBar
+from tacit.reporting.words import between, decimal
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estimate, decimals
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
