@@ -1,8 +1,9 @@
-"""Costs restated at other adjacencies, and bounds of whole histories."""
+"""Costs restated at other adjacencies and for persons, and bounds of whole histories."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,17 +14,33 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special
 
-from tacit.privacy.composition import CHANGES, bound, largest_rho, restated, stated_cost
+from tacit.ledger.accounts import amount
+from tacit.privacy.composition import (
+    CHANGES,
+    MAX_RECORDS,
+    OF_PERSON,
+    bound,
+    check_per_person,
+    largest_rho,
+    of_person,
+    restated,
+    stated_cost,
+)
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
 from tests.privacy.test_cost import composed_delta
 
 LABEL, RECORD = Adjacency.LABEL, Adjacency.RECORD
 REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
 RECORDS = (LABEL, RECORD, REPLACE, SCORE)
-"""Adjacencies of records; those of persons are in ``test_persons``."""
+PERSON, PERSON_LABEL = Adjacency.PERSON, Adjacency.PERSON_LABEL
+PERSON_REPLACE, PERSON_SCORE = Adjacency.PERSON_REPLACE, Adjacency.PERSON_SCORE
+PERSONS = (PERSON, PERSON_LABEL, PERSON_REPLACE, PERSON_SCORE)
 VALUES = [(score, label) for score in (0, 1) for label in (0, 1)]
-DATASETS = [(), *product(VALUES), *product(VALUES, repeat=2), *product(VALUES, repeat=3)]
+COUNTED = [(), *product(VALUES), *product(VALUES, repeat=2)]
+"""What a person's counted records may hold, where two count."""
+DATASETS = [*COUNTED, *product(VALUES, repeat=3)]
 Records = tuple[tuple[int, int], ...]
+Definition = Callable[[Records, Records, Adjacency], bool]
 
 
 def neighbours(one: Records, other: Records, adjacency: Adjacency) -> bool:
@@ -44,33 +61,73 @@ def neighbours(one: Records, other: Records, adjacency: Adjacency) -> bool:
     return adjacency is REPLACE or label == its_label
 
 
-def distances(adjacency: Adjacency) -> NDArray[Any]:
-    """The least number of changes between any two small data sets; infinite where there is none."""
-    count = len(DATASETS)
-    far = np.full((count, count), np.inf)
+def changed(one: Records, other: Records) -> tuple[bool, bool, int]:
+    """Whether scores and labels differ, and in how many records, of sequences of one length."""
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+    return any(a[0] != b[0] for a, b in pairs), any(a[1] != b[1] for a, b in pairs), len(pairs)
+
+
+def persons_neighbours(one: Records, other: Records, adjacency: Adjacency) -> bool:
+    """The definitions, on one person's counted records; all other persons' stay."""
+    if adjacency is PERSON:
+        return one != other and not (one and other)
+    if adjacency is Adjacency.RECORD:
+        return one != other and one_more_record(one, other)
+    if one == other or len(one) != len(other):
+        return False
+    score, label, records = changed(one, other)
+    hidden = (adjacency in PERSONS) or records == 1
+    if adjacency in (PERSON_LABEL, Adjacency.LABEL):
+        return hidden and not score
+    return hidden and (adjacency in (PERSON_REPLACE, Adjacency.REPLACE) or not label)
+
+
+def one_more_record(one: Records, other: Records) -> bool:
+    """Counted records before and after one more of the person's: one more, or one in its place."""
+    if abs(len(one) - len(other)) == 1:
+        small, large = sorted((one, other), key=len)
+        return any(large[:k] + large[k + 1 :] == small for k in range(len(large)))
+    return len(one) == len(other) and changed(one, other)[2] == 1
+
+
+def most_changes(
+    states: Sequence[Records], definition: Definition, here: Adjacency
+) -> dict[Adjacency, float]:
+    """The largest distance of neighbours at each adjacency, in changes at another."""
+
+    def table(adjacency: Adjacency) -> NDArray[np.bool_]:
+        return np.array([[definition(one, other, adjacency) for other in states] for one in states])
+
+    far = np.where(table(here), 1.0, np.inf)
     np.fill_diagonal(far, 0)
-    for i, j in product(range(count), repeat=2):
-        if neighbours(DATASETS[i], DATASETS[j], adjacency):
-            far[i, j] = 1
-    for k in range(count):
+    for k in range(len(states)):
         far = np.minimum(far, far[:, k, None] + far[None, k, :])
-    return far
+    return {there: float(far[table(there)].max()) for there in Adjacency if table(there).any()}
 
 
 class TestRestated:
     """A guarantee at one adjacency, read at another."""
 
-    @pytest.mark.parametrize("here", RECORDS)
+    @pytest.mark.parametrize("here", Adjacency)
     def test_changes_are_the_distances_between_small_data_sets(self, here: Adjacency) -> None:
-        far = distances(here)
-        for there in RECORDS:
-            pairs = [
-                (i, j)
-                for i, j in product(range(len(DATASETS)), repeat=2)
-                if neighbours(DATASETS[i], DATASETS[j], there)
-            ]
-            most = max(far[pair] for pair in pairs)
+        """Of all records; or of the counted ones of a person, all other persons' staying."""
+        if here in PERSONS:
+            expected = most_changes(COUNTED, persons_neighbours, here)
+        else:
+            expected = {
+                there: most
+                for there, most in most_changes(DATASETS, neighbours, here).items()
+                if there in RECORDS
+            }
+        assert len(expected) == (8 if here in PERSONS else 4)
+        for there, most in expected.items():
             assert CHANGES.get((here, there), math.inf) == most
+
+    @pytest.mark.parametrize("here", OF_PERSON)
+    def test_a_records_cost_says_nothing_of_a_person(self, here: Adjacency) -> None:
+        for there in PERSONS:
+            assert restated(Cost(0.1, adjacency=here), there) == UNPROTECTED
+            assert amount(Cost(0.1, adjacency=here), there).lost == 1
 
     def test_what_does_not_follow_is_unlimited(self) -> None:
         for here, there in product(Adjacency, repeat=2):
@@ -81,24 +138,20 @@ class TestRestated:
         for there in Adjacency:
             assert restated(UNPROTECTED, there) == UNPROTECTED
 
-    @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-3), (3.0, 1e-4)])
-    def test_delta_of_two_changes_is_reached_and_not_passed(
-        self, epsilon: float, delta: float
-    ) -> None:
-        """Of three data sets in a row, each as far from the next as (epsilon, delta) lets it."""
-        last = 1e-4
-        middle = math.exp(epsilon) * last + delta
-        first = math.exp(epsilon) * middle + delta
-        needed = first - math.exp(2 * epsilon) * last
-        cost = restated(Cost(epsilon, delta, RECORD), REPLACE)
-        assert cost.epsilon == 2 * epsilon
-        assert cost.delta == pytest.approx(needed, rel=1e-9)
+    @pytest.mark.parametrize("epsilon", [1e-9, 0.5, 3.0, 200.0, 690.0])
+    def test_two_changes_have_the_delta_of_group_privacy(self, epsilon: float) -> None:
+        """``(1 + exp(epsilon)) delta``, also where ``exp(2 epsilon)`` is no double."""
+        delta = math.exp(-epsilon) / 1e6
+        twice = restated(Cost(epsilon, delta, RECORD), REPLACE)
+        assert twice.epsilon == 2 * epsilon
+        assert twice.delta == pytest.approx((1 + math.exp(epsilon)) * delta, rel=1e-12)
 
-    def test_rho_grows_with_the_square_as_the_gaussian_does(self) -> None:
+    @pytest.mark.parametrize("changes", [2, 4])
+    def test_rho_grows_with_the_square_as_the_gaussian_does(self, changes: int) -> None:
         sigma = 3.0
-        one, two = 1 / (2 * sigma**2), 2**2 / (2 * sigma**2)
-        cost = restated(Cost(1.0, 1e-6, RECORD, one), LABEL)
-        assert cost.rho == pytest.approx(two)
+        cost = Cost(1.0, 1e-12, RECORD, 1 / (2 * sigma**2))
+        more = restated(cost, LABEL) if changes == 2 else of_person(cost, changes)
+        assert more.rho == pytest.approx(changes**2 / (2 * sigma**2))
 
     def test_delta_that_reaches_one_protects_nothing(self) -> None:
         assert restated(Cost(10.0, 1e-4, RECORD), REPLACE) == UNPROTECTED
@@ -169,6 +222,15 @@ class TestBound:
         assert bound(history, LABEL).way == "zcdp"
         assert bound({Cost(100.0, adjacency=LABEL): 200}, LABEL).way == "basic"
 
+    @pytest.mark.parametrize("epsilon", [354.0, 355.0, 600.0])
+    def test_a_history_at_a_large_epsilon_has_the_sum_as_its_bound(self, epsilon: float) -> None:
+        """Privacy-loss distributions would take ``exp(2 epsilon)`` of each restated cost."""
+        cost = Cost(epsilon, 1e-300, RECORD)
+        bounded = bound({cost: 2}, REPLACE)
+        assert (bounded.way, bounded.tightest) == ("basic", bounded.summed)
+        assert bounded.tightest.epsilon == 4 * epsilon
+        assert 0 < bounded.tightest.delta < 1e-30
+
 
 class TestLargestRho:
     """The limit of concentrated sums."""
@@ -192,3 +254,39 @@ def gaussian_delta(epsilon: float, rho: float) -> float:
         special.ndtr(half - epsilon * sigma)
         - math.exp(epsilon) * special.ndtr(-half - epsilon * sigma)
     )
+
+
+class TestOfPerson:
+    """k records of a person."""
+
+    @pytest.mark.parametrize("records", [1, 2, 5, 40])
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-9), (0.0, 1e-4)])
+    def test_a_chain_of_k_records_reaches_the_bound_and_does_not_pass_it(
+        self, epsilon: float, delta: float, records: int
+    ) -> None:
+        """Data sets in a row, each as far from the next as (epsilon, delta) lets it."""
+        probability = start = 1e-30
+        for _ in range(records):
+            probability = math.exp(epsilon) * probability + delta
+        needed = probability - math.exp(records * epsilon) * start
+        cost = of_person(Cost(epsilon, delta, Adjacency.RECORD), records)
+        if needed < 1:
+            assert cost.epsilon == pytest.approx(records * epsilon)
+            assert cost.delta == pytest.approx(needed, rel=1e-9)
+            assert cost.adjacency is PERSON
+        else:
+            assert cost == UNPROTECTED
+
+    def test_what_protects_nothing_protects_no_person(self) -> None:
+        assert of_person(UNPROTECTED, 3) == UNPROTECTED
+        assert of_person(NOTHING, 3) == NOTHING
+        assert of_person(Cost(900.0, 1e-9, Adjacency.RECORD), 10) == UNPROTECTED
+
+    def test_zero_leaves_a_records_cost(self) -> None:
+        cost = Cost(1.0, adjacency=Adjacency.RECORD)
+        assert of_person(cost, 0) is cost
+
+    @pytest.mark.parametrize("records", [0, -1, 1.5, True, MAX_RECORDS + 1])
+    def test_numbers_that_cannot_be_are_refused(self, records: Any) -> None:
+        with pytest.raises(ValueError, match="per_person must be from 1 to"):
+            check_per_person(records)

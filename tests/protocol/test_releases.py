@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -108,3 +109,15 @@ def test_replies_of_another_length_are_refused() -> None:
     }
     with pytest.raises(DataError, match=r"each client must have the shape \(\d+,\), got"):
         conversation.send(noise)
+
+
+def test_a_step_is_the_same_in_another_process() -> None:
+    steps = [
+        step
+        for name in protocol_names()
+        for protocol in kind_of(name).law_cases().values()
+        for step in protocol.steps
+    ]
+    assert len(steps) > 20
+    for step in steps:
+        assert pickle.loads(pickle.dumps(step)) is step  # noqa: S301 -- made in this line

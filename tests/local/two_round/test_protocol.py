@@ -41,7 +41,7 @@ from tacit.protocol.conversation import Query, Reply, stack
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients, federations
-from tests.privacy.local.test_bounded import Counting
+from tests.privacy.test_bounded import Counting
 
 BOTH = pytest.mark.parametrize("labels", ["private", "public"])
 

@@ -23,7 +23,7 @@ from tacit.metrics.errors import (
 )
 from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Staircase
-from tests.privacy.log_weights import log_weight
+from tests.privacy.reference import log_weight
 
 OUTCOMES = np.arange(-200, 201)
 

@@ -24,7 +24,7 @@ from tacit.privacy.mechanisms.laplace import (
 from tacit.privacy.mechanisms.response import Bits, Choices, RandomisedResponse, UniformIntegers
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tests.privacy import reference
-from tests.privacy.log_weights import log_weight
+from tests.privacy.reference import log_weight
 
 Floats = NDArray[np.float64]
 

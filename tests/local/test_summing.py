@@ -1,6 +1,7 @@
-"""Sums on local clusters of two workers are those of one process, to the last bit.
+"""Sums of columns of reports; on local clusters they are those of one process, to the last bit.
 
-Both packages are large, and not in the locked environment: without them these tests are skipped.
+The packages of clusters are large, and not in the locked environment: without them their tests are
+skipped.
 """
 
 from __future__ import annotations
@@ -15,18 +16,73 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.collecting.estimating import concluded
+from tacit.collecting.estimating import concluded, stage_query
+from tacit.data.errors import DataError
 from tacit.local.drawing import RecordFiles, evaluate_one_record_clients
-from tacit.local.summing import RayReports, SparkReports, in_ray, in_spark
+from tacit.local.summing import (
+    RayReports,
+    SparkReports,
+    counts_row,
+    counts_table,
+    in_ray,
+    in_spark,
+    payloads_in,
+    rows_total,
+)
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.devices import Payloads
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, in_memory, records_of, terms_of
 
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),  # of the clusters' own packages
-]
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(2)], ids=str)
+def test_every_kind_of_binary_column_gives_its_payloads(kind: pa.DataType) -> None:
+    column = pa.chunked_array([[b"ab", b"cd"], [b"ef"]], kind)
+    assert bytes(payloads_in(column, 2)) == b"abcdef"
+    assert bytes(payloads_in(pa.array([b"ab", b"cd", b"ef"], kind)[1:], 2)) == b"cdef"
+    assert payloads_in(pa.array([], kind), 2).shape == (0, 2)
+
+
+def test_reports_of_another_length_or_without_a_value_are_named() -> None:
+    with pytest.raises(DataError, match="a report has 2 bytes, got one of 3"):
+        payloads_in(pa.array([b"ab", b"cde"]), 2)
+    with pytest.raises(DataError, match="1 reports have no value"):
+        payloads_in(pa.array([b"ab", None]), 2)
+
+
+def test_reports_that_no_device_sends_are_counted_in_an_error() -> None:
+    terms = terms_of()
+    query = stage_query(terms, [])
+    good, bad = bytes([2, 0b10010000, 0]), bytes([1, 0, 0])
+    assert counts_row(terms.reports, query)(pa.array([good, good])).sum() > 0
+    with pytest.raises(DataError, match="no device sends 2 of these reports"):
+        counts_row(terms.reports, query)(pa.array([bad, good, bad]))
+
+
+def test_rows_of_counts_add_up() -> None:
+    assert rows_total(counts_table([np.array([1, 2]), np.array([3, 4])])).tolist() == [4, 6]
+
+
+def test_without_the_extras_one_sentence_says_how_to_install_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("ray", "ray.data", "pyspark"):
+        monkeypatch.setitem(sys.modules, name, None)
+    terms = terms_of()
+    with pytest.raises(ImportError, match=r"pip install 'tacit\[ray\]'"):
+        in_ray(lambda block: np.zeros(1, dtype=np.int64), 1, lambda blocks: None)
+    with pytest.raises(ImportError, match=r"pip install 'tacit\[ray\]'"):
+        RayReports(None).counts(terms.reports, stage_query(terms, []))
+    with pytest.raises(ImportError, match=r"pip install 'tacit\[spark\]'"):
+        in_spark(None)
+
+
+def on_clusters(test: Any) -> Any:
+    """A test that needs a cluster; warnings are those of the clusters' own packages."""
+    for mark in (pytest.mark.thorough, pytest.mark.slow, pytest.mark.filterwarnings("ignore")):
+        test = mark(test)
+    return test
+
+
 CASES = (SINGLE[0], SINGLE[1], DOUBLE[1])
 RECORDS = 600_000
 
@@ -63,10 +119,12 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> RecordFiles:
     return RecordFiles.of([str(path)])
 
 
+@on_clusters
 def test_spark_simulates_the_same(spark: Any, records: RecordFiles) -> None:
     check_simulated(in_spark(spark), records)
 
 
+@on_clusters
 def test_ray_simulates_the_same(ray: Any, records: RecordFiles) -> None:
     check_simulated(in_ray, records)
 
@@ -87,6 +145,7 @@ def payload_table(payloads: Payloads) -> pa.Table:
     return pa.table({"payload": pa.array([bytes(each) for each in payloads], pa.binary())})
 
 
+@on_clusters
 def test_spark_counts_reports_of_its_own_frames(spark: Any) -> None:
     def stage(payloads: Payloads) -> SparkReports:
         rows = [(bytearray(each),) for each in payloads]
@@ -95,6 +154,7 @@ def test_spark_counts_reports_of_its_own_frames(spark: Any) -> None:
     check_counted(stage)
 
 
+@on_clusters
 def test_ray_counts_reports_of_its_own_datasets(ray: Any) -> None:
     def stage(payloads: Payloads) -> RayReports:
         return RayReports(ray.data.from_arrow(payload_table(payloads)).repartition(5))

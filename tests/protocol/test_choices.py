@@ -1,4 +1,4 @@
-"""Choices with parameters, which may be choices: as texts, as objects, and refused."""
+"""Choices with parameters as texts and as objects, names in any spelling, words of trust."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tacit.local.ustatistic.kernels import Area, Gini, Kendall, Listed, Range, Scaled
-from tacit.protocol.choices import chosen
-from tacit.protocol.trust import SecureSum
+from tacit.protocol.choices import chosen, spelled, suggestion
+from tacit.protocol.registry import SettingError, kind_of, protocol_names
+from tacit.protocol.trust import SecureSum, Trust
 from tacit.protocols.published.calibration import LevelSum
 
 KINDS = (Gini, Kendall, Area)
@@ -107,3 +108,48 @@ def test_a_choice_of_another_setting_is_read_as_its_text() -> None:
     assert type(chosen("trust", LevelSum(), (SecureSum,))) is SecureSum
     with pytest.raises(ValueError, match="secure-sum has no parameter 'budget'; it has dropouts"):
         chosen("trust", LevelSum(budget="sample"), (SecureSum,))
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_every_protocol_is_found_in_every_spelling(name: str) -> None:
+    for word in (name, name.upper(), name.replace("-", "_"), name.replace("-", "").title()):
+        assert spelled(word, protocol_names()) == name
+    assert kind_of(kind_of(name).__name__.upper() if name == "dpauc" else name.upper()).name == name
+
+
+def test_an_exact_name_wins_over_another_spelling() -> None:
+    assert spelled("a-b", ("ab", "a-b")) == "a-b"
+    assert spelled("A-B", ("ab", "a-b")) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("fedauk", "fedauc"), ("score-histogramm", "score-histogram"), ("dpAUK", "dpauc")],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(word: str, meant: str) -> None:
+    with pytest.raises(SettingError, match=f"did you mean '{meant}'"):
+        kind_of(word)
+
+
+def test_what_is_near_to_nothing_gets_no_suggestion() -> None:
+    assert suggestion("xyz", protocol_names()) == ""
+
+
+def test_trusts_are_understood_in_every_spelling() -> None:
+    assert Trust.of("Secure_Sum") is Trust.SECURE_SUM
+    assert Trust.of("LOCAL") is Trust.LOCAL
+
+
+@pytest.mark.parametrize("trust", Trust)
+def test_a_word_means_its_trust(trust: Trust) -> None:
+    assert Trust.of(trust.value) is trust
+    assert trust.description
+
+
+def test_parameters_may_follow_a_word() -> None:
+    assert Trust.of("secure-sum(dropouts=0.2)") is Trust.SECURE_SUM
+
+
+def test_unknown_words_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"trust must be one of .*'exact-sum'.*, got 'everybody'"):
+        Trust.of("everybody")

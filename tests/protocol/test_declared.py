@@ -1,10 +1,21 @@
+"""Threat models that follow from a protocol, and figures that clients learn."""
+
 from __future__ import annotations
 
 import pytest
 
+import tacit
 from tacit import DPAUC, FedAUC, ScoreHistogram
-from tacit.protocol.conversation import Protocol
-from tacit.protocol.declared import NONE_WRITTEN, asked_views, derived_model
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.declared import (
+    NONE_WRITTEN,
+    REVEALED,
+    Revealed,
+    asked_views,
+    derived_model,
+    result_of_client,
+    revealed_to,
+)
 from tests.brier import Brier
 
 
@@ -41,3 +52,21 @@ def test_views_are_read_from_the_conversation(
     text = derived_model(type(protocol), protocol.settings)
     assert all(f"`{step}`" in text.server for step, _ in views)
     assert ("only the sum" in text.server) == ("sum" in dict(views).values())
+
+
+def test_a_figure_is_taken_once() -> None:
+    state = ClientState()
+    assert revealed_to(state) is None
+    state.keep(REVEALED, Revealed(0.75, 0.01))
+    assert revealed_to(state) == Revealed(0.75, 0.01)
+    assert revealed_to(state) is None
+
+
+def test_the_result_is_the_protocols() -> None:
+    result = result_of_client(tacit.EncryptedAUC(), Revealed(0.75, 0.01))
+    assert result.value == 0.75
+
+
+def test_a_protocol_that_declares_none_is_named() -> None:
+    with pytest.raises(TypeError, match="fedauc must be a RevealsFigure"):
+        result_of_client(tacit.FedAUC(epsilon=1.0), Revealed(0.75, 0.01))

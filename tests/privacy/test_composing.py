@@ -19,7 +19,7 @@ from tacit.privacy.mechanisms.interface import Together
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tests.privacy.log_weights import log_weight
+from tests.privacy.reference import log_weight
 
 LABEL = Adjacency.LABEL
 MECHANISMS: dict[str, Any] = {
