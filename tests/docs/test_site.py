@@ -118,6 +118,28 @@ def test_the_page_of_the_command_line_has_every_command_and_the_settings_once() 
     assert shown.count("(#settings-of-the-protocols)") > 2
 
 
+def test_the_page_of_privacy_draws_a_run_of_each_kind() -> None:
+    page = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    shown = generator("runs").on_page_content(page)
+    marks = re.findall(r' id="(run-\d+)-title"', shown)
+    assert shown.count('<figure class="run">') == len(set(marks)) == 6
+    for said in (
+        "staircase",
+        "a share of",
+        "the sum over",
+        "record draws",
+        "masked",
+        "together draw",
+    ):
+        assert said in shown
+    assert "<!-- run" not in shown
+
+
+def test_a_run_that_cannot_be_drawn_ends_the_build() -> None:
+    with pytest.raises(ValueError, match="no run can be drawn"):
+        generator("runs").on_page_content('<!-- run: score-histogram {"height": 99} -->')
+
+
 @pytest.mark.parametrize("name", ["docstrings", "hooks"])
 def test_the_examples_of_the_generators_run(name: str) -> None:
     result = doctest.testmod(generator(name))

@@ -96,10 +96,9 @@ def _published(place: str, protocol: Protocol, clients: Clients) -> Iterator[Lin
 
 
 def _report(result: Any) -> list[str]:
-    """The words of the page, without its marks; a digest of every 200."""
-    text = re.sub(
-        r"<(style|script)\b.*?</\1>", " ", result.to_html(title="golden"), flags=re.DOTALL
-    )
+    """The words of the page without its marks and the picture of the run; a digest of every 200."""
+    left_out = r"<(style|script)\b.*?</\1>|<figure class=\"run\">.*?</figure>"
+    text = re.sub(left_out, " ", result.to_html(title="golden"), flags=re.DOTALL)
     text = re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.]+\S*", "TIME", re.sub(r"<[^>]*>", " ", text))
     words = re.sub(r"\b[0-9a-f]{64}\b", "DIGEST", text).split()
     return [digest(" ".join(words[i : i + 200])) for i in range(0, len(words), 200)]

@@ -250,6 +250,18 @@ class Step:
         return _declared, (self.answer.__module__, self.name)
 
     @property
+    def summary(self) -> str:
+        """The first paragraph of its docstring; its name where there is none.
+
+        Examples
+        --------
+        >>> Step("send_counts", lambda *_: {}, _free, _everybody).summary
+        'send counts.'
+        """
+        text = self.answer.__doc__ or f"{self.name.replace('_', ' ')}."
+        return " ".join(text.partition("\n\n")[0].replace("``", "").split())
+
+    @property
     def is_free(self) -> bool:
         """Whether it was declared without a cost, so that no answer to it is ever paid for."""
         return self.cost is _free

@@ -23,6 +23,7 @@ from tacit.protocol.declared import ThreatModel
 from tacit.protocol.registry import written_kind
 from tacit.reporting import pictures, tables, words
 from tacit.reporting.comparing import differences
+from tacit.reporting.runs import run_picture
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
@@ -121,6 +122,7 @@ def environment() -> Environment:
         "MOST_WHOLE": MOST_WHOLE,
         "decimals": decimals,
         "label": label,
+        "run_picture": run_picture,
         "threats_of": threats_of,
     }
     return made

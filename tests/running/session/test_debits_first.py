@@ -29,14 +29,14 @@ ANSWERING = {
 ONE_PROCESS = {
     "running.simulation._answer",
     "running.deployment.preview.check_records",
-    "protocol.declared.asked_views",
+    "protocol.exchanges.exchanges",
     "protocol.scenario.dry_run",
     "protocols.shared.declared.first_reply",
 }
 """Where one process holds all records, or nothing leaves it."""
 INVENTED = {
     "local.drawing.Drawing._reports",
-    "protocol.declared.asked_views",
+    "protocol.exchanges.exchanges",
     "protocol.scenario.dry_run",
     "protocol.scenario.measured_forecast",
     "protocols.shared.declared.first_reply",
