@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -36,6 +36,12 @@ REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    with Ledger(path) as opened:
+        yield opened
 
 
 def asked(session: str = "run", cost: Cost | None = None, **changes: Any) -> Entry:
@@ -103,13 +109,12 @@ class TestDebits:
             assert ledger.history() == ledger.history("registry")
             assert not ledger.history("elsewhere")
 
-    def test_a_failure_after_the_debit_leaves_the_cost(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 1.0)
-            with pytest.raises(IndexError):
-                answer_paid(ledger, asked(), replying())
-            with pytest.raises(LimitError):
-                answer_paid(ledger, asked(), never)
+    def test_a_failure_after_the_debit_leaves_the_cost(self, ledger: Ledger) -> None:
+        ledger.limit("registry", 1.0)
+        with pytest.raises(IndexError):
+            answer_paid(ledger, asked(), replying())
+        with pytest.raises(LimitError):
+            answer_paid(ledger, asked(), never)
 
     def test_threads_share_a_book(self, path: Path) -> None:
         accepted: list[int] = []
@@ -145,14 +150,13 @@ class TestContradictions:
         ],
     )
     def test_another_question_under_the_same_step_is_refused(
-        self, path: Path, change: dict[str, Any]
+        self, ledger: Ledger, change: dict[str, Any]
     ) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 10.0)
-            ledger.debit(asked())
-            with pytest.raises(ConflictError, match="was answered for another"):
-                answer_paid(ledger, asked(**change), never)
-            assert ledger.spending("registry")[0].epsilon == 1.0
+        ledger.limit("registry", 10.0)
+        ledger.debit(asked())
+        with pytest.raises(ConflictError, match="was answered for another"):
+            answer_paid(ledger, asked(**change), never)
+        assert ledger.spending("registry")[0].epsilon == 1.0
 
     def test_the_same_question_costs_again(self, path: Path) -> None:
         for number in range(2):
@@ -163,63 +167,54 @@ class TestContradictions:
         with Ledger(path) as ledger, pytest.raises(LimitError):
             answer_paid(ledger, asked(), never)
 
-    def test_the_same_records_under_another_name_are_refused(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 10.0)
-            ledger.limit("escape", 10.0)
-            ledger.debit(asked())
-            with pytest.raises(ConflictError, match="are booked as 'registry', got 'escape'"):
-                ledger.debit(asked("other", dataset="escape"))
+    def test_the_same_records_under_another_name_are_refused(self, ledger: Ledger) -> None:
+        ledger.limit("registry", 10.0)
+        ledger.limit("escape", 10.0)
+        ledger.debit(asked())
+        with pytest.raises(ConflictError, match="are booked as 'registry', got 'escape'"):
+            ledger.debit(asked("other", dataset="escape"))
 
 
-class TestLimits:
-    """What is refused, and what is said about it."""
+def spent(*epsilons: float, at: Adjacency = RECORD) -> list[Cost]:
+    return [Cost(epsilon, adjacency=at) for epsilon in epsilons]
 
-    def test_without_a_limit_nothing_is_answered(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            with pytest.raises(LimitError, match="no limit is set for data set 'registry'"):
-                answer_paid(ledger, asked(), never)
-            assert not ledger.history()
 
-    def test_a_limit_is_reached_and_not_passed(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 0.3, adjacency=LABEL)
-            for number in range(3):
-                ledger.debit(asked(f"{number}", Cost(0.1, adjacency=LABEL)))
-            with pytest.raises(LimitError) as refused:
-                ledger.debit(asked("3", Cost(1e-6, adjacency=LABEL)))
-        assert str(refused.value) == (
-            "dpauc asks data set 'registry' to spend epsilon 1e-06, delta 0 at label adjacency; "
-            "its limit is epsilon 0.3, delta 0 at label adjacency (basic), of which epsilon 0.3, "
-            "delta 0, rho 0.015 are spent"
+GAUSSIAN = Cost(0.1, 6e-7, RECORD, 0.001)
+
+REACHED: dict[str, tuple[dict[str, Any], list[Cost], Cost, str]] = {
+    "a sentence for the owner": (
+        {"epsilon": 0.3, "adjacency": LABEL},
+        spent(0.1, 0.1, 0.1, at=LABEL),
+        *spent(1e-6, at=LABEL),
+        "^dpauc asks data set 'registry' to spend epsilon 1e-06, delta 0 at label adjacency; its "
+        r"limit is epsilon 0\.3, delta 0 at label adjacency \(basic\), of which epsilon 0\.3, "
+        r"delta 0, rho 0\.015 are spent$",
+    ),
+    "delta": ({"epsilon": 10.0, "delta": 1e-6}, [GAUSSIAN], GAUSSIAN, "delta 6e-07"),
+    "a free step that shows scores": ({"epsilon": 2.0}, [], *spent(0.0, at=LABEL), "epsilon 0,"),
+    "no rho": (
+        {"epsilon": 5.0, "delta": 1e-6, "accounting": "zcdp"},
+        [Cost(1.0, 1e-9, RECORD, 0.01)],
+        Cost(0.01, 1e-9, RECORD),
+        r"\(zcdp\)",
+    ),
+    **{
+        f"{parts} parts of a limit": (
+            {"epsilon": 1.0},
+            [*spent(*[1.0 / parts] * parts), *spent(0.0)],
+            *spent(1e-6),
+            "epsilon 1,",
         )
-
-    @pytest.mark.parametrize("parts", [3, 6, 7, 49])
-    def test_parts_of_a_limit_add_up_to_it(self, path: Path, parts: int) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 1.0)
-            for number in range(parts):
-                ledger.debit(asked(f"{number}", Cost(1.0 / parts, adjacency=RECORD)))
-            ledger.debit(asked("free", Cost(0.0, adjacency=RECORD)))
-            with pytest.raises(LimitError):
-                ledger.debit(asked("more", Cost(1e-6, adjacency=RECORD)))
-
-    def test_others_learn_no_numbers(self) -> None:
-        for kind in (BudgetError, LimitError, ConflictError, LedgerError):
-            assert kind("epsilon 3").public.startswith("declined")
-            assert not any(message.isdigit() for message in kind("epsilon 3").public)
-
-    def test_delta_is_limited_too(self, path: Path) -> None:
-        gaussian = Cost(0.1, 6e-7, RECORD, 0.001)
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 10.0, 1e-6)
-            ledger.debit(asked("0", gaussian))
-            with pytest.raises(LimitError, match="delta 6e-07"):
-                ledger.debit(asked("1", gaussian))
-
-    @pytest.mark.parametrize(
-        ("limited", "spent", "fits"),
-        [
+        for parts in (3, 6, 7, 49)
+    },
+    **{
+        f"{spending.value} in a limit of {limited.value}": (
+            {"epsilon": 2.0, "adjacency": limited},
+            spent(*[1.0] * fits, at=spending),
+            *spent(1.0, at=spending),
+            f"at {limited.value} adjacency",
+        )
+        for limited, spending, fits in (
             (RECORD, RECORD, 2),
             (REPLACE, RECORD, 1),
             (LABEL, RECORD, 1),
@@ -229,36 +224,43 @@ class TestLimits:
             (RECORD, REPLACE, 0),
             (LABEL, SCORE, 0),
             (SCORE, LABEL, 0),
-        ],
-    )
-    def test_costs_count_at_the_limits_adjacency(
-        self, path: Path, limited: Adjacency, spent: Adjacency, fits: int
-    ) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 2.0, adjacency=limited)
-            for number in range(fits):
-                ledger.debit(asked(f"{number}", Cost(1.0, adjacency=spent)))
-            with pytest.raises(LimitError):
-                ledger.debit(asked("last", Cost(1.0, adjacency=spent)))
+        )
+    },
+}
+"""A limit, the costs that fit, the one that does not, and what its refusal says."""
 
-    def test_a_free_step_that_shows_scores_is_refused_where_scores_are_hidden(
-        self, path: Path
-    ) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 2.0, adjacency=RECORD)
-            with pytest.raises(LimitError):
-                ledger.debit(asked(cost=Cost(0.0, adjacency=LABEL)))
 
-    def test_what_protects_nothing_needs_an_infinite_limit_and_stays(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 100.0)
-            with pytest.raises(LimitError, match="spend without limit, delta 0 at no adjacency"):
-                ledger.debit(asked("0", UNPROTECTED))
-            ledger.limit("registry", math.inf)
+class TestLimits:
+    """What is refused, and what is said about it."""
+
+    @pytest.mark.parametrize("case", REACHED)
+    def test_a_limit_is_reached_and_not_passed(self, ledger: Ledger, case: str) -> None:
+        limit, fitting, last, message = REACHED[case]
+        ledger.limit("registry", **limit)
+        for number, cost in enumerate(fitting):
+            ledger.debit(asked(f"{number}", cost))
+        with pytest.raises(LimitError, match=message):
+            ledger.debit(asked("last", last))
+
+    def test_without_a_limit_nothing_is_answered(self, ledger: Ledger) -> None:
+        with pytest.raises(LimitError, match="no limit is set for data set 'registry'"):
+            answer_paid(ledger, asked(), never)
+        assert not ledger.history()
+
+    def test_others_learn_no_numbers(self) -> None:
+        for kind in (BudgetError, LimitError, ConflictError, LedgerError):
+            assert kind("epsilon 3").public.startswith("declined")
+            assert not any(message.isdigit() for message in kind("epsilon 3").public)
+
+    def test_what_protects_nothing_needs_an_infinite_limit_and_stays(self, ledger: Ledger) -> None:
+        ledger.limit("registry", 100.0)
+        with pytest.raises(LimitError, match="spend without limit, delta 0 at no adjacency"):
             ledger.debit(asked("0", UNPROTECTED))
-            ledger.limit("registry", 100.0)
-            with pytest.raises(LimitError, match="1 debits without limit"):
-                ledger.debit(asked("1", Cost(0.1, adjacency=RECORD)))
+        ledger.limit("registry", math.inf)
+        ledger.debit(asked("0", UNPROTECTED))
+        ledger.limit("registry", 100.0)
+        with pytest.raises(LimitError, match="1 debits without limit"):
+            ledger.debit(asked("1", Cost(0.1, adjacency=RECORD)))
 
     def test_all_limits_of_a_data_set_hold(self, path: Path) -> None:
         now = [0.0]
@@ -274,22 +276,20 @@ class TestLimits:
             with pytest.raises(LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
                 ledger.debit(asked("3"))
 
-    def test_a_limit_counts_what_was_debited_before_it(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 5.0)
-            for number in range(3):
-                ledger.debit(asked(f"{number}"))
-            ledger.limit("registry", 3.5)
-            with pytest.raises(LimitError, match=r"of which epsilon 3,"):
-                ledger.debit(asked("3"))
+    def test_a_limit_counts_what_was_debited_before_it(self, ledger: Ledger) -> None:
+        ledger.limit("registry", 5.0)
+        for number in range(3):
+            ledger.debit(asked(f"{number}"))
+        ledger.limit("registry", 3.5)
+        with pytest.raises(LimitError, match=r"of which epsilon 3,"):
+            ledger.debit(asked("3"))
 
-    def test_limits_are_of_one_data_set(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            for name in ("one", "two"):
-                ledger.limit(name, 1.0)
-                ledger.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
-            assert ledger.datasets() == ["one", "two"]
-            assert [ledger.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
+    def test_limits_are_of_one_data_set(self, ledger: Ledger) -> None:
+        for name in ("one", "two"):
+            ledger.limit(name, 1.0)
+            ledger.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
+        assert ledger.datasets() == ["one", "two"]
+        assert [ledger.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
 
     def test_concentrated_sums_allow_more_small_debits(self, path: Path) -> None:
         small = Cost(0.1, adjacency=RECORD)
@@ -306,13 +306,6 @@ class TestLimits:
         assert fitting == {"basic": 30, "zcdp": math.floor(rho / (0.1**2 / 2))}
         assert fitting["zcdp"] > 30
 
-    def test_concentrated_sums_need_a_rho(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 5.0, 1e-6, accounting="zcdp")
-            ledger.debit(asked("0", Cost(1.0, 1e-9, RECORD, 0.01)))
-            with pytest.raises(LimitError):
-                ledger.debit(asked("1", Cost(0.01, 1e-9, RECORD)))
-
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
@@ -325,12 +318,11 @@ class TestLimits:
         ],
     )
     def test_impossible_limits_are_refused(
-        self, path: Path, settings: dict[str, Any], message: str
+        self, ledger: Ledger, settings: dict[str, Any], message: str
     ) -> None:
-        with Ledger(path) as ledger:
-            with pytest.raises(ValueError, match=message):
-                ledger.limit("registry", **settings)
-            assert ledger.lines() == []
+        with pytest.raises(ValueError, match=message):
+            ledger.limit("registry", **settings)
+        assert ledger.lines() == []
 
 
 class TestRefusals:
@@ -351,16 +343,15 @@ class TestRefusals:
             ledger.debit(asked(step="later"), last=second.hash)
             assert [line.kind for line in ledger.lines()].count("debit") == 3
 
-    def test_a_refusal_is_noted_once_for_a_session_and_step(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            for session in ("a", "a", "b"):
-                with pytest.raises(LimitError):
-                    ledger.debit(asked(session))
-            noted = [(line.kind, line.session, line.reason) for line in ledger.lines()]
-            assert noted == [("refusal", "a", "LimitError"), ("refusal", "b", "LimitError")]
-            ledger.limit("registry", 1.0)
-            ledger.debit(asked("a"))
-            assert ledger.spending("registry")[0].epsilon == 1.0
+    def test_a_refusal_is_noted_once_for_a_session_and_step(self, ledger: Ledger) -> None:
+        for session in ("a", "a", "b"):
+            with pytest.raises(LimitError):
+                ledger.debit(asked(session))
+        noted = [(line.kind, line.session, line.reason) for line in ledger.lines()]
+        assert noted == [("refusal", "a", "LimitError"), ("refusal", "b", "LimitError")]
+        ledger.limit("registry", 1.0)
+        ledger.debit(asked("a"))
+        assert ledger.spending("registry")[0].epsilon == 1.0
 
 
 class TestFingerprints:

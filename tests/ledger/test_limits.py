@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -35,6 +36,17 @@ class Clock:
 
     def __call__(self) -> float:
         return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(1e9)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "ledger.db", clock) as opened:
+        yield opened
 
 
 def asked(session: str, epsilon: float = 1.0) -> Entry:
@@ -89,18 +101,16 @@ class TestWindow:
 class TestPeriods:
     """What counts, and until when."""
 
-    def test_a_debit_counts_for_exactly_its_period(self, tmp_path: Path) -> None:
-        clock = Clock(1e9)
-        with Ledger(tmp_path / "ledger.db", clock) as ledger:
-            ledger.limit("registry", 1.0, period=timedelta(days=1))
-            ledger.debit(asked("first"))
-            clock.seconds = 1e9 + DAY - 0.001
-            with pytest.raises(LimitError):
-                ledger.debit(asked("early"))
-            clock.seconds = 1e9 + DAY
-            ledger.debit(asked("in time"))
-            with pytest.raises(LimitError):
-                ledger.debit(asked("again"))
+    def test_a_debit_counts_for_exactly_its_period(self, ledger: Ledger, clock: Clock) -> None:
+        ledger.limit("registry", 1.0, period=timedelta(days=1))
+        ledger.debit(asked("first"))
+        clock.seconds = 1e9 + DAY - 0.001
+        with pytest.raises(LimitError):
+            ledger.debit(asked("early"))
+        clock.seconds = 1e9 + DAY
+        ledger.debit(asked("in time"))
+        with pytest.raises(LimitError):
+            ledger.debit(asked("again"))
 
     def test_without_a_period_it_counts_for_ever(self, tmp_path: Path) -> None:
         clock = Clock(0.0)
@@ -111,20 +121,18 @@ class TestPeriods:
             with pytest.raises(LimitError):
                 ledger.debit(asked("two centuries later"))
 
-    def test_looking_from_a_wrong_time_forgets_nothing(self, tmp_path: Path) -> None:
+    def test_looking_from_a_wrong_time_forgets_nothing(self, ledger: Ledger, clock: Clock) -> None:
         """The clock leaps, a question is refused without a note, and the clock comes back."""
-        clock = Clock(1e9)
-        with Ledger(tmp_path / "ledger.db", clock) as ledger:
-            ledger.limit("registry", 1.0, period=timedelta(days=1))
-            ledger.debit(asked("first"))
-            for clock.seconds in (1e9, 1e9 + 5 * DAY):
-                with pytest.raises(LimitError):
-                    ledger.debit(asked("far too much", 5.0))
-            assert ledger.spending("registry", clock)[0].epsilon == 0.0
-            clock.seconds = 1e9 + 1
-            assert ledger.spending("registry", clock)[0].epsilon == 1.0
+        ledger.limit("registry", 1.0, period=timedelta(days=1))
+        ledger.debit(asked("first"))
+        for clock.seconds in (1e9, 1e9 + 5 * DAY):
             with pytest.raises(LimitError):
-                ledger.debit(asked("second"))
+                ledger.debit(asked("far too much", 5.0))
+        assert ledger.spending("registry", clock)[0].epsilon == 0.0
+        clock.seconds = 1e9 + 1
+        assert ledger.spending("registry", clock)[0].epsilon == 1.0
+        with pytest.raises(LimitError):
+            ledger.debit(asked("second"))
 
 
 class TestClocks:
@@ -149,31 +157,27 @@ class TestClocks:
             ledger.verify()
 
     def test_after_a_leap_ahead_and_back_debits_count_longer_not_shorter(
-        self, tmp_path: Path
+        self, ledger: Ledger, clock: Clock
     ) -> None:
-        clock = Clock(1e9)
-        with Ledger(tmp_path / "ledger.db", clock) as ledger:
-            ledger.limit("registry", 2.0, period=timedelta(days=1))
-            clock.seconds = 1e9 + 100 * DAY
-            ledger.debit(asked("in the future"))
-            for day in range(100):
-                clock.seconds = 1e9 + day * DAY
-                if day == 0:
-                    ledger.debit(asked("back again"))
-                with pytest.raises(LimitError):
-                    ledger.debit(asked(f"{day}"))
-            clock.seconds = 1e9 + 101 * DAY
-            ledger.debit(asked("when the clock has caught up"))
+        ledger.limit("registry", 2.0, period=timedelta(days=1))
+        clock.seconds = 1e9 + 100 * DAY
+        ledger.debit(asked("in the future"))
+        for day in range(100):
+            clock.seconds = 1e9 + day * DAY
+            if day == 0:
+                ledger.debit(asked("back again"))
+            with pytest.raises(LimitError):
+                ledger.debit(asked(f"{day}"))
+        clock.seconds = 1e9 + 101 * DAY
+        ledger.debit(asked("when the clock has caught up"))
 
     @pytest.mark.parametrize("seconds", [math.nan, -1.0, math.inf, 1e15])
     def test_a_clock_that_makes_no_sense_stops_the_book(
-        self, tmp_path: Path, seconds: float
+        self, ledger: Ledger, clock: Clock, seconds: float
     ) -> None:
-        clock = Clock(1e9)
-        with Ledger(tmp_path / "ledger.db", clock) as ledger:
-            ledger.limit("registry", 2.0)
-            clock.seconds = seconds
-            with pytest.raises(LedgerError, match="seconds from 1970 to 9999, got"):
-                ledger.debit(asked("first"))
-            clock.seconds = 1e9
-            assert ledger.debit(asked("first")).number == 2
+        ledger.limit("registry", 2.0)
+        clock.seconds = seconds
+        with pytest.raises(LedgerError, match="seconds from 1970 to 9999, got"):
+            ledger.debit(asked("first"))
+        clock.seconds = 1e9
+        assert ledger.debit(asked("first")).number == 2
