@@ -166,7 +166,7 @@ def test_groups_are_rescaled_like_all_records(folder: Path) -> None:
     ("words", "sentence"),
     [
         (("--split", 4), "--split cannot be used with --groups"),
-        (("--groups", "old"), "there may be 200 groups at most, got 3000"),
+        (("--groups", "old"), "groups must be 0 to 200 names that differ, got 3000"),
         (("--groups", "bed"), "has no column 'bed'"),
     ],
 )

@@ -17,16 +17,25 @@ MAX_CATEGORIES = 200
 """More categories than this are a mistake: a column of numbers, or of names."""
 
 
-def check_names(setting: str, names: Sequence[str], least: int = 2) -> None:
-    """Refuse agreed names that repeat, too few or too many of them.
+def check_names(
+    called: str, names: Sequence[str], least: int = 2, error: type[ValueError] = ValueError
+) -> None:
+    """Refuse names of classes or groups that repeat, too few or too many of them.
+
+    Parameters
+    ----------
+    called : the setting, or what has these names.
+    names : the names.
+    least : how many there must be.
+    error : what is raised.
 
     Raises
     ------
-    ValueError : naming the setting, the bounds and the names.
+    ValueError : naming what it is called, the bounds and the names.
     """
     if not least <= len(names) <= MAX_CATEGORIES or len(set(names)) < len(names):
-        raise ValueError(
-            f"{setting} must be {least} to {MAX_CATEGORIES} names that differ, got {len(names)}: "
+        raise error(
+            f"{called} must be {least} to {MAX_CATEGORIES} names that differ, got {len(names)}: "
             f"{', '.join(map(str, names))[:60]}"
         )
 
@@ -140,12 +149,8 @@ def scored_classes(known: Categories | None) -> tuple[str, ...]:
 
 
 def _validate(categories: Categories) -> None:
-    names, count = categories.names, len(categories.names)
-    if not 2 <= count <= MAX_CATEGORIES:
-        raise DataError(f"there must be 2 to {MAX_CATEGORIES} classes or groups, got {count}")
-    if len(set(names)) < count:
-        raise DataError(f"agreed names must differ, got {', '.join(map(repr, names))}")
-    index = categories.of_record
+    check_names("classes or groups", categories.names, error=DataError)
+    count, index = len(categories.names), categories.of_record
     wrong = np.flatnonzero((index < 0) | (index >= count))
     if wrong.size:
         first = int(wrong[0])
@@ -178,7 +183,7 @@ class Groups:
 
     Raises
     ------
-    DataError : for more than ``MAX_CATEGORIES`` groups.
+    DataError : for names that repeat, or more than ``MAX_CATEGORIES`` of them.
 
     Examples
     --------
@@ -196,11 +201,7 @@ class Groups:
     agreed: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.names) > MAX_CATEGORIES:
-            raise DataError(
-                f"there may be {MAX_CATEGORIES} groups at most, got {len(self.names)}, "
-                f"{self.names[0]!r} and {self.names[1]!r} among them"
-            )
+        check_names("groups", self.names, 0, DataError)
 
     @classmethod
     def from_arrays(
@@ -279,8 +280,6 @@ class Groups:
 def _indices(present_names: tuple[str, ...], names: Sequence[str]) -> NDArray[np.int64]:
     """The index of each group found among the agreed names."""
     index = {name: number for number, name in enumerate(names)}
-    if len(index) < len(names):
-        raise DataError(f"agreed groups must differ, got {', '.join(map(repr, names))}")
     for name in present_names:
         if name not in index:
             raise DataError(

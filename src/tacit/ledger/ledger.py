@@ -271,18 +271,14 @@ class Ledger(Pages):
         return entries.Receipt(line.number, line.hash, entries.instant(line.time))
 
     def _fields(self, entry: entries.Entry) -> dict[str, Any]:
-        cost = entry.cost
-        return {
-            "dataset": entry.dataset,
+        """An entry as a line has it: its request keyed, its cost in fields of their own."""
+        said = vars(entry) | {"request": self._keyed(entry.request)}
+        cost = said.pop("cost")
+        return said | {
             "epsilon": float(cost.epsilon),
             "delta": float(cost.delta),
             "rho": None if cost.rho is None else float(cost.rho),
             "adjacency": None if cost.adjacency is None else cost.adjacency.value,
-            "fingerprint": entry.fingerprint,
-            "protocol": entry.protocol,
-            "step": entry.step,
-            "session": entry.session,
-            "request": self._keyed(entry.request),
         }
 
     def _keyed(self, request: bytes) -> bytes:

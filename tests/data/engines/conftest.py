@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pytest
 
 from tacit.data.clients import Clients
@@ -51,6 +52,15 @@ class Server:
 
     def run(self, statement: str, *values: Any) -> None:
         self.owner.execute(statement.encode(), values or None)
+
+    def fill(self, name: str, records: pa.Table) -> None:
+        """A table of records, whose other columns than scores and labels are texts."""
+        usual = {"score": "double precision", "label": "integer"}
+        columns = [f"{column} {usual.get(column, 'text')}" for column in records.column_names]
+        self.run(f"CREATE TABLE {name} ({', '.join(columns)})")
+        with self.owner.cursor() as cursor, cursor.copy(f"COPY {name} FROM STDIN") as copy:
+            for row in zip(*records.to_pydict().values(), strict=True):
+                copy.write_row(row)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
@@ -21,16 +22,10 @@ from tests.data.engines.conftest import Server
 ALL = group_clients(600, clients=3)
 
 
-def rows() -> list[tuple[float, int, str, str]]:
+def records() -> pa.Table:
     assert ALL.categories is not None
-    columns = (ALL.scores, ALL.labels, ALL.client_of_record, ALL.categories.of_record)
-    return [
-        (float(score), int(label), str(site), GROUPS[group])
-        for score, label, site, group in zip(*columns, strict=True)
-    ]
-
-
-COLUMNS = "(score double precision, label integer, site text, ward text)"
+    sites, wards = ALL.client_of_record.astype(str), np.array(GROUPS)[ALL.categories.of_record]
+    return pa.table({"score": ALL.scores, "label": ALL.labels, "site": sites, "ward": wards})
 
 
 @pytest.fixture
@@ -38,8 +33,8 @@ def file(tmp_path: Path) -> Path:
     """A database with the table ``scored``, and a Parquet file beside it."""
     path = tmp_path / "records.duckdb"
     with duckdb.connect(str(path)) as opened:
-        opened.execute(f"CREATE TABLE scored {COLUMNS}")
-        opened.executemany("INSERT INTO scored VALUES (?, ?, ?, ?)", rows())
+        opened.register("given", records())
+        opened.execute("CREATE TABLE scored AS SELECT * FROM given")
         opened.execute(f"COPY scored TO '{path.with_suffix('.parquet')}'")
     return path
 
@@ -65,9 +60,7 @@ def test_groups_are_counted_where_the_records_are(kind: str, trust: str, file: P
 
 
 def test_groups_are_counted_in_postgresql(postgres: Server) -> None:
-    postgres.run(f"CREATE TABLE scored {COLUMNS}")
-    with postgres.owner.cursor() as cursor:
-        cursor.executemany("INSERT INTO scored VALUES (%s, %s, %s, %s)", rows())
+    postgres.fill("scored", records())
     stored = from_database(
         postgres.address, "scored", client="site", group="ward", group_names=GROUPS
     )

@@ -28,12 +28,9 @@ from tests.running.session.party.test_service import coordinated, desk_of, desks
 from tests.running.session.test_changed_records import name_records, paid
 
 
-def filled(server: Server, records: int = 500, kind: str = "double precision") -> Clients:
+def filled(server: Server, records: int = 500) -> Clients:
     made = table(records)
-    server.run(f"CREATE TABLE scored (score {kind}, label integer, site text)")
-    rows = zip(*(made[name].to_pylist() for name in ("score", "label", "site")), strict=True)
-    with server.owner.cursor() as cursor:
-        cursor.executemany("INSERT INTO scored VALUES (%s, %s, %s)", list(rows))
+    server.fill("scored", made)
     return in_memory(made)
 
 
@@ -242,10 +239,7 @@ def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
     """What was debited before stands; the same message, sent again, is answered and paid once."""
     identity = federation(tmp_path, HISTOGRAM)
     records = read([str(PartyFile.read(tmp_path / "a" / "party.toml").records)])
-    postgres.run("CREATE TABLE scored (score double precision, label integer)")
-    with postgres.owner.cursor() as cursor:
-        rows = zip(records.scores.tolist(), records.labels.tolist(), strict=True)
-        cursor.executemany("INSERT INTO scored VALUES (%s, %s)", list(rows))
+    postgres.fill("scored", pa.table({"score": records.scores, "label": records.labels}))
     name_records(tmp_path / "a" / "party.toml", f'records = "{postgres.address}"\ntable = "scored"')
     whole = PostgresEngine.batches
     lost: list[float | None] = []

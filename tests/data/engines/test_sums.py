@@ -147,10 +147,7 @@ def test_an_engine_maps_scores_to_the_last_bit(linear: LinearMap) -> None:
 
 def test_a_real_postgres_gives_the_same_sums(postgres: Server) -> None:
     records = some_records("probability", 300)
-    postgres.run("CREATE TABLE scored (score double precision, label integer, site text)")
-    with postgres.owner.cursor() as cursor:
-        rows = zip(*records.to_pydict().values(), strict=True)
-        cursor.executemany("INSERT INTO scored VALUES (%s, %s, %s)", list(rows))
+    postgres.fill("scored", records)
     stored = from_database(postgres.address, "scored", client="site")
     memory = Clients.from_frame(records, client="site")
     for scale in (named_scale("probability"), named_scale("real")):

@@ -20,9 +20,9 @@ class Dialect:
     Parameters
     ----------
     name : the engine.
-    quote : the sign around a name; doubled inside of it.
     number, text : the types of 64-bit floats and of text.
-    infinity : the largest value of that type.
+    quote : the sign around a name; doubled inside of it.
+    infinity : the largest value of the type of floats; None for the word's cast.
     given_tables : whether tables of numbers are given to the engine beside a statement, by name.
     finite : what says that a score is a finite number; None for comparisons with infinity. DuckDB
         leaves those out where a Parquet file's statistics say so, and they do not count NaN.
@@ -31,10 +31,10 @@ class Dialect:
     """
 
     name: str
-    quote: str
-    number: str
-    text: str
-    infinity: str
+    number: str = "DOUBLE"
+    text: str = "VARCHAR"
+    quote: str = '"'
+    infinity: str | None = None
     bucket: str | None = None
     finite: str | None = None
     given_tables: bool = False
@@ -43,7 +43,8 @@ class Dialect:
         """The condition that a score is a finite number: false for NaN, not true for NULL."""
         if self.finite is not None:
             return self.finite.format(score=score)
-        return f"{score} > -{self.infinity} AND {score} < {self.infinity}"
+        infinity = self.infinity or f"CAST('Infinity' AS {self.number})"
+        return f"{score} > -{infinity} AND {score} < {infinity}"
 
     def quoted(self, name: str) -> str:
         """A name as an identifier: SQL in it is a part of the name.
@@ -84,51 +85,28 @@ class Dialect:
         return digits if "e" in digits else f"{digits}e0"
 
 
-DUCKDB = Dialect(
-    "duckdb",
-    '"',
-    "DOUBLE",
-    "VARCHAR",
-    "CAST('Infinity' AS DOUBLE)",
-    None,
-    "ISFINITE({score})",
-    given_tables=True,
-)
+DUCKDB = Dialect("duckdb", finite="ISFINITE({score})", given_tables=True)
 POSTGRES = Dialect(
     "postgres",
-    '"',
     "double precision",
     "text",
-    "CAST('Infinity' AS double precision)",
-    "width_bucket({score}, CAST(ARRAY[\n  {edges}\n] AS double precision[]))",
+    bucket="width_bucket({score}, CAST(ARRAY[\n  {edges}\n] AS double precision[]))",
+)
+BIGQUERY = Dialect(
+    "bigquery",
+    "FLOAT64",
+    "STRING",
+    "`",
+    infinity="CAST('inf' AS FLOAT64)",
+    bucket="RANGE_BUCKET({score}, [\n  {edges}\n])",
+)
+SNOWFLAKE = Dialect("snowflake", infinity="CAST('inf' AS DOUBLE)")
+DATABRICKS, SPARK = (Dialect(name, text="STRING", quote="`") for name in ("databricks", "spark"))
+TRINO = Dialect(
+    "trino", infinity="infinity()", bucket="width_bucket({score}, ARRAY[\n  {edges}\n])"
 )
 DIALECTS = {
-    dialect.name: dialect
-    for dialect in (
-        DUCKDB,
-        POSTGRES,
-        Dialect(
-            "bigquery",
-            "`",
-            "FLOAT64",
-            "STRING",
-            "CAST('inf' AS FLOAT64)",
-            "RANGE_BUCKET({score}, [\n  {edges}\n])",
-        ),
-        Dialect("snowflake", '"', "DOUBLE", "VARCHAR", "CAST('inf' AS DOUBLE)"),
-        *(
-            Dialect(name, "`", "DOUBLE", "STRING", "CAST('Infinity' AS DOUBLE)")
-            for name in ("databricks", "spark")
-        ),
-        Dialect(
-            "trino",
-            '"',
-            "DOUBLE",
-            "VARCHAR",
-            "infinity()",
-            "width_bucket({score}, ARRAY[\n  {edges}\n])",
-        ),
-    )
+    each.name: each for each in (DUCKDB, POSTGRES, BIGQUERY, SNOWFLAKE, DATABRICKS, SPARK, TRINO)
 }
 """All engines for which statements are written, by name."""
 
