@@ -148,17 +148,10 @@ class Ledger(Pages):
         LedgerError : where the ledger cannot be written or does not verify.
         """
         limit = entries.Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
+        span = None if period is None else period // entries.MICROSECOND
+        said = vars(limit) | {"adjacency": adjacency.value, "period": span}
         with self._write() as clock:
-            return self._append(
-                entries.LIMIT,
-                clock,
-                dataset=limit.dataset,
-                epsilon=limit.epsilon,
-                delta=limit.delta,
-                adjacency=adjacency.value,
-                period=None if period is None else period // entries.MICROSECOND,
-                accounting=accounting,
-            )
+            return self._append(entries.LIMIT, clock, **said)
 
     def debit(self, entry: entries.Entry, last: bytes | None = None) -> entries.Receipt:
         """Write a cost down; on disk when this returns, so that the reply may leave after it.

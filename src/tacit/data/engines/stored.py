@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,20 +97,9 @@ class StoredClients(Clients):
         rising: bool = True,
     ) -> None:
         offsets = np.concatenate(([0], np.cumsum(stored.sizes))).astype(np.int64)
-        values: dict[str, Any] = {
-            "stored": stored,
-            "offsets": offsets,
-            "names": stored.names,
-            "simulated": False,
-            "second": None,
-            "unit": unit,
-            "persons": None,
-            "left_out": None,
-            "_maps": maps,
-            "_rising": rising,
-            "_checked": False,
-        }
-        vars(self).update(values)
+        known = {"stored": stored, "offsets": offsets, "names": stored.names, "unit": unit}
+        # what clients may know besides has its default
+        vars(self).update(known, _maps=maps, _rising=rising)
         check_unit_of(unit, self.outlier)
 
     @property
