@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.form import DROPPED
-
-FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
 
 
 def refused(message: str) -> Any:
@@ -178,22 +175,6 @@ def test_unfit_offsets_and_names_are_refused(offsets: Any, names: Any, message: 
         Clients(np.zeros(2), np.zeros(2, dtype=np.int8), np.array(offsets), names)
 
 
-@pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_gives_the_clients_of_its_columns(frame: Any) -> None:
-    table = frame({"site": ["b", "a", "b"], "p": [0.1, 0.2, 0.3], "y": [0, 1, 1], "x": [7, 8, 9]})
-    clients = Clients.from_frame(table, score="p", label="y", client="site")
-    assert clients.names == ("a", "b")
-    np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3])
-    np.testing.assert_array_equal(clients.labels, [1, 0, 1])
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_without_a_client_column_is_one_client(frame: Any) -> None:
-    clients = Clients.from_frame(frame({"score": [1, 2], "label": [True, False]}))
-    assert (clients.count, clients.names) == (1, ())
-    np.testing.assert_array_equal(clients.labels, [1, 0])
-
-
 @pytest.mark.parametrize(
     "sites",
     [
@@ -220,78 +201,6 @@ def test_a_row_is_counted_over_all_chunks() -> None:
     good, bad = (pa.table({"score": [0.1, 0.2], "label": [0, label]}) for label in (1, 3))
     with refused("labels must be 0 or 1, got 3 in the table, row 4"):
         Clients.from_frame(pa.concat_tables([good, bad]))
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"score": [0.1]}, "the table has no column 'label', its columns are 'score'"),
-        (
-            {"score": [0.1], "label": [0], "x": [1]},
-            "the table has no column 'site', its columns are 'score', 'label', 'x'",
-        ),
-        (
-            {"score": [0.1, None], "label": [0, 1], "site": [1, 2]},
-            "column 'score' has no value in the table, row 2; " + DROPPED,
-        ),
-        (
-            {"score": [0.1, 0.2], "label": [None, 1], "site": [1, 2]},
-            "column 'label' has no value in the table, row 1; " + DROPPED,
-        ),
-        (
-            {"score": [0.1, 0.2, 0.3], "label": [0, 1, 1], "site": ["a", "b", None]},
-            "column 'site' has no value in the table, row 3",
-        ),
-        (
-            {"score": [0.1, float("inf")], "label": [0, 1], "site": [1, 2]},
-            "scores must be finite, got inf in the table, row 2",
-        ),
-        (
-            {"score": [0.1, 0.2], "label": [0, 2], "site": [1, 2]},
-            "labels must be 0 or 1, got 2 in the table, row 2",
-        ),
-        (
-            {"score": [0.1], "label": [0], "site": [1.5]},
-            "column 'site' of the table must hold integers or strings, got type double",
-        ),
-        (
-            {"score": [True], "label": [0], "site": [1]},
-            "column 'score' of the table must hold numbers, got type bool",
-        ),
-    ],
-)
-def test_an_unfit_frame_is_refused(frame: Any, columns: Any, message: str) -> None:
-    with refused(message):
-        Clients.from_frame(frame(columns), client="site" if len(columns) > 1 else None)
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-@pytest.mark.parametrize(("column", "wanted"), [("score", "be numbers"), ("label", "be 0 or 1")])
-def test_a_column_of_words_is_refused(frame: Any, column: str, wanted: Any) -> None:
-    table = frame({"score": [0.1], "label": [0]} | {column: ["high"]})
-    with pytest.raises(
-        DataError, match=f"^{column}s must {wanted}, got 'high' in the table, row 1$"
-    ):
-        Clients.from_frame(table)
-
-
-def test_a_polars_score_that_is_no_number_is_refused() -> None:
-    table = pl.DataFrame({"score": [0.1, float("nan")], "label": [0, 1]})
-    with refused("column 'score' has no value, got nan in the table, row 2; " + DROPPED):
-        Clients.from_frame(table)
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_without_rows_is_refused(frame: Any) -> None:
-    with refused("the table has no records"):
-        Clients.from_frame(frame({"score": [0.1], "label": [0]})[:0])
-
-
-def test_a_repeated_column_is_refused() -> None:
-    table = pa.table([pa.array([0.1]), pa.array([0]), pa.array([1])], ["score", "label", "label"])
-    with refused("the table has 2 columns named 'label'"):
-        Clients.from_frame(table)
 
 
 def test_a_frame_that_arrow_cannot_hold_is_refused() -> None:
@@ -349,15 +258,6 @@ def test_unfit_second_values_are_refused(second: Any, message: str, ids: Any) ->
 def test_batches_with_and_without_second_values_do_not_mix() -> None:
     with refused("1 of 2 batches have second values: all must, or none"):
         Clients.concatenate([Clients.from_values([1]), Clients.from_values([1], [2])])
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_may_have_second_values_and_no_labels(frame: Any) -> None:
-    table = frame({"room": [5, 3], "clean": [4, 2], "site": ["b", "a"]})
-    clients = Clients.from_frame(table, "room", None, "site", "clean")
-    np.testing.assert_array_equal(clients.scores, [3.0, 5.0])
-    np.testing.assert_array_equal(np.asarray(clients.second), [2.0, 4.0])
-    assert not clients.labels.any()
 
 
 def test_a_record_is_named_by_its_client_and_row() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -32,11 +34,15 @@ def refused(message: str) -> Any:
     return pytest.raises(DataError, match=f"^{re.escape(message)}$")
 
 
-def at(name: str, row: int) -> str:
+def named(source: str) -> str:
+    """What messages call a file, or a frame."""
+    return source if "." in source else "the table"
+
+
+def at(source: str, row: int) -> str:
     """The location of a record, with its line where no record before it has two."""
-    return f"{name}, row {row}" + (
-        "" if name.endswith((".parquet", ".pq")) else f" (line {row + 1})"
-    )
+    has_lines = "." in source and not source.endswith((".parquet", ".pq"))
+    return f"{named(source)}, row {row}" + (f" (line {row + 1})" if has_lines else "")
 
 
 @pytest.fixture
@@ -76,13 +82,120 @@ def test_one_file_is_one_client_named_by_its_stem(folder: Path, name: str) -> No
         assert not clients.simulated
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_rows_are_grouped_by_a_client_column(folder: Path, name: str) -> None:
-    save(name, {"y": [0, 1, 1], "site": ["b", "a", "b"], "p": [0.1, 0.2, 0.3]})
-    clients = read(name, score="p", label="y", client="site")
+FRAMES: dict[str, Callable[[Any], Any]] = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+}
+SOURCES = [*FORMATS, *FRAMES]
+
+
+def clients_of(source: str, columns: Any, **options: Any) -> Clients:
+    """Clients of a frame, or of a file in the format of its name."""
+    if source in FRAMES:
+        return Clients.from_frame(FRAMES[source](columns), **options)
+    return read(save(source, columns), **options)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_records_are_grouped_by_a_client_column(folder: Path, source: str) -> None:
+    columns = {"y": [0, 1, 1], "site": ["b", "a", "b"], "p": [0.1, 0.2, 0.3], "z": [7, 8, 9]}
+    clients = clients_of(source, columns, score="p", label="y", client="site", second="z")
     assert clients.names == ("a", "b")
     np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3])
     np.testing.assert_array_equal(clients.labels, [1, 0, 1])
+    np.testing.assert_array_equal(np.asarray(clients.second), [8.0, 7.0, 9.0])
+    bare = clients_of(source, columns, score="p", label=None)
+    assert (bare.count, bare.names) == (1, () if source in FRAMES else ("a",))
+    assert bare.second is None and not bare.labels.any()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "labels", [[True, False, True], [1, 0, 1], [1.0, 0.0, 1.0], ["1", "0", "1"]]
+)
+def test_labels_may_be_booleans_or_numbers(folder: Path, source: str, labels: Any) -> None:
+    clients = clients_of(source, {"score": [1, 2, 3], "label": labels})
+    np.testing.assert_array_equal(clients.labels, [1, 0, 1])
+
+
+def with_bad_row_17(column: str, value: Any) -> Any:
+    """A table of 20 good records but for one value, whose row group does not start the file."""
+    columns: dict[str, list[Any]]
+    columns = {"score": [0.5] * 20, "label": [1] * 20, "site": ["s"] * 20, "z": [2.5] * 20}
+    columns[column][16] = value
+    return columns
+
+
+BLANK = "column {!r} has no value in ROW; " + DROPPED
+ONE = {"score": [0.5], "label": [1], "site": ["s"], "z": [1.5]}
+WORD = "high"
+
+WRONG: list[tuple[Any, str]] = [
+    (
+        with_bad_row_17("score", float("nan")),
+        BLANK.format("score").replace("value", "value, got nan"),
+    ),
+    (with_bad_row_17("score", None), BLANK.format("score")),
+    (with_bad_row_17("score", float("inf")), "scores must be finite, got inf in ROW"),
+    (with_bad_row_17("score", float("-inf")), "scores must be finite, got -inf in ROW"),
+    (with_bad_row_17("label", 3), "labels must be 0 or 1, got 3 in ROW"),
+    (with_bad_row_17("label", -3), "labels must be 0 or 1, got -3 in ROW"),
+    (with_bad_row_17("label", None), BLANK.format("label")),
+    (with_bad_row_17("site", None), "column 'site' has no value in ROW"),
+    (with_bad_row_17("z", float("inf")), "second values must be finite, got inf in ROW"),
+    (with_bad_row_17("z", None), BLANK.format("z")),
+    (ONE | {"score": [WORD]}, "scores must be numbers, got 'high' in FIRST"),
+    (ONE | {"label": [WORD]}, "labels must be 0 or 1, got 'high' in FIRST"),
+    (ONE | {"z": [WORD]}, "second values must be numbers, got 'high' in FIRST"),
+    *(
+        (
+            {key: values for key, values in ONE.items() if key != name},
+            f"NAME has no column {name!r}, its columns are "
+            f"{', '.join(repr(key) for key in ONE if key != name)}",
+        )
+        for name in ONE
+    ),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_wrong_value_is_refused_with_its_place(folder: Path, number: int, source: str) -> None:
+    columns, message = WRONG[number]
+    if source == "pandas":  # there a value that is absent is none
+        message = message.replace(", got nan", "")
+    message = message.replace("ROW", at(source, 17)).replace("FIRST", at(source, 1))
+    with refused(message.replace("NAME", named(source))):
+        clients_of(source, columns, client="site", second="z")
+
+
+@pytest.mark.parametrize("source", ["a.parquet", *FRAMES])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"score": [True]}, "'score' of NAME must hold numbers, got type bool"),
+        ({"site": [1.5]}, "'site' of NAME must hold integers or strings, got type double"),
+    ],
+)
+def test_a_column_of_the_wrong_type_is_refused(
+    folder: Path, changed: Any, message: str, source: str
+) -> None:
+    with refused(f"column {message.replace('NAME', named(source))}"):
+        clients_of(source, ONE | changed, client="site")
+
+
+@pytest.mark.parametrize("source", ["a.parquet", *FRAMES])
+def test_a_table_without_records_is_refused(folder: Path, source: str) -> None:
+    columns = {"score": np.zeros(0), "label": np.zeros(0, dtype=np.int8)}
+    with refused(f"{named(source)} has no records"):
+        clients_of(source, columns)
+
+
+def test_a_repeated_column_is_refused() -> None:
+    table = pa.table([pa.array([0.1]), pa.array([0]), pa.array([1])], ["score", "label", "label"])
+    with refused("the table has 2 columns named 'label'"):
+        Clients.from_frame(table)
 
 
 def test_clients_of_several_files_come_in_order_of_file_and_then_of_id(folder: Path) -> None:
@@ -139,12 +252,6 @@ def test_scores_of_any_numeric_type_are_read_as_float64(folder: Path, scores: An
     np.testing.assert_array_equal(read("a.parquet").scores, expected)
 
 
-def test_a_table_without_records_is_refused(folder: Path) -> None:
-    save("a.parquet", {"score": pa.array([], pa.float64()), "label": pa.array([], pa.int8())})
-    with refused("a.parquet has no records"):
-        read("a.parquet")
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 @pytest.mark.parametrize("size", [2**53, 2**53 + 1, -(2**60) - 1])
 def test_whole_numbers_that_would_be_rounded_are_refused(
@@ -159,15 +266,6 @@ def test_whole_numbers_that_would_be_rounded_are_refused(
         read(name)
     save(name, {"score": [1 - 2**53, 2**53 - 1], "label": [0, 1]})
     np.testing.assert_array_equal(read(name).scores, [1 - 2**53, 2**53 - 1])
-
-
-@pytest.mark.parametrize(
-    "labels", [[True, False, True], [1, 0, 1], [1.0, 0.0, 1.0], ["1", "0", "1"]]
-)
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_labels_may_be_booleans_or_numbers(folder: Path, name: str, labels: Any) -> None:
-    save(name, {"score": [0.1, 0.2, 0.3], "label": labels})
-    np.testing.assert_array_equal(read(name).labels, [1, 0, 1])
 
 
 def put(name: str, content: str | bytes) -> str:
@@ -354,36 +452,6 @@ def test_both_formats_and_a_frame_give_the_same_clients(
             np.testing.assert_array_equal(getattr(clients, field), getattr(expected, field))
 
 
-def with_bad_row_17(column: str, value: Any) -> Any:
-    """A table of 20 good records but for one value, whose row group does not start the file."""
-    columns: dict[str, list[Any]]
-    columns = {"score": [0.5] * 20, "label": [1] * 20, "site": ["s"] * 20}
-    columns[column][16] = value
-    return columns
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("score", float("nan"), "column 'score' has no value, got nan in {}; " + DROPPED),
-        ("score", float("inf"), "scores must be finite, got inf in {}"),
-        ("score", float("-inf"), "scores must be finite, got -inf in {}"),
-        ("score", None, "column 'score' has no value in {}; " + DROPPED),
-        ("label", 3, "labels must be 0 or 1, got 3 in {}"),
-        ("label", -3, "labels must be 0 or 1, got -3 in {}"),
-        ("label", None, "column 'label' has no value in {}; " + DROPPED),
-        ("site", None, "column 'site' has no value in {}"),
-    ],
-)
-def test_a_bad_value_is_refused_with_file_and_row(
-    folder: Path, name: str, column: str, value: Any, message: str
-) -> None:
-    save(name, with_bad_row_17(column, value))
-    with refused(message.format(at(name, 17))):
-        read(name, client="site")
-
-
 @pytest.mark.parametrize("batch_rows", [1, 3, 16, 17, 64])
 def test_rows_are_counted_over_batches(
     folder: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: Any
@@ -401,31 +469,6 @@ def test_rows_are_counted_over_blocks_of_a_csv_file(
     save("a.csv", with_bad_row_17("score", None))
     with refused("column 'score' has no value in a.csv, row 17 (line 18); " + DROPPED):
         read("a.csv")
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"score": [True], "label": [1]}, "'score' of a.pq must hold numbers, got type bool"),
-        (
-            {"score": [0.5], "label": [1], "site": [1.0]},
-            "'site' of a.pq must hold integers or strings, got type double",
-        ),
-    ],
-)
-def test_a_parquet_column_of_the_wrong_type_is_refused(
-    folder: Path, columns: Any, message: str
-) -> None:
-    save("a.pq", columns)
-    with refused(f"column {message}"):
-        read("a.pq", client="site" if "site" in columns else None)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.parquet"])
-def test_a_missing_column_is_refused_with_the_columns_there(folder: Path, name: str) -> None:
-    save(name, {"p": [0.5], "label": [1]})
-    with refused(f"{name} has no column 'score', its columns are 'p', 'label'"):
-        read(name)
 
 
 def test_a_parquet_id_that_is_no_text_is_refused(folder: Path) -> None:
@@ -656,38 +699,8 @@ def test_a_damaged_page_with_a_checksum_is_refused(folder: Path) -> None:
         read("a.parquet")
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_second_column_is_read_with_the_records(folder: Path, name: str) -> None:
-    save(name, {"site": ["b", "a", "b"], "z": [7, 8, 9], "score": [0.1, 0.2, 0.3]})
-    clients = read(name, label=None, client="site", second="z")
-    np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3])
-    np.testing.assert_array_equal(np.asarray(clients.second), [8.0, 7.0, 9.0])
-    assert not clients.labels.any()
-    assert read(name, label=None).second is None
-    second = read(name, label=None, second="z").second
-    np.testing.assert_array_equal(np.asarray(second), [7.0, 8.0, 9.0])
-
-
 def test_second_values_of_several_files_are_joined(folder: Path) -> None:
     save("a.csv", {"score": [0.1], "label": [0], "z": [1.5]})
     save("b.parquet", {"score": [0.2], "label": [1], "z": [2.5]})
     second = read(["b.parquet", "a.csv"], second="z").second
     np.testing.assert_array_equal(np.asarray(second), [2.5, 1.5])
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"z": ["1", "x"]}, "second values must be numbers, got 'x' in {}"),
-        ({"z": [1.0, float("inf")]}, "second values must be finite, got inf in {}"),
-        ({"z": [1.0, None]}, "column 'z' has no value in {}; " + DROPPED),
-        ({}, "NAME has no column 'z', its columns are 'score', 'label'"),
-    ],
-)
-def test_an_unfit_second_value_is_refused_with_its_place(
-    folder: Path, name: str, columns: dict[str, Any], message: str
-) -> None:
-    save(name, {"score": [0.1, 0.2], "label": [0, 1], **columns})
-    with refused(message.format(at(name, 2)).replace("NAME", name)):
-        read(name, second="z")
