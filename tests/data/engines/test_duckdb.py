@@ -15,7 +15,14 @@ import pytest
 
 import tacit
 from tacit.data.clients import Clients, sorted_scores
-from tacit.data.engines.opening import from_database, from_files, is_large, is_pattern
+from tacit.data.columns import Columns
+from tacit.data.engines.opening import (
+    DatabaseTable,
+    from_database,
+    from_files,
+    is_large,
+    is_pattern,
+)
 from tacit.data.errors import DataError
 from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import in_unit
@@ -432,3 +439,21 @@ def test_stored_ranks_of_other_records_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="must be those of the clients' records"):
             pair_of_clients(clients, ranks, pivot)
     assert pair_of_clients(first, ranks, pivot)[0].sum() == first.positives
+
+
+def read_in_order(folder: Path, order: str) -> list[tuple[float, int]]:
+    file = folder / f"{len(order)}.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(
+            "CREATE TABLE scored AS SELECT * FROM (VALUES (0.5, 1), (0.25, 0), (0.5, 0), (0.0, 1)) "
+            f"AS made(score, label) ORDER BY {order}"
+        )
+    records = DatabaseTable(f"duckdb://{file}", "scored").read(Columns(("score",), "label"), "a")
+    assert records.names == ("a",)
+    return list(zip(records.scores.tolist(), records.labels.tolist(), strict=True))
+
+
+def test_records_have_the_same_places_however_a_table_orders_them(tmp_path: Path) -> None:
+    expected = [(0.0, 1), (0.25, 0), (0.5, 0), (0.5, 1)]
+    assert read_in_order(tmp_path, "score, label") == expected
+    assert read_in_order(tmp_path, "label DESC, score DESC") == expected
