@@ -116,7 +116,7 @@ class TestDebits:
         with pytest.raises(LimitError):
             answer_paid(ledger, asked(), never)
 
-    def test_threads_share_a_book(self, path: Path) -> None:
+    def test_threads_share_a_book(self, ledger: Ledger) -> None:
         accepted: list[int] = []
 
         def work(number: int) -> None:
@@ -127,15 +127,14 @@ class TestDebits:
                     return
                 accepted.append(number)
 
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 15.0)
-            threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert len(accepted) == 15
-            assert ledger.verify() == 1 + 15 + len(ledger.lines()) - 16
+        ledger.limit("registry", 15.0)
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(accepted) == 15
+        assert ledger.verify() == 1 + 15 + len(ledger.lines()) - 16
 
 
 class TestContradictions:
@@ -185,13 +184,18 @@ REACHED: dict[str, tuple[dict[str, Any], list[Cost], Cost, str]] = {
     "a sentence for the owner": (
         {"epsilon": 0.3, "adjacency": LABEL},
         spent(0.1, 0.1, 0.1, at=LABEL),
-        *spent(1e-6, at=LABEL),
+        Cost(1e-6, adjacency=LABEL),
         "^dpauc asks data set 'registry' to spend epsilon 1e-06, delta 0 at label adjacency; its "
         r"limit is epsilon 0\.3, delta 0 at label adjacency \(basic\), of which epsilon 0\.3, "
         r"delta 0, rho 0\.015 are spent$",
     ),
     "delta": ({"epsilon": 10.0, "delta": 1e-6}, [GAUSSIAN], GAUSSIAN, "delta 6e-07"),
-    "a free step that shows scores": ({"epsilon": 2.0}, [], *spent(0.0, at=LABEL), "epsilon 0,"),
+    "a free step that shows scores": (
+        {"epsilon": 2.0},
+        [],
+        Cost(0.0, adjacency=LABEL),
+        "epsilon 0,",
+    ),
     "no rho": (
         {"epsilon": 5.0, "delta": 1e-6, "accounting": "zcdp"},
         [Cost(1.0, 1e-9, RECORD, 0.01)],
@@ -202,7 +206,7 @@ REACHED: dict[str, tuple[dict[str, Any], list[Cost], Cost, str]] = {
         f"{parts} parts of a limit": (
             {"epsilon": 1.0},
             [*spent(*[1.0 / parts] * parts), *spent(0.0)],
-            *spent(1e-6),
+            Cost(1e-6, adjacency=RECORD),
             "epsilon 1,",
         )
         for parts in (3, 6, 7, 49)
@@ -211,7 +215,7 @@ REACHED: dict[str, tuple[dict[str, Any], list[Cost], Cost, str]] = {
         f"{spending.value} in a limit of {limited.value}": (
             {"epsilon": 2.0, "adjacency": limited},
             spent(*[1.0] * fits, at=spending),
-            *spent(1.0, at=spending),
+            Cost(1.0, adjacency=spending),
             f"at {limited.value} adjacency",
         )
         for limited, spending, fits in (
