@@ -10,3 +10,9 @@ Floats = NDArray[np.float64]
 
 Integers = NDArray[np.int64]
 """Whole numbers."""
+
+Flags = NDArray[np.bool_]
+"""Truth values."""
+
+Labels = NDArray[np.int8]
+"""Classes of records, 0 or 1."""

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.data.clients import Clients, sorted_scores
+import tacit.protocol as tp
+from tacit.arrays import Flags, Integers, Labels
+from tacit.data.clients import sorted_scores
 from tacit.data.errors import check_classes
-from tacit.data.ragged import Ragged, StoredLabels
+from tacit.data.ragged import StoredLabels
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc_with_variance
-from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declared import ThreatModel
 from tacit.protocol.fields import ragged_of
-from tacit.results.server_result import ServerResult
 
 APART = (
     "the scores tell the classes of these records apart without a mistake, for which DeLong's "
@@ -25,7 +21,7 @@ APART = (
 )
 
 
-ALL_RECORDS = ThreatModel(
+ALL_RECORDS = tp.ThreatModel(
     "The server, with everything. This is the baseline without privacy.",
     "Exactly: every record, its score and its label.",
     "Nothing.",
@@ -33,10 +29,10 @@ ALL_RECORDS = ThreatModel(
 )
 
 
-@step(cost=lambda clients, query, state: UNPROTECTED)
+@tp.step(cost=lambda clients, query, state: tp.UNPROTECTED)
 def share_plain_records(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send the records as they are. No privacy: the server learns every score with its label.
 
     Labels are sent as bits, eight in a byte; the labels of each client start with a new byte.
@@ -52,12 +48,12 @@ def share_plain_records(
     bits[used] = clients.labels
     return {
         "scores": clients.ragged(clients.scores),
-        "labels": Ragged(np.packbits(bits), offsets),
+        "labels": tp.Ragged(np.packbits(bits), offsets),
     }
 
 
 @dataclass(frozen=True)
-class ExactAUC(Protocol):
+class ExactAUC(tp.Protocol):
     """The exact AUC, with no privacy: the baseline.
 
     The server receives all records, so its sampling error is that of DeLong et al. 1988.
@@ -76,22 +72,24 @@ class ExactAUC(Protocol):
     """There is no noise."""
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """Nothing is protected."""
-        return UNPROTECTED
+        return tp.UNPROTECTED
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """No noise is drawn."""
         return 1
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """One round: records up."""
-        reply = yield Query(share_plain_records, self)
+        reply = yield tp.Query(share_plain_records, self)
         result, sent = _result_of_records(reply), reply["scores"]
-        return replace(result, scales=clients_apart(sent)) if isinstance(sent, Ragged) else result
+        return (
+            replace(result, scales=clients_apart(sent)) if isinstance(sent, tp.Ragged) else result
+        )
 
 
-def _result_of_records(reply: Reply) -> ServerResult:
+def _result_of_records(reply: tp.Reply) -> tp.ServerResult:
     """The exact AUC of all records, with DeLong's sampling error where both classes have two."""
     scores, packed = (ragged_of(reply[name], name) for name in ("scores", "labels"))
     if isinstance(packed, StoredLabels):
@@ -107,7 +105,7 @@ def _result_of_records(reply: Reply) -> ServerResult:
         value, sampling = auc_with_variance(scores.values, labels)
     known = min(positives, negatives) >= 2
     exact = np.zeros(())
-    return ServerResult(
+    return tp.ServerResult(
         value=exact + value,
         privacy_error=exact,
         sampling_error=exact + np.sqrt(sampling),
@@ -117,7 +115,7 @@ def _result_of_records(reply: Reply) -> ServerResult:
     )
 
 
-def _bits_in_bytes(sizes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def _bits_in_bytes(sizes: Integers) -> tuple[Flags, Integers]:
     """Which bits of all bytes are a record's, and each client's first byte, shape (K+1,)."""
     offsets = np.concatenate(([0], np.cumsum(-(-sizes // 8)))).astype(np.int64)
     used = np.ones(8 * int(offsets[-1]), dtype=np.bool_)
@@ -127,7 +125,7 @@ def _bits_in_bytes(sizes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray
     return used, offsets
 
 
-def _unpacked(packed: Ragged[np.uint8], sizes: NDArray[np.int64]) -> NDArray[np.int8]:
+def _unpacked(packed: tp.Ragged[np.uint8], sizes: Integers) -> Labels:
     """The labels of clients with so many records each.
 
     Raises

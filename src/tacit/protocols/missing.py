@@ -19,12 +19,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Integers
-from tacit.data.clients import Clients
-from tacit.protocol import audits, releases
-from tacit.protocol.conversation import Conversation, Protocol, Query
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Each, SecureSum, Trust, trust_setting
+from tacit.protocol import audits
 from tacit.protocols.shared.declared import forest_model
 
 COMPLETE = (
@@ -33,7 +30,7 @@ COMPLETE = (
 )
 
 
-def left_out_by_client(clients: Clients) -> Integers:
+def left_out_by_client(clients: tp.Clients) -> Integers:
     """The records that every client left out, shape (K,); 0 where it refuses to leave any out."""
     if clients.left_out is None:
         return np.zeros(clients.count, dtype=np.int64)
@@ -41,8 +38,8 @@ def left_out_by_client(clients: Clients) -> Integers:
     return counts
 
 
-@releases.release(lambda query: {"left_out": releases.Released(epsilon=query.protocol.epsilon)})
-def count_left_out(clients: Clients, query: Query) -> dict[str, Integers]:
+@tp.release(lambda query: {"left_out": tp.Released(epsilon=query.protocol.epsilon)})
+def count_left_out(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send how many records were left out, with noise of scale ``1 / epsilon``.
 
     A record moves the count of its client by at most 1, which costs epsilon
@@ -50,11 +47,11 @@ def count_left_out(clients: Clients, query: Query) -> dict[str, Integers]:
 
     The server learns the noisy sum and how many clients answered, or each client's noisy count.
     """
-    return {"left_out": releases.by_view(query, left_out_by_client(clients))}
+    return {"left_out": tp.by_view(query, left_out_by_client(clients))}
 
 
 @dataclass(frozen=True)
-class MissingRecords(Protocol):
+class MissingRecords(tp.Protocol):
     """How many records clients left out for lack of a score or a label.
 
     Parameters
@@ -80,9 +77,9 @@ class MissingRecords(Protocol):
     (100.0, True)
     """
 
-    epsilon: float = setting(help=EPSILON)
-    trust: SecureSum | Each | str = trust_setting()
-    adjacency: Literal["record", "replace", "label"] = setting(
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    trust: tp.SecureSum | tp.Each | str = tp.trust_setting()
+    adjacency: Literal["record", "replace", "label"] = tp.setting(
         default="record", help="what epsilon hides; record by default where it applies"
     )
 
@@ -92,33 +89,33 @@ class MissingRecords(Protocol):
     steps = (count_left_out,)
     law_settings: ClassVar[audits.Configurations] = {
         "missing": {},
-        "missing-each": {"trust": Trust.EACH.value},
+        "missing-each": {"trust": tp.Trust.EACH.value},
         "missing-replace": {"adjacency": "replace"},
     }
-    law_traits = audits.LawTraits(loose=COMPLETE)
+    law_traits = tp.LawTraits(loose=COMPLETE)
     """The count does not hold complete records."""
     threats = staticmethod(
         lambda settings: forest_model(settings, "records lack a score or a label")
     )
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """A count of every client."""
         return 2 * clients.count
 
-    def exact(self, clients: Clients) -> float:
+    def exact(self, clients: tp.Clients) -> float:
         """The number of records that were left out."""
         return float(left_out_by_client(clients).sum())
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """One round: counts up."""
-        sums = yield from releases.ask(count_left_out, self, clients)
+        sums = yield from tp.ask(count_left_out, self, clients)
         value = sums["left_out"]
         return sums.result(value, {"left_out": np.ones_like(value)}, limits=(0.0, math.inf))
 
     @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
         """Both trust models."""
-        trusts = (Trust.SECURE_SUM, Trust.EACH)
+        trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH)
         return tuple(cls.audit_case({"trust": trust.value}) for trust in trusts)
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
@@ -126,9 +123,9 @@ class MissingRecords(Protocol):
         return ()
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls) -> Mapping[str, tp.ErrorCase]:
         """Both trust models; whole numbers with little noise have intervals of few lengths."""
         return {
-            "missing": audits.ErrorCase(cls(0.1), noticed=True),
-            "missing-each": audits.ErrorCase(cls(1.0, Trust.EACH.value), repeats=1200),
+            "missing": tp.ErrorCase(cls(0.1), noticed=True),
+            "missing-each": tp.ErrorCase(cls(1.0, tp.Trust.EACH.value), repeats=1200),
         }

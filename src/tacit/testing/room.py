@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.crypto.secure_sum import masking
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
 from tacit.running.mpc import transport
@@ -109,7 +109,7 @@ class _RoomRun(SharedRun):
         self,
         name: tuple[Any, ...],
         function: Function,
-        value: NDArray[np.int64],
+        value: Integers,
         shapes: Sequence[tuple[int, ...]],
     ) -> Words:
         """The share of a function of one input of every party; see ``SharedRun.shares``."""

@@ -1,4 +1,4 @@
-"""DPAUC: cells, curves, and what it refuses."""
+"""DPAUC: cells, curves, what it refuses, and what it does not believe."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from tacit import DPAUC, Clients, DataError, NoisyScores, evaluate
+from tacit import DPAUC, Clients, DataError, NoisyScores, Protocol, ScoreHistogram, evaluate
 from tacit.privacy.noise import NoNoise, SimulatedNoise
+from tacit.protocol.conversation import ClientState
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.cells import cell_counts
 from tacit.running.evaluating import exact_auc, repeat_results
@@ -94,19 +95,6 @@ def test_noisy_scores_fail_and_say_so() -> None:
     assert "biases the AUC towards 1/2" in result.warnings[-1]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"thresholds": 1}, "thresholds must be between 2 and"),
-        ({"adjacency": "x"}, "adjacency must be one of .*'replace'"),
-        ({"scale": "x"}, "scale must be one of"),
-    ],
-)
-def test_settings_outside_their_range_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        DPAUC(1.0, **settings)
-
-
 @pytest.mark.parametrize("power", [1, 3, 6])
 @pytest.mark.parametrize("adjacency", ["record", "label"])
 def test_crowded_scores_are_known_to_hide_much(power: int, adjacency: str) -> None:
@@ -144,3 +132,53 @@ def test_empty_cells_do_not_make_the_others_crowds(adjacency: Literal["label", "
     one_score = clients.rescored(lambda scores: np.where(scores < 0.4, scores, 0.7))
     crowded = evaluate(one_score, protocol, seed=1)
     assert crowded.auc.approximation_error > 0.01
+
+
+CLIENTS = binormal_clients(4000, 4000, 4)
+
+
+def converse(
+    protocol: Protocol, field: str, lie: int, client: int = 2, clients: Clients = CLIENTS
+) -> Any:
+    """The result where one client puts a number in place of its first one in a field."""
+    conversation = protocol.conversation(clients.count)
+    query = next(conversation)
+    while True:
+        query.step.cost(clients, query, ClientState())
+        reply = dict(query.step.answer(clients, query, NoNoise(), ClientState()))
+        if field in reply:
+            changed = np.array(reply[field])
+            changed.reshape(-1, clients.count)[0, client] = lie
+            reply[field] = changed
+        try:
+            query = conversation.send(reply)
+        except StopIteration as end:
+            return end.value
+
+
+FAR_OFF = [2**34, -(2**34), 2**62, np.iinfo(np.int64).max, np.iinfo(np.int64).min]
+
+
+@pytest.mark.parametrize("lie", FAR_OFF)
+@pytest.mark.parametrize("field", ["cells", "groups"])
+def test_counts_beyond_all_records_are_refused(lie: int, field: str) -> None:
+    with pytest.raises(DataError, match=f"{field} of client 2 must be from .* got"):
+        converse(DPAUC(1.0), field, lie)
+
+
+@pytest.mark.parametrize("lie", [2**50, -(2**50), 2**62, np.iinfo(np.int64).min])
+@pytest.mark.parametrize("adjacency", ["record", "replace"])
+def test_sums_beyond_all_records_are_refused(lie: int, adjacency: Any) -> None:
+    protocol = ScoreHistogram("each", 1.0, adjacency=adjacency, aim="auc")
+    with pytest.raises(DataError, match=r"sum of client 2 must be from .* got"):
+        converse(protocol, "sum", lie)
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 1.0, 50.0])
+def test_whatever_records_give_is_believed(epsilon: float) -> None:
+    """All records of one client have the largest influence that there is."""
+    scores = np.where(np.arange(8000) < 2000, 1.0, CLIENTS.scores)
+    clients = Clients(scores, (np.arange(8000) < 2000).astype(np.int8), CLIENTS.offsets)
+    for protocol in (DPAUC(epsilon), ScoreHistogram("each", epsilon, adjacency="replace")):
+        converse(protocol, "no field", 0, clients=clients)
+        evaluate(clients, protocol, seed=3)

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from tacit import (
     Clients,
     ClientState,
-    DataError,
-    ExactAUC,
     FedAUC,
     Protocol,
     PublishedFedAUC,
@@ -163,23 +161,6 @@ def test_influence_beats_adaptive_on_uniform_clients(own: Protocol, clients: int
     assert deviation < 0.8 * paper
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
-def test_epsilon_must_be_positive_and_finite(epsilon: float) -> None:
-    with pytest.raises(ValueError, match=f"epsilon must be positive and finite, got {epsilon}"):
-        FedAUC(epsilon)
-
-
-def test_an_epsilon_too_small_to_say_anything_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"epsilon must be at least 0\.001, got 1e-09"):
-        FedAUC(1e-9)
-
-
-def test_the_exact_baseline_needs_both_classes() -> None:
-    clients = Clients.from_arrays([0.1, 0.2], [1, 1])
-    with pytest.raises(DataError, match="undefined without both classes, got 2 positive and 0"):
-        evaluate(clients, ExactAUC())
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.05, 8.0), st.floats(0.01, 0.99))
 def test_shares_never_add_up_to_more_than_epsilon(epsilon: float, fraction: float) -> None:
@@ -189,9 +170,7 @@ def test_shares_never_add_up_to_more_than_epsilon(epsilon: float, fraction: floa
     assert spent == pytest.approx(epsilon, rel=1e-9)
 
 
-def test_noise_is_independent_of_the_seed_of_the_split() -> None:
+def test_noise_without_a_seed_differs_from_run_to_run() -> None:
     clients = binormal_clients(100, 200, 3)
-    values = [
-        simulate(clients, FedAUC(1.0), SimulatedNoise()).server_result.value for _ in range(3)
-    ]
-    assert len({float(v) for v in values}) == 3
+    runs = [simulate(clients, FedAUC(1.0), SimulatedNoise()).server_result for _ in range(3)]
+    assert len({float(run.value) for run in runs}) == 3

@@ -14,7 +14,6 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 import tacit
 from tacit.metrics.ranking import auc
 from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.registry import protocol_of
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
@@ -171,24 +170,6 @@ def test_clients_of_other_classes_are_refused() -> None:
     plain = tacit.Clients.from_arrays([0.1, 0.9], [0, 1])
     with pytest.raises(tacit.DataError, match="4 classes need a column of scores each, got one"):
         tacit.evaluate(plain, several, seed=1)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"classes": ("a",)}, "classes must be 2 to 200 names that differ, got 1: a"),
-        ({"classes": ("a", "a")}, "names that differ, got 2: a, a"),
-        ({"height": 0}, "height must be from 1 to 12, got 0"),
-        ({"trust": "secure-sum(dropouts=1)"}, "dropouts must be from 0 to below 1, got 1.0"),
-        ({"trust": "each(dropouts=0.1)"}, "trust: each has no parameter 'dropouts'"),
-        ({"trust": "exact-sum"}, "exact-sum takes no epsilon, got 1.0"),
-        ({"epsilon": None}, "secure-sum needs an epsilon"),
-        ({"epsilon": 0.001, "classes": MANY}, "shared noise has a scale of at most"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        protocol_of("multiclass-histogram", {"epsilon": 1.0} | settings)
 
 
 def test_clients_that_vanish_weaken_the_protection_which_the_result_says() -> None:

@@ -137,11 +137,6 @@ def test_bins_are_those_of_corollary_1() -> None:
     assert PublishedUStatistic("kendall", 4.0).bins_for(10_000) == round(math.sqrt(20))
 
 
-def test_the_published_statistic_is_not_for_classes() -> None:
-    with pytest.raises(ValueError, match="kernel must be one of gini, collision, kendall, own"):
-        PublishedUStatistic("auc", 1.0)
-
-
 def test_both_forms_read_the_same_reports() -> None:
     """Without noise, on one level of two cells, both areas are exact."""
     scores = np.repeat([0.1, 0.9, 0.2, 0.8], 100)

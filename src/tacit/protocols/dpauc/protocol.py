@@ -18,31 +18,25 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
-from tacit.data.clients import Clients
+import tacit.protocol as tp
+from tacit.arrays import Floats, Integers
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.doubles import RepeatedNoise, ScaledNoise
-from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol import audits, forecast, releases
-from tacit.protocol.conversation import ClientState, Conversation, OneCount, Protocol, Query, Step
-from tacit.protocol.declared import NOBODY, ThreatModel
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.scenario import Scenario, Shape, planned_scale
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Each, Trust
+from tacit.protocol.conversation import OneCount
+from tacit.protocol.declared import NOBODY
+from tacit.protocol.scenario import planned_scale
 from tacit.protocols.shared.cells import area_variance, cell_counts, result_from_cells
 from tacit.protocols.shared.declared import first_reply
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.trees.levels import CellNoise, Levels, best_levels
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts import Sites
-from tacit.results.server_result import ServerResult
 
 PAGE = "threat-models/dpauc.md"
 
-WHOLE_RECORDS = ThreatModel(
+WHOLE_RECORDS = tp.ThreatModel(
     NOBODY,
     "With noise: each client's positives and negatives in every cell of scores, or above every "
     "threshold.",
@@ -68,25 +62,25 @@ BY_ADJACENCY = {
 }
 
 
-def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
     """The threat model of these settings."""
     return BY_ADJACENCY[settings.get("adjacency", "record")]
 
 
-def _fields(query: Query) -> releases.Fields:
+def _fields(query: tp.Query) -> releases.Fields:
     """The counts of both levels; at label adjacency those of positives, and public records."""
     settings: DPAUC = query.protocol
     levels, moved = settings.levels, int(settings.record_distance)
     labelled = settings.adjacency == "label"
     classes = () if labelled else (2,)
-    fields = {"cells": releases.Released((*classes, levels.cells), moved, levels.cell_epsilon)}
+    fields = {"cells": tp.Released((*classes, levels.cells), moved, levels.cell_epsilon)}
     if levels.groups:
-        fields["groups"] = releases.Released((*classes, levels.groups), moved, levels.group_epsilon)
-    return fields | {"records": releases.Released((levels.cells,), 0)} if labelled else fields
+        fields["groups"] = tp.Released((*classes, levels.groups), moved, levels.group_epsilon)
+    return fields | {"records": tp.Released((levels.cells,), 0)} if labelled else fields
 
 
-@releases.release(_fields)
-def noisy_histograms(clients: Clients, query: Query) -> dict[str, NDArray[np.int64]]:
+@tp.release(_fields)
+def noisy_histograms(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the numbers of positives and negatives in cells and groups of cells, with noise.
 
     A record sits in one cell, and its group, of one class: adding or removing it changes one count
@@ -108,7 +102,7 @@ def noisy_histograms(clients: Clients, query: Query) -> dict[str, NDArray[np.int
 
 
 @dataclass(frozen=True)
-class DPAUC(ScaledScores, Protocol):
+class DPAUC(tp.ScaledScores, tp.Protocol):
     """The AUC and ROC curve with private labels and scores.
 
     Parameters
@@ -128,16 +122,16 @@ class DPAUC(ScaledScores, Protocol):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
     """
 
-    epsilon: float = setting(help=EPSILON)
-    thresholds: int = setting(default=100, help="number of cells")
-    adjacency: Literal["record", "label", "replace"] = setting(
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    thresholds: int = tp.setting(default=100, help="number of cells")
+    adjacency: Literal["record", "label", "replace"] = tp.setting(
         default="record", help="what epsilon hides; record by default where it applies"
     )
-    scale: str = scale_setting()
+    scale: str = tp.scale_setting()
 
     name = "dpauc"
     planning_module = __name__
-    trust: ClassVar[Each] = Each()
+    trust: ClassVar[tp.Each] = tp.Each()
     steps = (noisy_histograms,)
     gives_curve = True
     threats = staticmethod(threats_of)
@@ -178,7 +172,7 @@ class DPAUC(ScaledScores, Protocol):
         """All that a run asks for."""
         return OneCount(self, self.score_edges(self.edges[1:]), self.score_ends)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: its noisy counts."""
         return 8 * self.thresholds * clients.count
 
@@ -187,9 +181,9 @@ class DPAUC(ScaledScores, Protocol):
         """The lower edges of the cells as scores."""
         return self.score_scale.scores(self.edges)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Noisy counts up."""
-        sums = yield from releases.ask(noisy_histograms, self, clients)
+        sums = yield from tp.ask(noisy_histograms, self, clients)
         cells, noise = self._reconciled(sums)
         if self.adjacency == "label":
             return result_of(self, (cells, sums["records"] - cells), noise)
@@ -203,13 +197,13 @@ class DPAUC(ScaledScores, Protocol):
             return result
         return replace(result, sites=self._sites(sums.by_client()))
 
-    def _reconciled(self, sums: releases.Sums) -> tuple[Floats, CellNoise]:
+    def _reconciled(self, sums: tp.Sums) -> tuple[Floats, CellNoise]:
         """The counts in cells, made consistent with those in groups, and their noise."""
         noise = self.levels.noise(sums.answered, self.record_distance)
         groups = sums["groups"] if self.levels.groups else np.zeros(0)
         return noise.reconciled(sums["cells"], groups), noise
 
-    def _sites(self, sums: releases.Sums) -> Sites:
+    def _sites(self, sums: tp.Sums) -> Sites:
         """The figures of every client, from the noisy counts that it sent."""
         cells, noise = self._reconciled(sums)
         classes = cells[:, 0], cells[:, 1]
@@ -218,31 +212,27 @@ class DPAUC(ScaledScores, Protocol):
         return sites_of(result_of(self, classes, noise), by_client, axis)
 
     @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
         """Every adjacency."""
         return (*super().audit_cases(), cls.audit_case({"thresholds": 8}))
 
     @classmethod
-    def self_test_cases(cls) -> audits.SelfTestCases:
+    def self_test_cases(cls) -> tp.SelfTestCases:
         """Histograms and releases of two of them, sound and with a mistake each."""
         histogram = cls(1.0, 4, scale=EVEN)
         small = SmallSensitivity(1.0, 4, adjacency="replace", scale=EVEN)
         twice = TwoReleases(1.0, 4, scale=EVEN)
         doubled = TwoReleases(1.0, 4, declared=1.0, scale=EVEN)
         halved, lowered = partial(ScaledNoise, 0.5), partial(ScaledNoise, 0.7)
-        return audits.SelfTestCases(
+        return tp.SelfTestCases(
             (
-                audits.AuditTrial(audits.COUNTS, "noisy histogram", False, histogram),
-                audits.AuditTrial(audits.COUNTS, "its noise halved", True, histogram, halved),
-                audits.AuditTrial(
-                    audits.COUNTS, "its noise 30 % too small", True, histogram, lowered
-                ),
-                audits.AuditTrial(audits.COUNTS, "its sensitivity too small", True, small),
-                audits.AuditTrial(
-                    audits.COMPOSITION, "two releases at twice epsilon", False, twice
-                ),
-                audits.AuditTrial(audits.COMPOSITION, "their budget counted twice", True, doubled),
-                audits.AuditTrial(
+                tp.AuditTrial(audits.COUNTS, "noisy histogram", False, histogram),
+                tp.AuditTrial(audits.COUNTS, "its noise halved", True, histogram, halved),
+                tp.AuditTrial(audits.COUNTS, "its noise 30 % too small", True, histogram, lowered),
+                tp.AuditTrial(audits.COUNTS, "its sensitivity too small", True, small),
+                tp.AuditTrial(audits.COMPOSITION, "two releases at twice epsilon", False, twice),
+                tp.AuditTrial(audits.COMPOSITION, "their budget counted twice", True, doubled),
+                tp.AuditTrial(
                     audits.COMPOSITION, "their noise from one seed", True, twice, RepeatedNoise
                 ),
             ),
@@ -254,21 +244,21 @@ class DPAUC(ScaledScores, Protocol):
         return (guesses_from_lone_counts,)
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls) -> Mapping[str, tp.ErrorCase]:
         """The papers' number of cells at every adjacency."""
         return {
-            "dpauc": audits.ErrorCase(cls(1.0, 100, scale=EVEN), noticed=True),
-            "dpauc-label": audits.ErrorCase(cls(1.0, 100, adjacency="label", scale=EVEN)),
-            "dpauc-replace": audits.ErrorCase(cls(1.0, 100, adjacency="replace", scale=EVEN)),
+            "dpauc": tp.ErrorCase(cls(1.0, 100, scale=EVEN), noticed=True),
+            "dpauc-label": tp.ErrorCase(cls(1.0, 100, adjacency="label", scale=EVEN)),
+            "dpauc-replace": tp.ErrorCase(cls(1.0, 100, adjacency="replace", scale=EVEN)),
         }
 
-    def noiseless_value(self, clients: Clients) -> float:
+    def noiseless_value(self, clients: tp.Clients) -> float:
         """The area of the counts in cells, with what cells hide."""
         pooled = pooled_cells(self.on_scale(clients), self.edges)
         return float(curves.cell_area(*pooled)) + float(curves.density_correction(*pooled))
 
 
-def result_of(protocol: Any, cells: tuple[Floats, Floats], noise: CellNoise) -> ServerResult:
+def result_of(protocol: Any, cells: tuple[Floats, Floats], noise: CellNoise) -> tp.ServerResult:
     """The area of noisy positives and negatives in the protocol's cells.
 
     At label adjacency noise moves records from one class to the other, and cell totals are exact.
@@ -277,7 +267,7 @@ def result_of(protocol: Any, cells: tuple[Floats, Floats], noise: CellNoise) -> 
     return result_from_cells(protocol.edge_scores, cells, variance, noise, protocol.scale == EVEN)
 
 
-def pooled_cells(placed: Clients, edges: Floats) -> tuple[Floats, Floats]:
+def pooled_cells(placed: tp.Clients, edges: Floats) -> tuple[Floats, Floats]:
     """The positives and negatives in cells with these lower edges, of all clients together."""
     positives, records = cell_counts(placed, edges)
     return positives.sum(-1), (records - positives).sum(-1)
@@ -287,7 +277,7 @@ CELLS = (10, 20, 50, 100, 200, 400)
 """Numbers of cells that a plan compares."""
 
 
-def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
+def dpauc_forecast(protocol: DPAUC, scenario: tp.Scenario, shape: tp.Shape) -> tp.Forecast:
     """The variance formulas of noisy histograms, at the expected counts of the shape.
 
     Source: docs, sections 2b and 2c. The bias is what the area of expected counts, with densities
@@ -295,8 +285,8 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecas
 
     Examples
     --------
-    >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
-    >>> round(dpauc_forecast(DPAUC(1.0), scenario, Shape(0.8)).standard_error, 4)
+    >>> scenario = tp.Scenario(40_000, 4_000, 10, 1.0)
+    >>> round(dpauc_forecast(DPAUC(1.0), scenario, tp.Shape(0.8)).standard_error, 4)
     0.0033
     """
     levels = protocol.levels
@@ -306,12 +296,16 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> forecas
 
 
 def cells_forecast(
-    cells: tuple[Floats, Floats], noise: CellNoise, adjacency: str, scenario: Scenario, shape: Shape
-) -> forecast.Forecast:
+    cells: tuple[Floats, Floats],
+    noise: CellNoise,
+    adjacency: str,
+    scenario: tp.Scenario,
+    shape: tp.Shape,
+) -> tp.Forecast:
     """The error of the area of expected positives and negatives in cells with this noise."""
     value = float(curves.cell_area(*cells) + curves.density_correction(*cells))
     variance = float(area_variance(adjacency, cells, noise))
-    return forecast.Forecast(
+    return tp.Forecast(
         math.sqrt(variance + forecast.placement(cells, corrected=True)),
         value - shape.auc,
         min(scenario.positives, scenario.negatives),
@@ -319,7 +313,7 @@ def cells_forecast(
     )
 
 
-def dpauc_families(scenario: Scenario) -> list[forecast.Family]:
+def dpauc_families(scenario: tp.Scenario) -> list[tp.Family]:
     """Noisy cells at every adjacency."""
     noise = "every client adds noise of its own, so the error grows with the number of clients"
     return [
@@ -329,43 +323,43 @@ def dpauc_families(scenario: Scenario) -> list[forecast.Family]:
     ]
 
 
-def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> forecast.Family:
+def _noisy_cells(scenario: tp.Scenario, adjacency: Any, given_up: str) -> tp.Family:
     kind = partial(DPAUC, scenario.epsilon, adjacency=adjacency)
     made = [partial(kind, cells) for cells in CELLS]
-    return forecast.Family(forecast.accepted(made), (Trust.EACH,), given_up)
+    return tp.Family(tp.accepted(made), (tp.Trust.EACH,), given_up)
 
 
-PLANNING = forecast.Planning.of_figure(dpauc_families, dpauc_forecast)
+PLANNING = tp.Planning.of_figure(dpauc_families, dpauc_forecast)
 
 
 THRESHOLDS = 100
 
 
 def guesses_from_lone_counts(
-    protocol: Protocol, sizes: audits.AttackSizes, seed: int
-) -> Iterator[audits.Guesses]:
+    protocol: tp.Protocol, sizes: tp.AttackSizes, seed: int
+) -> Iterator[tp.Guesses]:
     """The cell of a client's only record, and its label, from the client's noisy counts."""
     clients = lone_records(sizes, seed)
     histogram = DPAUC(protocol.guarantee.epsilon, THRESHOLDS, scale=EVEN)
-    noisy = np.asarray(first_reply(histogram, clients, SimulatedNoise(seed + 1))["cells"])
+    noisy = np.asarray(first_reply(histogram, clients, tp.SimulatedNoise(seed + 1))["cells"])
     index = np.argmax(noisy.reshape(-1, clients.count), axis=0)
     guess = index % THRESHOLDS, index < THRESHOLDS
     yield from guesses_of_lone_records("noisy histograms", histogram, clients, guess, True)
 
 
-def lone_records(sizes: audits.AttackSizes, seed: int) -> Clients:
+def lone_records(sizes: tp.AttackSizes, seed: int) -> tp.Clients:
     """Clients of one record each."""
     scores, labels = audits.synthetic_records(sizes.records // 10, seed, 0.5)
-    return Clients.from_arrays(scores, labels, np.arange(scores.size))
+    return tp.Clients.from_arrays(scores, labels, np.arange(scores.size))
 
 
 def guesses_of_lone_records(
     release: str,
     protocol: Any,
-    clients: Clients,
+    clients: tp.Clients,
     guess: tuple[NDArray[Any], NDArray[Any]],
     protected: bool,
-) -> Iterator[audits.Guesses]:
+) -> Iterator[tp.Guesses]:
     """How often the cells and labels of lone records were guessed."""
     cells = np.searchsorted(protocol.edges, clients.scores, side="right") - 1
     blind = float(np.bincount(cells).max() / cells.size)
@@ -373,21 +367,21 @@ def guesses_of_lone_records(
         int(np.sum(guessed == true))
         for guessed, true in zip(guess, (cells, clients.labels), strict=True)
     ]
-    hides = protected and protocol.adjacency != Adjacency.LABEL.value
-    yield audits.Guesses(
+    hides = protected and protocol.adjacency != tp.Adjacency.LABEL.value
+    yield tp.Guesses(
         "a lone record's cell, from its counts", release, hides, right[0], cells.size, blind
     )
     limit = protocol.guarantee if protected else None
     attack = "a lone record's label, from its counts"
-    yield audits.Guesses(attack, release, protected, right[1], cells.size, 0.5, limit)
+    yield tp.Guesses(attack, release, protected, right[1], cells.size, 0.5, limit)
 
 
-def _claimed(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.claim
+def _claimed(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
+    cost: tp.Cost = query.protocol.claim
     return cost
 
 
-_HISTOGRAMS = Step(
+_HISTOGRAMS = tp.Step(
     "noisy_histograms", noisy_histograms.answer, _claimed, noisy_histograms.participates
 )
 
@@ -412,19 +406,19 @@ class TwoReleases(DPAUC):
         return super().edges / 2 if self.shifted else super().edges
 
     @property
-    def claim(self) -> Cost:
+    def claim(self) -> tp.Cost:
         """What each release costs."""
-        return Cost(self.epsilon, adjacency=super().guarantee.adjacency)
+        return tp.Cost(self.epsilon, adjacency=super().guarantee.adjacency)
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """What is declared of both releases together."""
-        return Cost(self.declared * self.epsilon, adjacency=super().guarantee.adjacency)
+        return tp.Cost(self.declared * self.epsilon, adjacency=super().guarantee.adjacency)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Two rounds: counts in both divisions of the scores."""
         for settings in (self, replace(self, shifted=True)):
-            reply = yield Query(_HISTOGRAMS, settings, broadcast={"thresholds": settings.edges})
+            reply = yield tp.Query(_HISTOGRAMS, settings, broadcast={"thresholds": settings.edges})
         raise ValueError(f"an audit draws no conclusion from {len(reply)} fields")
 
 

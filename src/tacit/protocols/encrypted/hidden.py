@@ -15,23 +15,17 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.data.clients import Clients
 from tacit.metrics import curves
-from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol import audits
-from tacit.protocol.conversation import ClientState, Protocol, Reply
-from tacit.protocol.declared import Declarations, Revealed, RevealsFigure, ThreatModel
-from tacit.protocol.forecast import AUC, Family, Forecast, Metric, accepted, placement
-from tacit.protocol.scaled import ScaledScores
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.settings import setting, settings_of
-from tacit.protocol.trust import Trust
+from tacit.protocol.declared import Revealed, RevealsFigure
+from tacit.protocol.forecast import placement
+from tacit.protocol.settings import settings_of
 from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RELEASED_FIELDS, pin
 from tacit.protocols.shared.cells import cell_counts
-from tacit.results.server_result import ServerResult
 
 PAPER_THRESHOLDS = 100
 """Number of thresholds by default where they are even ones of [0, 1], as in Baykara et al. 2024."""
@@ -60,7 +54,7 @@ PAGE = "threat-models/encrypted-auc.md"
 
 AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
 
-MASKED = ThreatModel(
+MASKED = tp.ThreatModel(
     "The aggregator follows the protocol and must not collude with any party: every party has the "
     "session's secret, and with one the aggregator reads the others' total counts. Parties follow "
     "the protocol.",
@@ -82,7 +76,7 @@ LYING = (
 )
 
 
-def told_to_parties(made: ThreatModel, settings: Mapping[str, Any], seen: str) -> ThreatModel:
+def told_to_parties(made: tp.ThreatModel, settings: Mapping[str, Any], seen: str) -> tp.ThreatModel:
     """The model where the parties may tell the aggregator nothing, which sees these messages."""
     if settings.get("reveal") == "parties":
         return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
@@ -95,14 +89,14 @@ SMALL = {"thresholds": 9, "most_records": 64}
 
 def reveal_setting(figures: str = "AUC") -> Any:
     """The setting ``reveal`` of a protocol whose parties open an answer."""
-    return setting(
+    return tp.setting(
         default=AGGREGATOR,
         help=f"who learns the {figures}: the aggregator as well (the default), or the parties "
         "alone",
     )
 
 
-class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
+class HiddenAUC(tp.ScaledScores, tp.Declarations, RevealsFigure):
     """Thresholds, terms and results of an AUC with its certain half-range; its cases and laws."""
 
     thresholds: int | tuple[float, ...] | None
@@ -131,12 +125,12 @@ class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
         return self.checked
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """The figure is released as it is: no differential privacy."""
-        return UNPROTECTED
+        return tp.UNPROTECTED
 
     def enrol(
-        self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
+        self, state: tp.ClientState, identity: Identity, roster: Roster, least: int | None = None
     ) -> None:
         """Pin the parties' identities, so that relayed ones are not accepted.
 
@@ -194,11 +188,11 @@ class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
         """How many AUCs an evaluation tells."""
         return 1
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """The counts of every client for each AUC."""
         return 4 * self.threshold_count * clients.count * self.auc_count
 
-    def concluded(self, reply: Reply) -> ServerResult:
+    def concluded(self, reply: tp.Reply) -> tp.ServerResult:
         """What the server knows: what the parties report, where they tell it."""
         if self.reveal == PARTIES:
             return self.untold
@@ -209,16 +203,16 @@ class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
         return self.result_of(*figures[..., 0])
 
     @property
-    def untold(self) -> ServerResult:
+    def untold(self) -> tp.ServerResult:
         """What the server knows where only the parties are told."""
         unknown = self.result_of(math.nan, math.nan)
         return replace(unknown, warnings=(*unknown.warnings, PARTIES_ONLY))
 
-    def revealed_result(self, revealed: Revealed) -> ServerResult:
+    def revealed_result(self, revealed: Revealed) -> tp.ServerResult:
         """The result of a party that received the AUC."""
         return self.result_of(revealed.value, revealed.half_range)
 
-    def result_of(self, area: Any, half_range: Any) -> ServerResult:
+    def result_of(self, area: Any, half_range: Any) -> tp.ServerResult:
         """The AUC that the parties report, with its certain range; a wide one has a warning."""
         warnings, wanted = self.standing_warnings, self.wanted_half_range
         if half_range > wanted:
@@ -237,9 +231,9 @@ class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
         return () if self.perturbed else (UNPERTURBED_WARNING,)
 
     @property
-    def law_traits(self) -> audits.LawTraits:
+    def law_traits(self) -> tp.LawTraits:
         """Ciphertexts and masked values are no sums."""
-        return audits.LawTraits(
+        return tp.LawTraits(
             indivisible="only the session of a hidden count opens its answer",
             unmeasured_loss="messages differ by their keys, and not by noise",
             min_clients=2,
@@ -248,15 +242,15 @@ class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
         )
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> tp.AuditCase:
         """Clients of one record, as a session takes two clients."""
-        return audits.AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)
+        return tp.AuditCase(cls.name, settings, apart=True, one_by_one=cls.draws, tight=False)
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None: messages are hidden."""
         return ()
 
-    def noiseless_value(self, clients: Clients) -> float:
+    def noiseless_value(self, clients: tp.Clients) -> float:
         """The area under the straight lines between the thresholds: pairs of a cell count half."""
         areas = []
         for each in self.problems(clients):
@@ -264,24 +258,24 @@ class HiddenAUC(ScaledScores, Declarations, RevealsFigure):
             areas.append(float(curves.cell_area(positives.sum(-1), (records - positives).sum(-1))))
         return float(np.mean(areas))
 
-    def problems(self, clients: Clients) -> Iterable[Clients]:
+    def problems(self, clients: tp.Clients) -> Iterable[tp.Clients]:
         """The records with the labels of each AUC."""
         return (clients,)
 
-    def sized_for(self, clients: Clients) -> Protocol:
+    def sized_for(self, clients: tp.Clients) -> tp.Protocol:
         """The same, agreed for so many records."""
-        resized: Protocol = replace(cast(Any, self), most_records=clients.records)
+        resized: tp.Protocol = replace(cast(Any, self), most_records=clients.records)
         return resized
 
 
-def certain_result(area: float, half_range: float, warnings: tuple[str, ...]) -> ServerResult:
+def certain_result(area: float, half_range: float, warnings: tuple[str, ...]) -> tp.ServerResult:
     """A figure with its certain range; class sizes are unknown.
 
     The approximation error is the standard deviation of a number of which only the range is known,
     ``half_range / sqrt(3)`` (JCGM 100:2008, 4.3.7).
     """
     unknown = np.asarray(np.nan)
-    return ServerResult(
+    return tp.ServerResult(
         value=np.asarray(area),
         privacy_error=np.zeros(()),
         sampling_error=unknown,
@@ -312,7 +306,7 @@ def check_agreed(thresholds: tuple[float, ...], bounded: bool) -> None:
         raise ValueError(f"thresholds must be finite and ascend, got {first} to {last}")
 
 
-def hidden_forecast(protocol: HiddenAUC, scenario: Scenario, shape: Shape) -> Forecast:
+def hidden_forecast(protocol: HiddenAUC, scenario: tp.Scenario, shape: tp.Shape) -> tp.Forecast:
     """No noise: interpolation between thresholds, and unknown positions of records between them.
 
     This is the error that the shape predicts. The interval of a result assumes no shape and is the
@@ -322,12 +316,12 @@ def hidden_forecast(protocol: HiddenAUC, scenario: Scenario, shape: Shape) -> Fo
     """
     cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
     error = math.sqrt(placement(cells) / protocol.auc_count)
-    return Forecast(error, float(curves.cell_area(*cells)) - shape.auc)
+    return tp.Forecast(error, float(curves.cell_area(*cells)) - shape.auc)
 
 
 def sized_family(
-    made: Iterable[Callable[[], Protocol]], given_up: str, metric: Metric = AUC
-) -> Family:
+    made: Iterable[Callable[[], tp.Protocol]], given_up: str, metric: tp.Metric = tp.AUC
+) -> tp.Family:
     """Configurations whose bound of records is that of the scenario.
 
     Parameters
@@ -336,16 +330,16 @@ def sized_family(
     given_up : what is given up by using them.
     metric : what they measure.
     """
-    return Family(
-        accepted(made),
-        (Trust.ENCRYPTED,),
+    return tp.Family(
+        tp.accepted(made),
+        (tp.Trust.ENCRYPTED,),
         given_up,
         metric,
         rough=lambda protocol, scenario: replace(protocol, most_records=scenario.records),
     )
 
 
-def hidden_families(make: Callable[..., Protocol], scenario: Scenario) -> list[Family]:
+def hidden_families(make: Callable[..., tp.Protocol], scenario: tp.Scenario) -> list[tp.Family]:
     """One, over numbers of thresholds.
 
     Parameters

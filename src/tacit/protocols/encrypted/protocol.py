@@ -24,15 +24,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
+import tacit.protocol as tp
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol import audits, fields
-from tacit.protocol.choices import Choice
-from tacit.protocol.conversation import Conversation, Protocol, Step
-from tacit.protocol.declared import Revealed, ThreatModel
-from tacit.protocol.forecast import Forecast, Planning
-from tacit.protocol.scaled import scale_setting
-from tacit.protocol.scenario import Scenario, Shape, Traffic, round_seconds
-from tacit.protocol.settings import setting
+from tacit.protocol.declared import Revealed
+from tacit.protocol.scenario import (
+    round_seconds,
+)
 from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import TAG_BYTES, opened
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme
@@ -58,28 +56,28 @@ VERIFIED = replace(
 )
 
 
-def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
     """The threat model of these settings."""
     made = VERIFIED if settings.get("adversary") == "malicious" else hidden.MASKED
     return hidden.told_to_parties(made, settings, "uniform words")
 
 
 @dataclass(frozen=True)
-class SemiHonest(Choice):
+class SemiHonest(tp.Choice):
     """It follows the protocol, and colludes with no party."""
 
     word = "semi-honest"
 
 
 @dataclass(frozen=True)
-class Malicious(Choice):
+class Malicious(tp.Choice):
     """It may compute wrongly; it colludes with no party."""
 
     word = "malicious"
 
 
 @dataclass(frozen=True)
-class EncryptedAUC(hidden.HiddenAUC, Protocol):
+class EncryptedAUC(hidden.HiddenAUC, tp.Protocol):
     """The AUC of masked counts, exact on the thresholds.
 
     There is no differential privacy: the AUC is released as it is, with its certain half-range: the
@@ -132,19 +130,19 @@ class EncryptedAUC(hidden.HiddenAUC, Protocol):
     True
     """
 
-    thresholds: int | tuple[float, ...] | None = setting(
+    thresholds: int | tuple[float, ...] | None = tp.setting(
         default=None,
         help="thresholds, or the agreed ones themselves; 1000 by default, at 26 bytes each; 100 "
         "with scale even",
     )
-    adversary: SemiHonest | Malicious | str = setting(
+    adversary: SemiHonest | Malicious | str = tp.setting(
         default=SemiHonest(), help="what the aggregator may do; semi-honest by default"
     )
-    most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
-    perturbed: bool = setting(default=True, help=None)
-    scale: str = scale_setting()
+    most_records: int = tp.setting(default=2**20, help="a public bound of all records, 2**20")
+    perturbed: bool = tp.setting(default=True, help=None)
+    scale: str = tp.scale_setting()
     reveal: Literal["parties", "aggregator"] = hidden.reveal_setting()
-    half_range: float | None = setting(
+    half_range: float | None = tp.setting(
         default=None,
         help="the wanted half-range of the interval, by which the thresholds are chosen",
     )
@@ -168,7 +166,7 @@ class EncryptedAUC(hidden.HiddenAUC, Protocol):
         return isinstance(self.adversary, Malicious)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[tp.Step, ...]:
         """Those of masked values, with a check of the aggregator where it may be malicious."""
         return steps.CHECKED_STEPS if self.checked else steps.STEPS
 
@@ -178,7 +176,7 @@ class EncryptedAUC(hidden.HiddenAUC, Protocol):
             return thresholds_for(self.half_range, self.scale)
         return hidden.PAPER_THRESHOLDS if self.scale == EVEN else MASKED_THRESHOLDS
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Introductions, a secret, masked counts, and an answer to open."""
         uploads, aggregator = yield from steps.masked_uploads(self, steps.send_masked)
         answer = aggregator.answer(uploads)
@@ -231,32 +229,34 @@ FIGURES_BYTES, FIGURE_BYTES = 25, 16
 """Of a client's last reply: its fields, and an AUC with its half-range."""
 
 
-def masked_forecast(protocol: Any, scenario: Scenario, shape: Shape) -> Forecast:
+def masked_forecast(protocol: Any, scenario: tp.Scenario, shape: tp.Shape) -> tp.Forecast:
     """That of hidden counts, where the scheme takes so many records.
 
     A class has no AUC where ``P (M - P)`` is too small beside the bound of records squared.
     """
     is_accepted = protocol.masked_scheme.accepts(scenario.positives * scenario.negatives)
-    return hidden.hidden_forecast(protocol, scenario, shape) if is_accepted else Forecast(math.inf)
+    return (
+        hidden.hidden_forecast(protocol, scenario, shape) if is_accepted else tp.Forecast(math.inf)
+    )
 
 
-def masked_traffic(protocol: Any, scenario: Scenario) -> Traffic:
+def masked_traffic(protocol: Any, scenario: tp.Scenario) -> tp.Traffic:
     """Masked values of all AUCs by their sizes.
 
     Examples
     --------
     >>> protocol = EncryptedAUC(100, most_records=1000)
-    >>> masked_traffic(protocol, Scenario(1000, 300, 10, 1.0)).bytes_per_client
+    >>> masked_traffic(protocol, tp.Scenario(1000, 300, 10, 1.0)).bytes_per_client
     1952
     """
     aucs, rounds = protocol.auc_count, 5 if protocol.checked else 4
     sent = steps.session_bytes(scenario.clients, aucs * protocol.masked_scheme.upload_bytes)
     sent += FIGURES_BYTES + FIGURE_BYTES * aucs
     sent += fields.message_size(tag=TAG_BYTES) if protocol.checked else 0
-    return Traffic(round(sent), rounds, round_seconds(rounds, scenario))
+    return tp.Traffic(round(sent), rounds, round_seconds(rounds, scenario))
 
 
-PLANNING = Planning.of_figure(
+PLANNING = tp.Planning.of_figure(
     partial(hidden.hidden_families, EncryptedAUC), masked_forecast, masked_traffic
 )
 """Of an aggregator that follows the protocol: the check of another one is experimental."""

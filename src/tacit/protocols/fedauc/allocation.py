@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Flags, Floats, Integers
 from tacit.data.ragged import Ragged, rank_scatter
 from tacit.metrics import errors
 from tacit.privacy.mechanisms.response import response_variance
@@ -100,9 +99,9 @@ class Allocation:
     sensitivity : the least that the noise of a doubled rank sum assumes.
     """
 
-    doubled_pivot: NDArray[np.int64]
+    doubled_pivot: Integers
     fraction: Floats
-    respond: NDArray[np.bool_]
+    respond: Flags
     sensitivity: int = 0
 
     @classmethod
@@ -259,8 +258,8 @@ def numerator_law(
 
 
 def doubled_sensitivity(
-    geometry: RankGeometry, doubled_pivot: NDArray[np.int64], least: int = 0
-) -> NDArray[np.int64]:
+    geometry: RankGeometry, doubled_pivot: Integers, least: int = 0
+) -> Integers:
     """The largest ``|2 rank - 2 pivot|`` of each client, or the least that is assumed."""
     above = np.rint(2 * geometry.high).astype(np.int64) - doubled_pivot
     below = doubled_pivot - np.rint(2 * geometry.low).astype(np.int64)
@@ -395,6 +394,6 @@ def _grid_variances(noise: RankNoise) -> tuple[Floats, Floats]:
     return count.variance, rest.unit_variance
 
 
-def _mean_pivot(geometry: RankGeometry) -> tuple[NDArray[np.int64], Floats]:
+def _mean_pivot(geometry: RankGeometry) -> tuple[Integers, Floats]:
     pivot = np.rint(2 * geometry.mean).astype(np.int64)
     return pivot, doubled_sensitivity(geometry, pivot) / 2

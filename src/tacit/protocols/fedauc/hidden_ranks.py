@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Integers
+from tacit.arrays import Floats, Integers
 from tacit.crypto.secure_sum import masking
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
@@ -109,7 +109,7 @@ def noisy_hidden_rank_sums(
     }
 
 
-def rank_codes(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def rank_codes(scores: Floats) -> Integers:
     """Integers from 0 to below ``2**56`` whose order is that of scores in [0, 1].
 
     Examples
@@ -121,12 +121,12 @@ def rank_codes(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     return signed_codes(scores) >> DROPPED_BITS
 
 
-def compared_scores(codes: NDArray[np.int64]) -> NDArray[np.float64]:
+def compared_scores(codes: Integers) -> Floats:
     """The scores of these codes, without their last bits."""
     return (codes << DROPPED_BITS).view(np.float64)
 
 
-def hidden_geometry(sizes: NDArray[np.int64]) -> RankGeometry:
+def hidden_geometry(sizes: Integers) -> RankGeometry:
     """The public geometry of hidden ranks: they are from 0 to ``M - 1``."""
     records, clients = int(sizes.sum()), sizes.size
     return RankGeometry(

@@ -15,31 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from tacit.data.clients import Clients
+import tacit.protocol as tp
 from tacit.privacy import doubles
-from tacit.privacy.cost import Adjacency
 from tacit.protocol import audits
-from tacit.protocol.choices import Choice
-from tacit.protocol.conversation import Conversation, Protocol, Step
-from tacit.protocol.declared import NOBODY, ThreatModel
-from tacit.protocol.scaled import UNIT_INTERVAL
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Each, Local, SecureSum, Trust, trust_setting
-from tacit.protocols.fedauc import hidden_ranks
+from tacit.protocol.declared import NOBODY
+from tacit.protocols.fedauc import estimate, hidden_ranks, secure_sums, steps
 from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
-from tacit.protocols.fedauc.estimate import (
-    asked_sums,
-    divided_by_influence,
-    ranked_scores,
-    result_of_sums,
-)
-from tacit.protocols.fedauc.secure_sums import (
-    keep_ranks,
-    rounds_by_sum,
-    summed_rank_pairs,
-    summed_residuals,
-)
-from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
 from tacit.protocols.shared.declared import guesses_from_ascending_scores, guesses_from_plain_scores
 from tacit.protocols.shared.rank_noise import RESPONSE, STAIRCASE, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import Flipped
@@ -51,7 +32,7 @@ SCORES_OPEN = (
     "open. Numbers of records are not hidden either."
 )
 
-NOISY_SUMS = ThreatModel(
+NOISY_SUMS = tp.ThreatModel(
     NOBODY,
     "Exactly: every client's scores and number of records. With noise: each client's count of "
     "positives and its sum of ranks, twice where there was a first round.",
@@ -68,7 +49,7 @@ FLIPPED_LABELS = replace(
     others="The ranks of its own records among all, and nothing else of the others.",
 )
 
-SUMS_OF_RANKS = ThreatModel(
+SUMS_OF_RANKS = tp.ThreatModel(
     "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
     "the command `tacit evaluate` adds up all replies in one process. The other clients are "
     "trusted to draw their shares of the noise and to keep them secret.",
@@ -89,14 +70,14 @@ TWO_MODELS = replace(
 )
 
 
-def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
     """The threat model of these settings."""
-    models = {Trust.SECURE_SUM.value: SUMS_OF_RANKS, Trust.LOCAL.value: FLIPPED_LABELS}
+    models = {tp.Trust.SECURE_SUM.value: SUMS_OF_RANKS, tp.Trust.LOCAL.value: FLIPPED_LABELS}
     return models.get(str(settings.get("trust")), NOISY_SUMS)
 
 
 @dataclass(frozen=True)
-class HiddenRanks(Choice):
+class HiddenRanks(tp.Choice):
     """The clients rank their scores together, and show them to nobody.
 
     The server knows no ranks, so that the noise of every client is that of the largest one.
@@ -112,7 +93,7 @@ class HiddenRanks(Choice):
 
     alpha: float = 0.5
 
-    word = Trust.MPC.value
+    word = tp.Trust.MPC.value
 
     def __post_init__(self) -> None:
         check_fraction("alpha", self.alpha)
@@ -136,17 +117,17 @@ ROUNDING = 1e-6
 """Largest error of an AUC of few records by rounding sums to units (``whole_units``)."""
 
 
-class RankSums(Protocol):
+class RankSums(tp.Protocol):
     """What protocols have in common whose server ranks all scores and receives noisy pairs."""
 
     query_types = (RankNoise,)
     state_types = (Flipped,)
-    adjacency = Adjacency.LABEL
+    adjacency = tp.Adjacency.LABEL
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[tp.Step, ...]:
         """Scores up, noisy pairs up."""
-        return (share_scores, noisy_rank_sums)
+        return (steps.share_scores, steps.noisy_rank_sums)
 
     @property
     def rank_noise(self) -> RankNoise:
@@ -160,21 +141,21 @@ class RankSums(Protocol):
         """
         return Allocation.alike(geometry, respond=True)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round where it pays."""
-        ranks, scales = yield from ranked_scores(self)
+        ranks, scales = yield from estimate.ranked_scores(self)
         geometry, noise = RankGeometry.of(ranks), self.rank_noise
         allocation = self.divided(geometry)
         if allocation is None:
-            noise, allocation = yield from divided_by_influence(self, ranks, geometry)
-        sums = yield from asked_sums(self, ranks, geometry, noise, allocation)
-        return replace(result_of_sums(geometry, noise, allocation, sums), scales=scales)
+            noise, allocation = yield from estimate.divided_by_influence(self, ranks, geometry)
+        sums = yield from estimate.asked_sums(self, ranks, geometry, noise, allocation)
+        return replace(estimate.result_of_sums(geometry, noise, allocation, sums), scales=scales)
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """Labels guessed from the scores that the server receives."""
         return (guesses_from_ascending_scores,)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: a bit and an integer a record when labels are flipped."""
         return 2 * clients.records + 16 * clients.count
 
@@ -204,8 +185,8 @@ class FedAUC(RankSums):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.LABEL: 'label'>, rho=None)
     """
 
-    epsilon: float = setting(help=EPSILON)
-    trust: Each | Local | SecureSum | HiddenRanks | str = trust_setting(Each())
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    trust: tp.Each | tp.Local | tp.SecureSum | HiddenRanks | str = tp.trust_setting(tp.Each())
 
     name = "fedauc"
     title_settings = ("trust",)
@@ -223,7 +204,7 @@ class FedAUC(RankSums):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.trust, SecureSum) and self.trust.dropouts:
+        if isinstance(self.trust, tp.SecureSum) and self.trust.dropouts:
             raise ValueError(
                 "a sum of ranks needs every client that was ranked: dropouts must be 0, "
                 f"got {self.trust.dropouts}"
@@ -232,11 +213,11 @@ class FedAUC(RankSums):
     @property
     def rank_noise(self) -> RankNoise:
         """The noise of a client's pair, at the whole budget."""
-        local = isinstance(self.trust, Local)
+        local = isinstance(self.trust, tp.Local)
         return super().rank_noise if local else RankNoise(STAIRCASE, self.epsilon)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[tp.Step, ...]:
         """Scores are asked for only where the server may know them."""
         if isinstance(self.trust, HiddenRanks):
             return (
@@ -244,60 +225,67 @@ class FedAUC(RankSums):
                 hidden_ranks.rank_together,
                 hidden_ranks.noisy_hidden_rank_sums,
             )
-        if isinstance(self.trust, SecureSum):
-            return (share_scores, keep_ranks, summed_rank_pairs, summed_residuals)
+        if isinstance(self.trust, tp.SecureSum):
+            return (
+                steps.share_scores,
+                secure_sums.keep_ranks,
+                secure_sums.summed_rank_pairs,
+                secure_sums.summed_residuals,
+            )
         return super().steps
 
     def min_clients(self, clients: int) -> int:
         """In a secure sum all: they were ranked together, and each draws a share of the noise."""
-        return clients if isinstance(self.trust, SecureSum) else super().min_clients(clients)
+        return clients if isinstance(self.trust, tp.SecureSum) else super().min_clients(clients)
 
     @property
     def score_range(self) -> tuple[float, float] | None:
         """Where clients rank together, they compare scores from 0 to 1."""
-        return UNIT_INTERVAL if isinstance(self.trust, HiddenRanks) else None
+        return tp.UNIT_INTERVAL if isinstance(self.trust, HiddenRanks) else None
 
-    def comparison(self) -> Protocol:
+    def comparison(self) -> tp.Protocol:
         """Two models' AUCs at this epsilon, under this trust."""
         from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
 
         return ComparedAUC(self.epsilon, str(self.trust))
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: a bit and an integer a record when labels are flipped."""
         is_hidden = isinstance(self.trust, HiddenRanks)
         return 8 * clients.count if is_hidden else super().replicate_size(clients)
 
     def divided(self, geometry: RankGeometry) -> Allocation | None:
         """By influence, or not at all where every label is flipped."""
-        return super().divided(geometry) if isinstance(self.trust, Local) else None
+        return super().divided(geometry) if isinstance(self.trust, tp.Local) else None
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Scores up, ranks down, noisy pairs up; sums up; or with hidden ranks sizes and pairs."""
         if isinstance(self.trust, HiddenRanks):
             return (yield from hidden_ranks.result_with_hidden_ranks(self, self.trust.alpha))
-        if isinstance(self.trust, SecureSum):
-            ranks, scales = yield from ranked_scores(self)
-            return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
+        if isinstance(self.trust, tp.SecureSum):
+            ranks, scales = yield from estimate.ranked_scores(self)
+            return replace(
+                (yield from secure_sums.rounds_by_sum(self, clients, ranks)), scales=scales
+            )
         return (yield from super().conversation(clients))
 
     @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
         """Every trust; of flipped labels two, as all are flipped alike."""
         return (
             *super().audit_cases(),
-            audits.AuditCase(cls.name, {"trust": "local"}, records=2),
-            audits.AuditCase(cls.name, records=600),
+            tp.AuditCase(cls.name, {"trust": "local"}, records=2),
+            tp.AuditCase(cls.name, records=600),
         )
 
     @classmethod
-    def self_test_cases(cls) -> audits.SelfTestCases:
+    def self_test_cases(cls) -> tp.SelfTestCases:
         """Flipped labels, sound and with a mistake."""
-        response, halved = cls(1.0, Local()), partial(doubles.ScaledNoise, 0.5)
-        return audits.SelfTestCases(
+        response, halved = cls(1.0, tp.Local()), partial(doubles.ScaledNoise, 0.5)
+        return tp.SelfTestCases(
             (
-                audits.AuditTrial(audits.SUMS, "flipped labels", False, response, records=2),
-                audits.AuditTrial(
+                tp.AuditTrial(audits.SUMS, "flipped labels", False, response, records=2),
+                tp.AuditTrial(
                     audits.SUMS, "flipped half as often", True, response, halved, records=2
                 ),
             )
@@ -309,15 +297,15 @@ class FedAUC(RankSums):
         return (guesses_from_plain_scores,) if is_hidden else super().label_attacks()
 
     @property
-    def law_traits(self) -> audits.LawTraits:
+    def law_traits(self) -> tp.LawTraits:
         """Flipped labels are debiased without noise too; clients that rank together keep notes.
 
         Sums are rounded to units before their shares of noise are added.
         """
         trust = self.trust
-        together, summed = isinstance(trust, HiddenRanks), isinstance(trust, SecureSum)
-        responds = isinstance(trust, Local)
-        return audits.LawTraits(
+        together, summed = isinstance(trust, HiddenRanks), isinstance(trust, tp.SecureSum)
+        responds = isinstance(trust, tp.Local)
+        return tp.LawTraits(
             indivisible="a client alone cannot rank its records" if together else "",
             inexact="flipped labels are debiased all the same" if responds else "",
             keeps_state=together or summed,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers, Labels
 from tacit.data.clients import Clients, sorted_scores
 from tacit.data.ragged import Ragged, StoredRanks, client_order
 from tacit.privacy.cost import Cost, worst_case
@@ -32,8 +32,8 @@ from tacit.protocols.shared.reports.flipped_labels import (
 
 
 def pair_of_clients(
-    clients: Clients, ranks: Ragged[np.int64], pivot: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    clients: Clients, ranks: Ragged[np.int64], pivot: Integers
+) -> tuple[Integers, Integers]:
     """``pair_of_sums`` of the clients' labels; by an engine where ranks are those of its sort.
 
     Raises
@@ -49,8 +49,8 @@ def pair_of_clients(
 
 
 def pair_of_sums(
-    ranks: Ragged[np.int64], labels: NDArray[np.int8], pivot: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ranks: Ragged[np.int64], labels: Labels, pivot: Integers
+) -> tuple[Integers, Integers]:
     """Counts of positives and doubled residual rank sums of every client, shape (..., K).
 
     Parameters
@@ -66,9 +66,7 @@ def pair_of_sums(
     return count, rank_sum - pivot * count
 
 
-def sums_by_client(
-    numbers: NDArray[np.int64] | NDArray[np.int8], whose: NDArray[np.int64], clients: int
-) -> NDArray[np.int64]:
+def sums_by_client(numbers: Integers | Labels, whose: Integers, clients: int) -> Integers:
     """Sums of some records' numbers by client, shape (..., K).
 
     Parameters
@@ -86,9 +84,7 @@ def sums_by_client(
     return sums
 
 
-def check_sums(
-    sizes: NDArray[np.int64], largest: NDArray[np.int64], bound: int = WHOLE_SUMS
-) -> None:
+def check_sums(sizes: Integers, largest: Integers, bound: int = WHOLE_SUMS) -> None:
     """Refuse weights of records whose sums a mechanism could not hold exactly.
 
     A sum that wraps, or is rounded before its noise is added, moves by more than the largest weight
@@ -115,7 +111,7 @@ def check_sums(
         )
 
 
-def largest_distance(ranks: Ragged[np.int64], pivot: NDArray[np.int64]) -> NDArray[np.int64]:
+def largest_distance(ranks: Ragged[np.int64], pivot: Integers) -> Integers:
     """The largest ``|2 rank - 2 pivot|`` of each client, shape (K,)."""
     return np.maximum(np.abs(ranks.maximum() - pivot), np.abs(ranks.minimum() - pivot))
 
@@ -146,7 +142,7 @@ class RankRequest:
     ranks: Ragged[np.int64]
     pivot: Integers
     fraction: Floats
-    respond: NDArray[np.bool_]
+    respond: Flags
     sensitivity: int
 
     @classmethod

@@ -42,36 +42,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories, check_names
-from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy import doubles
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol import audits, forecast, releases, scaled
-from tacit.protocol.conversation import Conversation, Query, Step
-from tacit.protocol.declared import NO_REPORTS, ThreatModel
-from tacit.protocol.scenario import Scenario, Shape, planned_scale
-from tacit.protocol.settings import setting
-from tacit.protocol.trust import Each, SecureSum, Trust
-from tacit.protocols.multiclass import second_round
-from tacit.protocols.multiclass.estimate import result_from_forests
-from tacit.protocols.multiclass.forests import (
-    Block,
-    ClassForests,
-    Forest,
-    Forests,
-    count_forest,
-    exact_leaves,
-    forest_areas,
-    forest_fields,
-    forest_reports,
-    forests_from_reports,
-    report_parts,
-)
-from tacit.protocols.shared.class_scores import scores_by_class
+from tacit.protocol import audits, releases
+from tacit.protocol.declared import NO_REPORTS
+from tacit.protocol.scenario import planned_scale
+from tacit.protocols.multiclass import estimate, forests, second_round
+from tacit.protocols.shared.class_scores import one_against_rest, scores_by_class
 from tacit.protocols.shared.counting import CountingProtocol
 from tacit.protocols.shared.declared import forest_model
 from tacit.protocols.shared.influence_sum import check_the_same_number
@@ -79,7 +61,6 @@ from tacit.protocols.shared.trees import summed
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
-from tacit.results.server_result import ServerResult
 
 HEIGHT, REPORT_HEIGHT, MAX_HEIGHT = 8, 5, 12
 """Height of the trees by default, that of private reports by default, and the largest."""
@@ -130,7 +111,7 @@ class MulticlassHistogram(CountingProtocol):
     1.0
     """
 
-    classes: tuple[str, ...] = setting(
+    classes: tuple[str, ...] = tp.setting(
         default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
     )
 
@@ -147,11 +128,11 @@ class MulticlassHistogram(CountingProtocol):
         "round also the sum of all records' influences on each class's AUC"
     )
     law_settings: ClassVar[audits.Configurations] = {
-        "multiclass-exact": {"trust": Trust.EXACT_SUM.value, "epsilon": None},
+        "multiclass-exact": {"trust": tp.Trust.EXACT_SUM.value, "epsilon": None},
         "multiclass": {},
         "multiclass-replace": {"adjacency": "replace"},
-        "multiclass-each": {"trust": Trust.EACH.value},
-        "multiclass-local": {"trust": Trust.LOCAL.value, "height": 4},
+        "multiclass-each": {"trust": tp.Trust.EACH.value},
+        "multiclass-local": {"trust": tp.Trust.LOCAL.value, "height": 4},
     }
     """Every trust model."""
 
@@ -164,30 +145,32 @@ class MulticlassHistogram(CountingProtocol):
         highest = REPORT_HEIGHT if self.lone_records else MAX_HEIGHT
         if not 1 <= self.tree_height <= highest:
             raise ValueError(f"height must be from 1 to {highest}, got {self.height}")
-        if isinstance(self.trust, SecureSum):
-            releases.check_shares(self, forest_fields(Query(count_forest, self)))
+        if isinstance(self.trust, tp.SecureSum):
+            releases.check_shares(self, forests.forest_fields(tp.Query(forests.count_forest, self)))
         if self.number_part:
             second_round.number_units(self.number_cost.epsilon, len(self.classes))
 
     @property
     def number_part(self) -> float:
         """The second round's fraction of epsilon; 0 for one round."""
-        return SECOND_ROUND if isinstance(self.trust, SecureSum) else 0.0
+        return SECOND_ROUND if isinstance(self.trust, tp.SecureSum) else 0.0
 
     @property
-    def number_cost(self) -> Cost:
+    def number_cost(self) -> tp.Cost:
         """What the second round costs every record, where there is one (``number_part``)."""
-        return Cost(self.number_part * (self.epsilon or 0.0), adjacency=Adjacency(self.adjacency))
+        return tp.Cost(
+            self.number_part * (self.epsilon or 0.0), adjacency=tp.Adjacency(self.adjacency)
+        )
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[tp.Step, ...]:
         """The steps of this trust model."""
         if self.lone_records:
-            return (forest_reports,)
+            return (forests.forest_reports,)
         numbers = (second_round.summed_class_influences,) if self.number_part else ()
-        return (count_forest, *numbers)
+        return (forests.count_forest, *numbers)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """The counts and their noise, of every client where it sends its own.
 
         Records draw what they report, and all replicates would have the same draw.
@@ -195,16 +178,16 @@ class MulticlassHistogram(CountingProtocol):
         if self.lone_records:
             return ONE_REPLICATE
         counts = sum(4 * block.trees << block.height for block in self.blocks())
-        return 8 * counts * (clients.count if isinstance(self.trust, Each) else 1)
+        return 8 * counts * (clients.count if isinstance(self.trust, tp.Each) else 1)
 
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[forests.Block, ...]:
         """Own trees, other trees, and hits."""
         count, tree = len(self.classes), (1 - HITS_PART - self.number_part) / 2
         others = count - 1
         return (
-            Block(OWN, count, 1, self.tree_parts(tree, 1)),
-            Block(OTHER, count, others, self.tree_parts(tree, others)),
-            Block(HITS, 2 * count, 1, (self.spent(HITS_PART),)),
+            forests.Block(OWN, count, 1, self.tree_parts(tree, 1)),
+            forests.Block(OTHER, count, others, self.tree_parts(tree, others)),
+            forests.Block(HITS, 2 * count, 1, (self.spent(HITS_PART),)),
         )
 
     def spent(self, fraction: float) -> float:
@@ -226,11 +209,11 @@ class MulticlassHistogram(CountingProtocol):
         if math.isinf(budget):
             return (*[0.0] * height, budget)
         if self.lone_records:
-            return report_parts(height, budget)
+            return forests.report_parts(height, budget)
         parts = epsilon_by_level(height, budget, votes * self.distance, "auc")
         return parts[1:]  # a tree of two classes has its classes on level 1
 
-    def classified(self, clients: Clients) -> tuple[Floats, Integers]:
+    def classified(self, clients: tp.Clients) -> tuple[Floats, Integers]:
         """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
 
         Raises
@@ -239,7 +222,7 @@ class MulticlassHistogram(CountingProtocol):
         """
         return scores_by_class(clients, self.classes, bounded=self.score_range is not None)
 
-    def check_scores(self, clients: Clients) -> None:
+    def check_scores(self, clients: tp.Clients) -> None:
         """Refuse scores that have no cell.
 
         Raises
@@ -247,9 +230,9 @@ class MulticlassHistogram(CountingProtocol):
         DataError : for a score outside [0, 1] where scores are probabilities.
         """
         if self.score_range is not None:
-            scaled.check_scores_in_unit_interval(clients)
+            tp.check_scores_in_unit_interval(clients)
 
-    def votes(self, clients: Clients) -> Mapping[str, Integers]:
+    def votes(self, clients: tp.Clients) -> Mapping[str, Integers]:
         """Each record's cell in its own class's tree and in those of the others; and its hit.
 
         By block, as the vote's tree times ``2**height`` plus its cell, shape (M, votes).
@@ -273,24 +256,23 @@ class MulticlassHistogram(CountingProtocol):
         """Whether scores are their own positions."""
         return self.scale == EVEN
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """The forest up; with a second round what follows from it down, and a number a class up."""
         if self.lone_records:
-            reply = yield Query(forest_reports, self)
-            forests = forests_from_reports(self.blocks(), self.known_epsilon, reply)
-            return self.conclusion(self.first_round(forests))
-        sums = yield from releases.ask(count_forest, self, clients)
-        forests = {
-            block.name: Forest(*summed.consistent_trees(sums, block.name))
-            for block in self.blocks()
-        }
-        first = self.first_round(forests)
+            reply = yield tp.Query(forests.forest_reports, self)
+            reported = forests.forests_from_reports(self.blocks(), self.known_epsilon, reply)
+            return self.conclusion(self.first_round(reported))
+        sums = yield from tp.ask(forests.count_forest, self, clients)
+        first = self.first_round(
+            {
+                block.name: forests.Forest(*summed.consistent_trees(sums, block.name))
+                for block in self.blocks()
+            }
+        )
         if not self.number_part:
             return self.conclusion(first)
         fields = second_round.published(first)
-        second = yield from releases.ask(
-            second_round.summed_class_influences, self, clients, fields
-        )
+        second = yield from tp.ask(second_round.summed_class_influences, self, clients, fields)
         check_the_same_number(sums.answered, second.answered)
         noises = float(second.noises)
         return self.conclusion(
@@ -299,31 +281,35 @@ class MulticlassHistogram(CountingProtocol):
 
     def expected_noise(self, clients: int) -> dict[str, TreeNoise]:
         """The errors of a tree of every block, where so many clients answer."""
-        fields = forest_fields(Query(count_forest, self))
-        noises = float(clients if isinstance(self.trust, Each) else 1)
+        fields = forests.forest_fields(tp.Query(forests.count_forest, self))
+        noises = float(clients if isinstance(self.trust, tp.Each) else 1)
         return {
             block.name: summed.tree_noise(fields, noises, block.name) for block in self.blocks()
         }
 
-    def exact_forests(self, clients: Clients) -> Forests:
+    def exact_forests(self, clients: tp.Clients) -> forests.Forests:
         """The forest of exact counts, with the noise that a run would have."""
         votes, noise = self.votes(clients), self.expected_noise(clients.count)
         return {
-            block.name: Forest(exact_leaves(block, votes[block.name]), noise[block.name])
+            block.name: forests.Forest(
+                forests.exact_leaves(block, votes[block.name]), noise[block.name]
+            )
             for block in self.blocks()
         }
 
-    def first_round(self, forests: Forests) -> ClassForests:
+    def first_round(self, counted: forests.Forests) -> forests.ClassForests:
         """The forests with the AUCs of the first round."""
-        own, other = forests[OWN], forests[OTHER]
-        areas = forest_areas(own, other, self.is_even)
-        return ClassForests(own, other, forests[HITS], self.is_even, areas)
+        own, other = counted[OWN], counted[OTHER]
+        areas = forests.forest_areas(own, other, self.is_even)
+        return forests.ClassForests(own, other, counted[HITS], self.is_even, areas)
 
-    def conclusion(self, made: ClassForests) -> ServerResult:
+    def conclusion(self, made: forests.ClassForests) -> tp.ServerResult:
         """The macro AUC, and all figures by class."""
-        return result_from_forests(self.classes, made, ScoreAxis(self.score_scale, self.unit))
+        return estimate.result_from_forests(
+            self.classes, made, ScoreAxis(self.score_scale, self.unit)
+        )
 
-    def expected_result(self, first: ClassForests) -> ServerResult:
+    def expected_result(self, first: forests.ClassForests) -> tp.ServerResult:
         """What is concluded of expected counts, where the second round's noise is 0."""
         if not self.number_part:
             return self.conclusion(first)
@@ -331,7 +317,7 @@ class MulticlassHistogram(CountingProtocol):
         fields = second_round.published(first)
         return self.conclusion(second_round.refined(first, fields, sums, self.number_cost, 1.0))
 
-    def noiseless_value(self, clients: Clients) -> float:
+    def noiseless_value(self, clients: tp.Clients) -> float:
         """The figure of the exact cells, at the depth that suits the noise, or of both rounds."""
         first = self.first_round(self.exact_forests(clients))
         if not self.number_part:
@@ -342,33 +328,29 @@ class MulticlassHistogram(CountingProtocol):
         made = second_round.refined(first, fields, sums.astype(np.float64), self.number_cost, 1.0)
         return float(self.conclusion(made).value)
 
-    def exact(self, clients: Clients) -> float:
+    def exact(self, clients: tp.Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
-        scores, classes = self.classified(clients)
-        by_class = [
-            auc(scores[:, number], (classes == number).astype(np.int8))
-            for number in range(len(self.classes))
-        ]
-        return float(np.mean(by_class))
+        problems = one_against_rest(clients, *self.classified(clients))
+        return float(np.mean([auc(each.scores, each.labels) for each in problems]))
 
     @classmethod
-    def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
+    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
         """Every trust model, on small trees; three classes, and two where a record is replaced."""
         three = {"height": 2, "classes": ("a", "b", "c")}
         settings: tuple[Mapping[str, Any], ...] = (
             three,
             {"height": 1, "adjacency": "replace"},
-            {"height": 2, "trust": Trust.EACH.value},
-            {**three, "trust": Trust.LOCAL.value},
+            {"height": 2, "trust": tp.Trust.EACH.value},
+            {**three, "trust": tp.Trust.LOCAL.value},
         )
         return tuple(map(cls.audit_case, settings))
 
     @classmethod
-    def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
         """The forms with noise."""
         return {
-            "multiclass": audits.ErrorCase(cls(Trust.SECURE_SUM.value, 1.0), noticed=True),
-            "multiclass-each": audits.ErrorCase(cls(Trust.EACH.value, 4.0), repeats=1200),
+            "multiclass": tp.ErrorCase(cls(tp.Trust.SECURE_SUM.value, 1.0), noticed=True),
+            "multiclass-each": tp.ErrorCase(cls(tp.Trust.EACH.value, 4.0), repeats=1200),
         }
 
     @property
@@ -377,36 +359,36 @@ class MulticlassHistogram(CountingProtocol):
         return HEIGHT if self.height is None else self.height
 
     @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+    def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
         """Who sees what; before a second round clients receive what the first one says."""
-        return forest_model(settings, cls.summed, {Trust.SECURE_SUM: PUBLISHED})
+        return forest_model(settings, cls.summed, {tp.Trust.SECURE_SUM: PUBLISHED})
 
     @property
-    def law_traits(self) -> audits.LawTraits:
+    def law_traits(self) -> tp.LawTraits:
         """Private reports are about some of a record's votes, and debiased all the same."""
         if not self.lone_records:
             protocol: Any = self
             numbers = "what a second round leaves of errors is known to first order"
-            return audits.LawTraits(few_records=numbers if protocol.number_part else "")
-        return audits.LawTraits(
+            return tp.LawTraits(few_records=numbers if protocol.number_part else "")
+        return tp.LawTraits(
             inexact="records report on one level of one block each", unmeasured_loss=NO_REPORTS
         )
 
     @classmethod
-    def self_test_cases(cls: Any) -> audits.SelfTestCases:
+    def self_test_cases(cls: Any) -> tp.SelfTestCases:
         """The numbers of three classes, sound and with too little noise."""
         classes = cls(epsilon=2.0, height=2, classes=("a", "b", "c"))
         lowered = partial(doubles.ScaledNoise, 0.7)
-        return audits.SelfTestCases(
+        return tp.SelfTestCases(
             (
-                audits.AuditTrial(audits.SUMS, "numbers of classes", False, classes),
-                audits.AuditTrial(
+                tp.AuditTrial(audits.SUMS, "numbers of classes", False, classes),
+                tp.AuditTrial(
                     audits.SUMS, "the noise of classes 30 % too small", True, classes, lowered
                 ),
             )
         )
 
-    def audit_federation(self, records: int, apart: bool) -> Clients:
+    def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records of all classes in turn, whose scores lie in cells of their own."""
         clients, count = super().audit_federation(records, apart), len(self.classes)
         if count == 2:
@@ -416,7 +398,7 @@ class MulticlassHistogram(CountingProtocol):
         made = Categories(self.classes, np.arange(records) % count, scores)
         return clients.with_categories(made)
 
-    def hostile_query(self, query: Query) -> Query:
+    def hostile_query(self, query: tp.Query) -> tp.Query:
         """Published functions under which a record of any class moves the others' sums most.
 
         The own records of every class lie in the last cell but one and all others in the last, so
@@ -434,8 +416,8 @@ class MulticlassHistogram(CountingProtocol):
 
 
 def classes_forecast(
-    protocol: MulticlassHistogram, scenario: Scenario, shape: Shape
-) -> forecast.Forecast | None:
+    protocol: MulticlassHistogram, scenario: tp.Scenario, shape: tp.Shape
+) -> tp.Forecast | None:
     """What the server would conclude from the expected forest; nothing for private reports.
 
     Noise adds the same to every class, independently. What cells hide is bounded by the mean of the
@@ -444,9 +426,9 @@ def classes_forecast(
 
     Examples
     --------
-    >>> scenario = Scenario(30_000, 10_000, 10, 1.0, 3)
+    >>> scenario = tp.Scenario(30_000, 10_000, 10, 1.0, 3)
     >>> protocol = MulticlassHistogram(epsilon=1.0, classes=scenario.class_names)
-    >>> forecast = classes_forecast(protocol, scenario, Shape(0.8))
+    >>> forecast = classes_forecast(protocol, scenario, tp.Shape(0.8))
     >>> 0 < forecast.error < 0.002
     True
     """
@@ -455,9 +437,9 @@ def classes_forecast(
     first = protocol.first_round(expected_forests(protocol, scenario, shape))
     result = protocol.expected_result(first)
     if result.silence:
-        return forecast.Forecast(math.inf)
+        return tp.Forecast(math.inf)
     _, variances = first.sizes()
-    return forecast.Forecast(
+    return tp.Forecast(
         math.hypot(float(result.privacy_error), float(result.approximation_error)),
         0.0 if protocol.number_part else float(result.value) - shape.auc,
         min(scenario.positives, scenario.negatives),
@@ -465,7 +447,9 @@ def classes_forecast(
     )
 
 
-def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: Shape) -> Forests:
+def expected_forests(
+    protocol: MulticlassHistogram, scenario: tp.Scenario, shape: tp.Shape
+) -> forests.Forests:
     """The expected counts of every block, with the noise of a run.
 
     How many of a class have their largest score at it changes no AUC: half of them are taken.
@@ -475,14 +459,14 @@ def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: S
     halves = np.full((2 * classes, 1), scenario.positives / 2)
     counts = {OWN: np.tile(own, (classes, 1)), OTHER: np.tile(other, (classes, 1)), HITS: halves}
     noise = protocol.expected_noise(scenario.clients)
-    return {name: Forest(each, noise[name]) for name, each in counts.items()}
+    return {name: forests.Forest(each, noise[name]) for name, each in counts.items()}
 
 
-def classes_families(scenario: Scenario) -> list[forecast.Family]:
+def classes_families(scenario: tp.Scenario) -> list[tp.Family]:
     """Noisy sums in two rounds, every client's own counts, and exact sums."""
     named = partial(MulticlassHistogram, classes=scenario.class_names)
     noisy = partial(named, epsilon=scenario.epsilon)
-    sums, each, exact = Trust.SECURE_SUM, Trust.EACH, Trust.EXACT_SUM
+    sums, each, exact = tp.Trust.SECURE_SUM, tp.Trust.EACH, tp.Trust.EXACT_SUM
     weaker = "clients that vanish weaken the guarantee unless dropouts is set"
     no_privacy = "there is no differential privacy: the sum is exact, and epsilon is not kept"
     tried = [
@@ -495,13 +479,13 @@ def classes_families(scenario: Scenario) -> list[forecast.Family]:
         (partial(noisy, trust=each.value), each, ""),
         (partial(named, trust=exact.value), exact, no_privacy),
     ]
-    metric = forecast.Metric.of_figure(MulticlassHistogram.figure)
+    metric = tp.Metric.of_figure(MulticlassHistogram.figure)
     return [
-        forecast.Family(forecast.accepted([make]), (trust,), given_up, metric)
+        tp.Family(tp.accepted([make]), (trust,), given_up, metric)
         for make, trust, given_up in tried
     ]
 
 
-PLANNING = forecast.Planning.of_figure(
+PLANNING = tp.Planning.of_figure(
     classes_families, classes_forecast, figure=MulticlassHistogram.figure
 )

@@ -20,17 +20,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.mechanisms.response import Choices
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import audits, releases
-from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, step
-from tacit.protocol.scaled import scale_setting
-from tacit.protocol.settings import setting
-from tacit.protocol.trust import ExactSum, Local, SecureSum, trust_setting
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import agreed_height, leaves_of, tree_fields
@@ -45,7 +40,7 @@ ONE_REPLICATE = 2**26
 
 
 @dataclass(frozen=True)
-class LevelSum(SecureSum):
+class LevelSum(tp.SecureSum):
     """A secure sum of the counts of a hierarchy's levels.
 
     Parameters
@@ -63,18 +58,20 @@ class LevelSum(SecureSum):
             raise ValueError(f"budget must be {SPLIT} or {SAMPLE}, got {self.budget!r}")
 
 
-def _fields(query: Query) -> releases.Fields:
+def _fields(query: tp.Query) -> releases.Fields:
     return tree_fields(query.protocol, agreed_height(query))
 
 
-@step(
+@tp.step(
     cost=lambda clients, query, state: query.protocol.guarantee,
     sums=lambda query: releases.layout_of(_fields(query)),
     shares=releases.planned_clients,
     bounds=lambda query: releases.bounds_of(_fields(query), query),
     releases=_fields,
 )
-def sampled_trees(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+def sampled_trees(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send the tree of both classes' counts, each record on one level that it draws.
 
     The level does not depend on what the record holds. Given the levels, adding or removing a
@@ -97,7 +94,7 @@ def sampled_trees(clients: Clients, query: Query, noise: NoiseSource, state: Cli
 
 
 def sampled_tree(
-    protocol: ScoreHistogram, sums: releases.Sums, height: int
+    protocol: ScoreHistogram, sums: tp.Sums, height: int
 ) -> tuple[Floats, trees.TreeNoise]:
     """The consistent leaves of a tree on whose levels records were dealt out, and their noise."""
     variances = tree_noise(sums.fields, float(sums.noises)).variances.copy()
@@ -141,12 +138,14 @@ class PublishedHistogram(ScoreHistogram):
     'sampled_trees'
     """
 
-    trust: LevelSum | ExactSum | Local | str = trust_setting(LevelSum())
-    aim: Aim = setting(  # type: ignore[assignment]  # the paper divides in further ways
+    trust: LevelSum | tp.ExactSum | tp.Local | str = tp.trust_setting(LevelSum())
+    aim: Aim = tp.setting(  # type: ignore[assignment]  # the paper divides in further ways
         default="all", help="how epsilon is divided over levels; evenly by default"
     )
-    scale: str = scale_setting(EVEN)
-    buckets: int | None = setting(default=None, help="equi-depth buckets of curves and calibration")
+    scale: str = tp.scale_setting(EVEN)
+    buckets: int | None = tp.setting(
+        default=None, help="equi-depth buckets of curves and calibration"
+    )
 
     name = "published-histogram"
     planning_module = ""
@@ -164,7 +163,7 @@ class PublishedHistogram(ScoreHistogram):
         return isinstance(self.trust, LevelSum) and self.trust.budget == SAMPLE
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[tp.Step, ...]:
         """One step."""
         return (sampled_trees,) if self.is_sampled else super().steps
 
@@ -174,7 +173,7 @@ class PublishedHistogram(ScoreHistogram):
             return dict.fromkeys(range(FIRST_CELLS, height + FIRST_CELLS), self.known_epsilon)
         return super().level_parts(height)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds; those of sampled levels run one at a time."""
         return ONE_REPLICATE if self.is_sampled else super().replicate_size(clients)
 
@@ -183,13 +182,13 @@ class PublishedHistogram(ScoreHistogram):
         """One tree over all records; None where records report by themselves or are dealt out."""
         return None if self.is_sampled else super().one_count
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """One round: trees or reports up."""
         if not self.is_sampled:
-            ask_once = reported_tree if isinstance(self.trust, Local) else one_tree
+            ask_once = reported_tree if isinstance(self.trust, tp.Local) else one_tree
             return (yield from ask_once(self, clients, self.buckets))
         height = self.tree_height(clients)
-        sums = yield from releases.ask(sampled_trees, self, clients, {"height": height})
+        sums = yield from tp.ask(sampled_trees, self, clients, {"height": height})
         leaves, noise = sampled_tree(self, sums, height)
         # a record counts on one level only, so what the noise supports is about one field
         one_level = dict(list(sums.fields.items())[:1])
@@ -197,7 +196,7 @@ class PublishedHistogram(ScoreHistogram):
         return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
 
     @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
+    def audit_case(cls, settings: Mapping[str, Any]) -> tp.AuditCase:
         """Sampled levels are drawn one reply at a time."""
         case = super().audit_case(settings)
         sampled = SAMPLE in str(settings.get("trust", ""))
@@ -207,8 +206,8 @@ class PublishedHistogram(ScoreHistogram):
         {"trust": LevelSum.word, "height": 2},
         {"trust": LevelSum.word, "height": 2, "adjacency": "replace"},
         {"trust": str(LevelSum(budget=SAMPLE)), "height": 2},
-        {"trust": Local.word, "height": 2},
-        {"trust": ExactSum.word, "height": 2},
+        {"trust": tp.Local.word, "height": 2},
+        {"trust": tp.ExactSum.word, "height": 2},
     )
     """Both budgets, private reports and exact sums, on small trees."""
 
@@ -217,18 +216,18 @@ class PublishedHistogram(ScoreHistogram):
         "histogram": {"height": 5, **OTHER_FORM},
         "histogram-replace": {"height": 5, "adjacency": "replace", **OTHER_FORM},
         "histogram-sample": {"trust": LevelSum(budget=SAMPLE), "height": 5, **OTHER_FORM},
-        "local-histogram-even": {"trust": Local.word, "height": 4},
+        "local-histogram-even": {"trust": tp.Local.word, "height": 4},
     }
     """The paper's forms on equal cells, and divided for the AUC on those of log-odds."""
 
     @classmethod
-    def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
         """Split budgets; records that are dealt out take too long."""
-        return {"histogram-even": audits.ErrorCase(cls(LevelSum(), 1.0), noticed=True)}
+        return {"histogram-even": tp.ErrorCase(cls(LevelSum(), 1.0), noticed=True)}
 
     @property
-    def law_traits(self) -> audits.LawTraits:
+    def law_traits(self) -> tp.LawTraits:
         """Sampled records are not all, and debiased bits are not exact."""
         if self.is_sampled:
-            return audits.LawTraits(inexact="records that are assigned to levels are not all")
+            return tp.LawTraits(inexact="records that are assigned to levels are not all")
         return super().law_traits

@@ -14,13 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from tacit.data.clients import Clients
+import tacit.protocol as tp
 from tacit.privacy import doubles
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.exact import gaussian_delta
 from tacit.protocol import audits
-from tacit.protocol.choices import Choice
-from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.fedauc import protocol
 from tacit.protocols.fedauc.allocation import (
     FIRST_ROUND_FRACTIONS,
@@ -39,14 +36,14 @@ from tacit.protocols.shared.rank_noise import PAIR, STAIRCASE, RankNoise
 
 
 @dataclass(frozen=True)
-class Laplace(Choice):
+class Laplace(tp.Choice):
     """Laplace noise, of pure epsilon."""
 
     word = "laplace"
 
 
 @dataclass(frozen=True)
-class Gaussian(Choice):
+class Gaussian(tp.Choice):
     """Gaussian noise.
 
     Parameters
@@ -68,21 +65,21 @@ class Gaussian(Choice):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(Choice):
+class DiscreteLaplace(tp.Choice):
     """Laplace noise of whole numbers; not in the paper."""
 
     word = "discrete-laplace"
 
 
 @dataclass(frozen=True)
-class Staircase(Choice):
+class Staircase(tp.Choice):
     """Whole staircase noise, as ``FedAUC`` adds; not in the paper."""
 
     word = STAIRCASE
 
 
 @dataclass(frozen=True)
-class Fixed(Choice):
+class Fixed(tp.Choice):
     """One fraction of epsilon for every client (section 5.2).
 
     Parameters
@@ -107,7 +104,7 @@ class Fixed(Choice):
 
 
 @dataclass(frozen=True)
-class Orthogonal(Choice):
+class Orthogonal(tp.Choice):
     """Ranks from the client's mean rank, and one fraction for every client (section 5.3).
 
     Parameters
@@ -128,14 +125,14 @@ class Orthogonal(Choice):
 
 
 @dataclass(frozen=True)
-class Adaptive(Choice):
+class Adaptive(tp.Choice):
     """Ranks from the client's mean rank, and the client's own best fraction (section 5.3)."""
 
     word = "adaptive"
 
 
 @dataclass(frozen=True)
-class Influence(Choice):
+class Influence(tp.Choice):
     """The allocation of ``FedAUC``, by which the paper's mechanisms are measured beside it."""
 
     word = "influence"
@@ -166,12 +163,12 @@ class PublishedFedAUC(protocol.RankSums):
     Fixed(alpha=0.5, sensitivity='global')
     """
 
-    epsilon: float = setting(help=EPSILON)
-    mechanism: Laplace | Gaussian | DiscreteLaplace | Staircase | str = setting(
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    mechanism: Laplace | Gaussian | DiscreteLaplace | Staircase | str = tp.setting(
         default=Laplace(),
         help="laplace, gaussian(delta=...), discrete-laplace or staircase; laplace by default",
     )
-    allocation: Adaptive | Orthogonal | Fixed | Influence | str = setting(
+    allocation: Adaptive | Orthogonal | Fixed | Influence | str = tp.setting(
         default=Adaptive(),
         help="adaptive, orthogonal(beta=...), fixed(alpha=..., sensitivity=local or global) or "
         "influence; adaptive by default",
@@ -211,11 +208,11 @@ class PublishedFedAUC(protocol.RankSums):
         return RankNoise(word, self.epsilon, delta)
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """What one evaluation costs each client at most."""
-        return Cost(self.epsilon, self.rank_noise.delta, Adjacency.LABEL)
+        return tp.Cost(self.epsilon, self.rank_noise.delta, tp.Adjacency.LABEL)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: a bit and an integer a record where labels may be flipped."""
         flips = isinstance(self.allocation, Influence)
         return super().replicate_size(clients) if flips else 8 * clients.count
@@ -234,32 +231,30 @@ class PublishedFedAUC(protocol.RankSums):
         return None
 
     @classmethod
-    def self_test_cases(cls) -> audits.SelfTestCases:
+    def self_test_cases(cls) -> tp.SelfTestCases:
         """Rank sums and low bits, sound and with a mistake each."""
         sums, laplace = cls(1.0, Staircase()), cls(1.0, Laplace(), Fixed())
         halved = partial(doubles.ScaledNoise, 0.5)
         grid, bare = "Laplace noise on a grid, low bits", "floating-point noise, low bits"
-        return audits.SelfTestCases(
+        return tp.SelfTestCases(
             (
-                audits.AuditTrial(audits.SUMS, "noisy rank sums", False, sums),
-                audits.AuditTrial(audits.SUMS, "their noise halved", True, sums, halved),
-                audits.AuditTrial(
+                tp.AuditTrial(audits.SUMS, "noisy rank sums", False, sums),
+                tp.AuditTrial(audits.SUMS, "their noise halved", True, sums, halved),
+                tp.AuditTrial(
                     audits.LOW_BITS, grid, False, laplace, doubles.GridNoise, system=True
                 ),
-                audits.AuditTrial(audits.LOW_BITS, bare, True, laplace),
+                tp.AuditTrial(audits.LOW_BITS, bare, True, laplace),
             ),
             (cls(1.0, DiscreteLaplace()),),
         )
 
     @property
-    def law_traits(self) -> audits.LawTraits:
+    def law_traits(self) -> tp.LawTraits:
         """With the influence allocation a small client flips its labels, and a large one does not.
 
         Its records are copied until it adds noise.
         """
-        return audits.LawTraits(
-            copies=ADDITIVE_COPIES if isinstance(self.allocation, Influence) else 1
-        )
+        return tp.LawTraits(copies=ADDITIVE_COPIES if isinstance(self.allocation, Influence) else 1)
 
 
 @dataclass(frozen=True)
@@ -284,7 +279,7 @@ class PublishedResponseAUC(protocol.RankSums):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.LABEL: 'label'>, rho=None)
     """
 
-    epsilon: float = setting(help=EPSILON)
+    epsilon: float = tp.setting(help=tp.EPSILON)
 
     name = "published-fedauc-response"
     threats = staticmethod(lambda settings: FLIPPED_LABELS)
@@ -293,6 +288,6 @@ class PublishedResponseAUC(protocol.RankSums):
     """All labels are flipped alike."""
     noticed = ()
     """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
-    law_traits = audits.LawTraits(
+    law_traits = tp.LawTraits(
         inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES
     )

@@ -9,24 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients
+import tacit.protocol as tp
 from tacit.data.errors import check_classes
-from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.exact import power_of_two_grid
 from tacit.privacy.mechanisms.laplace import Laplace
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import audits
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declared import ThreatModel
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.scaled import UNIT_INTERVAL, check_scores_in_unit_interval
-from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.shared.declared import guesses_from_noisy_scores
-from tacit.results.server_result import ServerResult
 
-NOISY_SCORES = ThreatModel(
+NOISY_SCORES = tp.ThreatModel(
     "The server, with the labels. Scores get noise before they leave a client.",
     "With noise: every score. Exactly: each client's count of positives, and its sum of ranks.",
     "The ranks of the noisy scores.",
@@ -34,22 +26,22 @@ NOISY_SCORES = ThreatModel(
 )
 
 
-@step(cost=lambda clients, query, state: UNPROTECTED)
+@tp.step(cost=lambda clients, query, state: tp.UNPROTECTED)
 def plain_rank_sums(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send the exact count of positives and twice the sum of their ranks. No privacy."""
     ranks = ragged_of(query.per_client["ranks"], "ranks")
     return {
         "positives": clients.ragged(clients.labels.astype(np.int64)).sum(),
-        "rank_sums": Ragged(ranks.values * clients.labels, ranks.offsets).sum(),
+        "rank_sums": tp.Ragged(ranks.values * clients.labels, ranks.offsets).sum(),
     }
 
 
-@step(cost=lambda clients, query, state: query.protocol.score_noise.cost(Adjacency.SCORE))
+@tp.step(cost=lambda clients, query, state: query.protocol.score_noise.cost(tp.Adjacency.SCORE))
 def share_noisy_scores(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send every score with Laplace noise of scale ``1 / epsilon`` (Sun et al. 2022a, Table 9).
 
     A score in [0, 1] is rounded to the noise's grid first, which contains 0 and 1, so two values of
@@ -60,7 +52,7 @@ def share_noisy_scores(
     ------
     DataError : for a score outside [0, 1].
     """
-    check_scores_in_unit_interval(clients)
+    tp.check_scores_in_unit_interval(clients)
     mechanism: Laplace = query.protocol.score_noise
     grid = power_of_two_grid(mechanism.scale)
     scores = np.rint(clients.scores / grid) * grid
@@ -68,7 +60,7 @@ def share_noisy_scores(
 
 
 @dataclass(frozen=True)
-class NoisyScores(Protocol):
+class NoisyScores(tp.Protocol):
     """The AUC of scores with Laplace noise: a baseline that fails (Sun et al. 2022a, Table 9).
 
     The noise pulls the AUC towards one half by an unknown amount, so no error is given.
@@ -78,10 +70,10 @@ class NoisyScores(Protocol):
     epsilon : the privacy budget of one score. Labels are not protected.
     """
 
-    epsilon: float = setting(help=EPSILON)
+    epsilon: float = tp.setting(help=tp.EPSILON)
 
     name = "published-noisy-scores"
-    score_range = UNIT_INTERVAL
+    score_range = tp.UNIT_INTERVAL
     largest_epsilon = 1e6
     """A thousand times the papers' largest."""
     steps = (share_noisy_scores, plain_rank_sums)
@@ -97,21 +89,21 @@ class NoisyScores(Protocol):
         return Laplace(1.0, self.epsilon)
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """Epsilon for one score; the second step, with exact labels, protects nothing."""
-        return UNPROTECTED
+        return tp.UNPROTECTED
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Scores, ranks and sums of every record."""
         return 6 * clients.records
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Noisy scores up, ranks down, exact sums up."""
-        reply = yield Query(share_noisy_scores, self)
+        reply = yield tp.Query(share_noisy_scores, self)
         sent = ragged_of(reply["scores"], "scores")
         records = sent.values.shape[-1]
-        ranks = Ragged(np.apply_along_axis(doubled_mid_ranks, -1, sent.values), sent.offsets)
-        reply = yield Query(plain_rank_sums, self, per_client={"ranks": ranks})
+        ranks = tp.Ragged(np.apply_along_axis(doubled_mid_ranks, -1, sent.values), sent.offsets)
+        reply = yield tp.Query(plain_rank_sums, self, per_client={"ranks": ranks})
         positives = int(np.asarray(reply["positives"]).sum())
         negatives = records - positives
         check_classes(positives, negatives)
@@ -123,7 +115,7 @@ class NoisyScores(Protocol):
             f"noise on the scores (epsilon {self.epsilon:g} each) biases the AUC towards 1/2 by an "
             "unknown amount, so no interval is given; labels are not protected"
         )
-        return ServerResult(
+        return tp.ServerResult(
             value=np.asarray(value),
             privacy_error=like,
             sampling_error=np.sqrt(plug_in_variance(value, positives, negatives)),

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+import tacit.protocol as tp
+from tacit.arrays import Flags, Floats
 from tacit.local.hierarchical.estimate import LevelArea, LevelCounts
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.local.pair_kernels import PairTables, SymbolSpace
@@ -24,10 +24,6 @@ from tacit.local.ustatistic.protocol import UStatistic
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol import audits
-from tacit.protocol.scaled import scale_setting
-from tacit.protocol.settings import EPSILON, setting
-
-Bits = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +42,7 @@ class Forms:
     lost: Floats
 
     @classmethod
-    def of(cls, open_nodes: Bits, stopped: Bits, lowest: bool) -> Forms:
+    def of(cls, open_nodes: Flags, stopped: Flags, lowest: bool) -> Forms:
         """Below a node that is looked into, pairs in one child are counted further down.
 
         Among leaves there is no further down: they count one half, as tied scores do. Below a node
@@ -138,7 +134,7 @@ def traversal_area(levels: LevelCounts) -> LevelArea:
     return LevelArea(value, influences, product, cell_variance)
 
 
-def _large(counts: Floats, bound: Floats, factor: float) -> Bits:
+def _large(counts: Floats, bound: Floats, factor: float) -> Flags:
     """Whether nodes are looked into: ``h~+ h~- >= tau`` with ``h~ = max(h, sqrt(a v) / 2)``."""
     least = np.sqrt(factor * bound)[:, np.newaxis] / 2
     raised: Floats = np.maximum(counts, least).prod(axis=-2)
@@ -173,10 +169,10 @@ class PublishedUStatistic(UStatistic):
     10
     """
 
-    kernel: kernels.Gini | kernels.Collision | kernels.Kendall | kernels.Own | str = setting(
+    kernel: kernels.Gini | kernels.Collision | kernels.Kendall | kernels.Own | str = tp.setting(
         help="the function of two records, with the public domain of its values in brackets"
     )
-    epsilon: float = setting(help=EPSILON)
+    epsilon: float = tp.setting(help=tp.EPSILON)
 
     name = "published-ustatistic"
     planning_module = ""
@@ -215,7 +211,7 @@ class PublishedHierarchicalAUC(HierarchicalAUC):
     'even'
     """
 
-    scale: str = scale_setting(EVEN)
+    scale: str = tp.scale_setting(EVEN)
 
     name = "published-hierarchical"
     planning_module = ""

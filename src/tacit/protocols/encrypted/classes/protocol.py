@@ -14,22 +14,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.secure_sum.masking import derive
 from tacit.data.categories import check_names
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import UNPROTECTED
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol import audits, forecast
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declared import Revealed, ThreatModel
-from tacit.protocol.scaled import scale_setting
-from tacit.protocol.scenario import Scenario
-from tacit.protocol.settings import setting
+from tacit.protocol import audits
+from tacit.protocol.declared import Revealed
 from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import opened_once
 from tacit.protocols.encrypted.counts import Certain, class_cells
@@ -40,7 +33,6 @@ from tacit.protocols.shared.class_scores import one_against_rest, scores_by_clas
 from tacit.results.estimate import Estimate
 from tacit.results.figure import MACRO_AUC
 from tacit.results.parts import Breakdown, Part
-from tacit.results.server_result import ServerResult
 
 ABSENT = (
     "it has too few records, or all but too few, for the agreed bound of records; agree on a bound "
@@ -67,7 +59,7 @@ BY_CLASS = replace(
 )
 
 
-def by_class_threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+def by_class_threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
     """The threat model of an evaluation by class with these settings."""
     return hidden.told_to_parties(BY_CLASS, settings, "uniform words")
 
@@ -114,7 +106,7 @@ def macro(areas: Floats, half_ranges: Floats) -> tuple[float, float]:
 
 def result_by_class(
     classes: Sequence[str], areas: Floats, half_ranges: Floats, warnings: tuple[str, ...]
-) -> ServerResult:
+) -> tp.ServerResult:
     """The macro AUC and every class's AUC, with their certain ranges.
 
     Parameters
@@ -147,10 +139,10 @@ UNKNOWN = Certain(np.nan, np.nan)
 """Of a class without an AUC."""
 
 
-@step(once=True)
+@tp.step(once=True)
 def send_masked_classes(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send, for each class, the counts of its records and of all others in every cell, masked.
 
     It costs nothing as long as the aggregator has none of the session's keys: the words of all
@@ -180,10 +172,10 @@ def send_masked_classes(
     return {"counts": sessions.as_field(uploads)}
 
 
-@step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
+@tp.step(cost=lambda clients, query, state: tp.UNPROTECTED, refuses_once=True)
 def open_masked_classes(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Take the pads off the aggregator's answers, divide, and tell whom the settings name.
 
     The AUCs and their half-ranges are released without noise: they have no differential privacy.
@@ -214,11 +206,11 @@ def open_masked_classes(
     return sessions.tell(revealed, (areas, half_ranges), clients, query, state)
 
 
-def _opened(party: MaskedParty, answer: bytes, query: Query) -> Certain:
+def _opened(party: MaskedParty, answer: bytes, query: tp.Query) -> Certain:
     """One class's AUC and half-range, rounded; unknown where it has too few records."""
     try:
         return sessions.released(party.decrypted(answer), query)
-    except DataError:
+    except tp.DataError:
         return UNKNOWN
 
 
@@ -267,7 +259,7 @@ def pieces(message: bytes, count: int) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
+class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
     """One-versus-rest AUC of every class and their mean, exact on the thresholds, without noise.
 
     One session on masked values over all classes (``encrypted.classes``, which derives what it
@@ -314,15 +306,15 @@ class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
     (True, ['cat', 'dog', 'bird'])
     """
 
-    classes: tuple[str, ...] = setting(
+    classes: tuple[str, ...] = tp.setting(
         default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
     )
-    thresholds: int | tuple[float, ...] | None = setting(
+    thresholds: int | tuple[float, ...] | None = tp.setting(
         default=None, help="thresholds of each class, or agreed ones; 1000 by default"
     )
-    most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
-    perturbed: bool = setting(default=True, help=None)
-    scale: str = scale_setting()
+    most_records: int = tp.setting(default=2**20, help="a public bound of all records, 2**20")
+    perturbed: bool = tp.setting(default=True, help=None)
+    scale: str = tp.scale_setting()
     reveal: Literal["parties", "aggregator"] = hidden.reveal_setting("AUCs")
 
     name = "encrypted-class-auc"
@@ -353,7 +345,7 @@ class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
         """That of every class."""
         return len(self.classes)
 
-    def classified(self, clients: Clients) -> tuple[Floats, Integers]:
+    def classified(self, clients: tp.Clients) -> tuple[Floats, Integers]:
         """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
 
         Raises
@@ -362,51 +354,51 @@ class EncryptedClassAUC(hidden.HiddenAUC, Protocol):
         """
         return scores_by_class(clients, self.classes, bounded=self.score_range is not None)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Introductions, a secret, masked counts of all classes, and answers that parties open."""
         uploads, aggregator = yield from steps.masked_uploads(self, send_masked_classes)
         by_class = zip(*(pieces(message, self.auc_count) for message in uploads), strict=True)
         asked = {"answer": b"".join(aggregator.answer(sent) for sent in by_class)}
-        return self.concluded((yield Query(open_masked_classes, self, broadcast=asked)))
+        return self.concluded((yield tp.Query(open_masked_classes, self, broadcast=asked)))
 
     @property
-    def untold(self) -> ServerResult:
+    def untold(self) -> tp.ServerResult:
         """What the server knows where only the parties are told."""
         nothing = np.full(self.auc_count, math.nan)
         unknown = result_by_class(self.classes, nothing, nothing, (hidden.PARTIES_ONLY,))
         return replace(unknown, breakdown=None)
 
-    def revealed_result(self, revealed: Revealed) -> ServerResult:
+    def revealed_result(self, revealed: Revealed) -> tp.ServerResult:
         """The result that a party has, where it was told."""
         if not isinstance(revealed, ClassesRevealed):
             raise HomomorphicError("a party of this protocol is told the AUCs of all classes")
         return self.result_of(revealed.areas, revealed.half_ranges)
 
-    def result_of(self, area: Any, half_range: Any) -> ServerResult:
+    def result_of(self, area: Any, half_range: Any) -> tp.ServerResult:
         """The AUCs of all classes, shape (C,) each, with their mean."""
         warnings = (UNWEIGHTED_NOTE, *self.standing_warnings)
         return result_by_class(self.classes, area, half_range, warnings)
 
-    def exact(self, clients: Clients) -> float:
+    def exact(self, clients: tp.Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
         return float(np.mean([auc(each.scores, each.labels) for each in self.problems(clients)]))
 
-    def problems(self, clients: Clients) -> Iterable[Clients]:
+    def problems(self, clients: tp.Clients) -> Iterable[tp.Clients]:
         """Each class against the rest."""
         return one_against_rest(clients, *self.classified(clients))
 
 
-def classes_families(scenario: Scenario) -> list[forecast.Family]:
+def classes_families(scenario: tp.Scenario) -> list[tp.Family]:
     """One: an aggregator that follows the protocol."""
     given_up = (
         "there is no differential privacy: the AUCs of all classes are released as they are, "
         "epsilon is not kept, and an aggregator that colludes with a client learns everything"
     )
     sized = partial(EncryptedClassAUC, classes=scenario.class_names, most_records=scenario.records)
-    metric = forecast.Metric.of_figure(EncryptedClassAUC.figure)
+    metric = tp.Metric.of_figure(EncryptedClassAUC.figure)
     return [hidden.sized_family([sized], given_up, metric)]
 
 
-PLANNING = forecast.Planning.of_figure(
+PLANNING = tp.Planning.of_figure(
     classes_families, masked_forecast, masked_traffic, EncryptedClassAUC.figure
 )

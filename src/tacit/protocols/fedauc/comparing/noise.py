@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
 from tacit.privacy.mechanisms.response import response_variance
@@ -105,7 +105,7 @@ class RankPairs:
         ones = Ragged(np.ones(self.records, dtype=np.int64), self.first.offsets)
         return {"positives": ones, "differences": self.difference, "levels": self.centred}
 
-    def sums(self, labels: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+    def sums(self, labels: NDArray[Any]) -> dict[str, Integers]:
         """The three sums of every client's labels, shape (..., K).
 
         Parameters
@@ -118,7 +118,7 @@ class RankPairs:
         }
 
 
-def largest_by_client(values: Ragged[np.int64], among: NDArray[np.bool_]) -> Integers:
+def largest_by_client(values: Ragged[np.int64], among: Flags) -> Integers:
     """The largest magnitude of each client's values among some of them, 0 where there are none.
 
     Parameters
@@ -135,9 +135,7 @@ def largest_by_client(values: Ragged[np.int64], among: NDArray[np.bool_]) -> Int
     return np.maximum.reduceat(np.abs(values.values) * among, values.offsets[:-1])
 
 
-def records_that_respond(
-    difference: Ragged[np.int64], noise: PartNoise, rounds: int = 3
-) -> NDArray[np.bool_]:
+def records_that_respond(difference: Ragged[np.int64], noise: PartNoise, rounds: int = 3) -> Flags:
     """Which records answer by randomised response, and which by their client's noisy sums.
 
     The noise of a sum of differences depends on the largest of them, so a few records on which the
@@ -187,9 +185,7 @@ def records_that_respond(
     return responding
 
 
-def _best_cuts(
-    squares: Ragged[np.float64], noise: PartNoise, weight: float
-) -> tuple[NDArray[np.bool_], float]:
+def _best_cuts(squares: Ragged[np.float64], noise: PartNoise, weight: float) -> tuple[Flags, float]:
     """Which records are summed, shape (M,), and the predicted variance, in doubled ranks.
 
     Parameters
@@ -289,7 +285,7 @@ class DifferenceRequest:
     """
 
     ranks: RankPairs
-    responding: NDArray[np.bool_]
+    responding: Flags
 
     @classmethod
     def of(cls, clients: Clients, query: Query) -> DifferenceRequest:
@@ -310,6 +306,6 @@ class DifferenceRequest:
         return request
 
     @property
-    def any_summed(self) -> NDArray[np.bool_]:
+    def any_summed(self) -> Flags:
         """The clients with a record that enters noisy sums, shape (K,)."""
         return np.logical_or.reduceat(~self.responding, self.ranks.first.offsets[:-1])

@@ -17,27 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged, doubled_ranks
+import tacit.protocol as tp
+from tacit.arrays import Flags, Floats, Integers, Labels
+from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc, paired_plug_in_variance, rank_correlation
-from tacit.privacy.cost import Adjacency, Cost, worst_case
+from tacit.privacy.cost import worst_case
 from tacit.privacy.mechanisms.response import flip_probability
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Field,
-    Protocol,
-    Query,
-    Reply,
-    step,
-)
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.settings import setting
-from tacit.protocol.trust import Each, Local, trust_setting
 from tacit.protocols.fedauc.allocation import influence_centre
 from tacit.protocols.fedauc.comparing.noise import (
     CentredVariance,
@@ -51,10 +38,10 @@ from tacit.protocols.fedauc.comparing.noise import (
 from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs
 from tacit.protocols.fedauc.protocol import TWO_MODELS
 from tacit.protocols.shared.reports.flipped_labels import Flipped, flipped_labels, flipping_cost
-from tacit.results.server_result import ComparisonResult, ServerResult
+from tacit.results.server_result import ComparisonResult
 
 
-def totals_of_sums(asked: DifferenceRequest, epsilon: float, reply: Reply) -> tuple[Floats, ...]:
+def totals_of_sums(asked: DifferenceRequest, epsilon: float, reply: tp.Reply) -> tuple[Floats, ...]:
     """Totals from the clients' six numbers, in ranks: labels debiased, pivots taken off.
 
     The number of positive records, and of each model the sum of ``(rank - (M-1)/2) * label``, shape
@@ -131,7 +118,7 @@ def result_from_sums(
 
 def _one_auc(
     records: int, positives: Floats, centred: Floats, variance: CentredVariance, count: Floats
-) -> ServerResult:
+) -> tp.ServerResult:
     """One model's AUC from its centred rank sum."""
     value = area_of_sums(records, positives, centred)
     inside = np.clip(positives, 1.0, records - 1.0)
@@ -141,7 +128,7 @@ def _one_auc(
 
 
 @dataclass(frozen=True)
-class NoisySumsOfEach(Each):
+class NoisySumsOfEach(tp.Each):
     """Noisy sums, and flipped labels of records on which the models disagree most, where better.
 
     Parameters
@@ -161,15 +148,15 @@ class NoisySumsOfEach(Each):
             raise ValueError(f"emphasis must be from 0.1 to 0.99, got {self.emphasis}")
 
 
-def pair_order(clients: Clients) -> NDArray[np.int64]:
+def pair_order(clients: tp.Clients) -> Integers:
     """Records in ascending order of both scores within each client, shape (M,)."""
     return np.lexsort((_second(clients), clients.scores, clients.client_of_record))
 
 
-@step()
+@tp.step()
 def share_score_pairs(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send both models' scores of every record, ascending within each client.
 
     Spends nothing at label adjacency, where scores are public. The server learns which scores of
@@ -182,17 +169,17 @@ def share_score_pairs(
     }
 
 
-def _sums_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+def _sums_cost(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
     settings: ComparedAUC = query.protocol
     summed = DifferenceRequest.of(clients, query).any_summed
     costs = [settings.guarantee] if summed.any() else []
     return worst_case([*costs, flipping_cost(clients, settings.epsilon, state, ~summed)])
 
 
-@step(cost=_sums_cost)
+@tp.step(cost=_sums_cost)
 def noisy_difference_sums(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send noisy sums over some records' labels, and sums over flipped labels of the others.
 
     Spends epsilon at label adjacency. A record is in one of the two groups. Flipping a label of the
@@ -220,7 +207,7 @@ def noisy_difference_sums(
 
 
 @dataclass(frozen=True)
-class ComparedAUC(Protocol):
+class ComparedAUC(tp.Protocol):
     """The difference of two models' AUCs, and both AUCs, at one epsilon.
 
     Clients hold the first model's scores as their scores and the second's as their second values.
@@ -241,12 +228,12 @@ class ComparedAUC(Protocol):
     1.0
     """
 
-    epsilon: float = setting(help="the privacy budget of the comparison")
-    trust: NoisySumsOfEach | Local | str = trust_setting(NoisySumsOfEach())
+    epsilon: float = tp.setting(help="the privacy budget of the comparison")
+    trust: NoisySumsOfEach | tp.Local | str = tp.trust_setting(NoisySumsOfEach())
 
     name = "compared-auc"
     threats = staticmethod(lambda settings: TWO_MODELS)
-    adjacency = Adjacency.LABEL
+    adjacency = tp.Adjacency.LABEL
     state_types = (Flipped,)
     figure = "difference of two AUCs"
     steps = (share_score_pairs, noisy_difference_sums)
@@ -258,45 +245,45 @@ class ComparedAUC(Protocol):
         sums = self.trust if isinstance(self.trust, NoisySumsOfEach) else NoisySumsOfEach()
         return PartNoise(self.epsilon, sums.emphasis)
 
-    def comparison(self) -> Protocol:
+    def comparison(self) -> tp.Protocol:
         """Itself."""
         return self
 
-    def exact(self, clients: Clients) -> float:
+    def exact(self, clients: tp.Clients) -> float:
         """The exact difference of the AUCs, which is not private."""
         return auc(clients.scores, clients.labels) - auc(_second(clients), clients.labels)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: a bit and products with both ranks a record."""
         return 4 * clients.records + 16 * clients.count
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Pairs of scores up, ranks down, noisy sums up."""
-        pairs = yield Query(share_score_pairs, self)
+        pairs = yield tp.Query(share_score_pairs, self)
         sent = [ragged_of(pairs[name], "values of records") for name in ("first", "second")]
         records = sent[0].values.size
         if records < 2:
-            raise DataError(f"a comparison needs at least two records, got {records}")
+            raise tp.DataError(f"a comparison needs at least two records, got {records}")
         first, second = map(doubled_ranks, sent)
         ranks = RankPairs(first, second)
         asked = DifferenceRequest(ranks, self._responding(ranks))
-        responding = Ragged(asked.responding, first.offsets)
-        columns: dict[str, Field] = {"first": first, "second": second, "responding": responding}
-        reply = yield Query(noisy_difference_sums, self, per_client=columns)
+        responding = tp.Ragged(asked.responding, first.offsets)
+        columns: dict[str, tp.Field] = {"first": first, "second": second, "responding": responding}
+        reply = yield tp.Query(noisy_difference_sums, self, per_client=columns)
         sums = totals_of_sums(asked, self.epsilon, reply)
         variances = predicted_variances(asked, self.part_noise)
         correlation = rank_correlation(first.values, second.values)
         result = result_from_sums(records, sums, variances, correlation)
         return replace(result, scales=clients_apart(sent[0]) or clients_apart(sent[1]))
 
-    def _responding(self, ranks: RankPairs) -> NDArray[np.bool_]:
-        if isinstance(self.trust, Local):
+    def _responding(self, ranks: RankPairs) -> Flags:
+        if isinstance(self.trust, tp.Local):
             return np.ones(ranks.records, dtype=np.bool_)
         return records_that_respond(ranks.difference, self.part_noise)
 
 
 def _noisy_sums(
-    request: DifferenceRequest, labels: NDArray[np.int8], parts: PartNoise, noise: NoiseSource
+    request: DifferenceRequest, labels: Labels, parts: PartNoise, noise: tp.NoiseSource
 ) -> dict[str, NDArray[Any]]:
     """The noisy sums of the records that do not respond, of every client, shape (..., K)."""
     ranks, shape = request.ranks, (request.any_summed.size,)
@@ -309,7 +296,7 @@ def _noisy_sums(
     return noisy
 
 
-def _second(clients: Clients) -> NDArray[np.float64]:
+def _second(clients: tp.Clients) -> Floats:
     if clients.second is None:
-        raise DataError("a comparison needs a second model's scores, and these records have one")
+        raise tp.DataError("a comparison needs a second model's scores, and these records have one")
     return clients.second

@@ -13,15 +13,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics.curves import (
-    closed,
-    curvature_error,
-    density_correction,
-    density_correction_variance,
-    placement_variance,
-    rates,
-    trapezoid_area,
-)
+from tacit.metrics import curves
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import Laplace
@@ -85,7 +77,7 @@ def class_totals(counts: Floats) -> tuple[Floats, Floats]:
 def clamped_points(counts: Floats) -> tuple[Floats, Floats]:
     """ROC points of counts clamped at 0, ordered by falling false-positive rate."""
     clamped = np.maximum(counts, 0.0)
-    across, up = rates(*(clamped[..., row, :] for row in range(4)))
+    across, up = curves.rates(*(clamped[..., row, :] for row in range(4)))
     order = np.argsort(-across, axis=-1, kind="stable")
     return np.take_along_axis(across, order, axis=-1), np.take_along_axis(up, order, axis=-1)
 
@@ -111,7 +103,7 @@ def _pooled_variance(counts: Floats, noise: CountNoise) -> Floats:
     scaled = [noise.variance / np.maximum(total, 1.0) ** 2 for total in reversed(totals)]
     variance = steps * scaled[0] * scaled[1] / 2
     for side in (0, 1):
-        others = closed(rate[1 - side])
+        others = curves.closed(rate[1 - side])
         reach = (others[..., :-2] - others[..., 2:]) / 2
         pooled = np.sum(rate[side] * reach, axis=-1) / steps
         squares = np.sum((reach - pooled[..., np.newaxis]) ** 2, axis=-1) + steps * pooled**2
@@ -135,16 +127,16 @@ def _imitate(smooth: Floats, draws: Floats) -> tuple[float, float]:
     at_once = max(1, IN_CACHE // second[:, 0].size)
     groups = range(0, REPEATED_ESTIMATES, at_once)
     clamped = [_clamped_areas(releases[start : start + at_once], second) for start in groups]
-    biases = np.concatenate(clamped).mean(axis=-1) - trapezoid_area(*pooled_points(releases))
+    biases = np.concatenate(clamped).mean(axis=-1) - curves.trapezoid_area(*pooled_points(releases))
     areas = _clamped_areas(smooth[np.newaxis], draws)[0]
-    true = trapezoid_area(*pooled_points(smooth))
+    true = curves.trapezoid_area(*pooled_points(smooth))
     errors = areas[:REPEATED_ESTIMATES] - biases - true
     return float(np.mean(errors**2)), float(areas.mean() - true)
 
 
 def _clamped_areas(smooth: Floats, draws: Floats) -> Floats:
     """The areas of all sums of counts (S, 4, T) and draws (D, 4, T), shape (S, D)."""
-    return trapezoid_area(*clamped_points(smooth[:, np.newaxis] + draws))
+    return curves.trapezoid_area(*clamped_points(smooth[:, np.newaxis] + draws))
 
 
 def smoothed_counts(counts: Floats) -> Floats:
@@ -180,12 +172,12 @@ def _shrunk_correction(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats
     """
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     two = 2 * noise.variance
-    correction_variance = density_correction_variance(positives, negatives, two, two)
-    correction = np.nan_to_num(density_correction(positives, negatives))
+    correction_variance = curves.density_correction_variance(positives, negatives, two, two)
+    correction = np.nan_to_num(curves.density_correction(positives, negatives))
     square = correction**2
     clear = square > correction_variance
     weight = np.where(clear, 1 - correction_variance / np.where(clear, square, 1.0), 0.0)
-    curved = np.nan_to_num(curvature_error(positives, negatives)) ** 2
+    curved = np.nan_to_num(curves.curvature_error(positives, negatives)) ** 2
     variance = weight * (1 - weight) * square + np.maximum(curved - 4 * correction_variance, 0.0)
     return weight * correction, variance
 
@@ -205,7 +197,7 @@ def result_from_confusion(
     """
     positives, negatives = classes = class_totals(counts)
     defined = (positives > 0) & (negatives > 0)
-    area = trapezoid_area(*(clamped_points(counts) if clamp else pooled_points(counts)))
+    area = curves.trapezoid_area(*(clamped_points(counts) if clamp else pooled_points(counts)))
     value = np.where(defined, area, np.nan)
     if clamp:
         variance, bias = _imitated_errors(counts, noise)
@@ -213,7 +205,7 @@ def result_from_confusion(
         variance, bias = _pooled_variance(counts, noise), np.zeros_like(value)
     cells = -np.diff(counts[..., :2, :-1], axis=-1, append=0.0)
     correction, correction_variance = _shrunk_correction(cells, noise)
-    placement = placement_variance(cells[..., 0, :], cells[..., 1, :])
+    placement = curves.placement_variance(cells[..., 0, :], cells[..., 1, :])
     error = np.where(defined, np.sqrt(variance), np.nan)
     single = np.ndim(value) == 0
     total_error = math.sqrt(2 * noise.variance / edges.size)

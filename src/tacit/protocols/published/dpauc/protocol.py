@@ -21,43 +21,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
 from tacit.data.engines.stored import batch_of
 from tacit.data.ragged import client_order
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.exact import gaussian_delta
 from tacit.privacy.mechanisms import gaussian, laplace
 from tacit.privacy.mechanisms.interface import Together
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
-from tacit.protocol import audits, forecast
-from tacit.protocol.choices import Choice
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    OneCount,
-    Protocol,
-    Query,
-    Reply,
-    Step,
-    step,
-)
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.scenario import Scenario, Shape, planned_scale
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Trust
-from tacit.protocols.dpauc.protocol import (
-    THRESHOLDS,
-    cells_forecast,
-    guesses_of_lone_records,
-    lone_records,
-    pooled_cells,
-    result_of,
-    threats_of,
-)
+from tacit.protocol import audits
+from tacit.protocol.conversation import OneCount
+from tacit.protocol.scenario import planned_scale
+from tacit.protocols.dpauc import protocol as dpauc
 from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
 from tacit.protocols.shared.cells import cell_counts
 from tacit.protocols.shared.declared import first_reply
@@ -75,7 +52,7 @@ POINTS = ("clamped", "plain")
 
 
 @dataclass(frozen=True)
-class OnCounts(Choice):
+class OnCounts(tp.Choice):
     """Noise on the four confusion counts of every threshold.
 
     Parameters
@@ -135,7 +112,7 @@ class Gaussian(OnCounts):
 
 
 @dataclass(frozen=True)
-class RandomisedResponse(Choice):
+class RandomisedResponse(tp.Choice):
     """Every label is flipped once, by a chance that epsilon gives."""
 
     word = "randomised-response"
@@ -147,10 +124,10 @@ IMITATED_REPEATS = 800
 RESPONSE = RandomisedResponse.word
 
 
-@step(cost=lambda clients, query, state: query.protocol.guarantee)
+@tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
 def noisy_confusion_counts(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send TP, FP, TN and FN at every threshold, each with noise (Sun et al. 2022b, Methods).
 
     At a threshold a record counts in exactly one of the four. One label flip therefore changes two
@@ -173,14 +150,14 @@ def noisy_confusion_counts(
     return {"counts": four + noise.draw(settings.count_noise, four.shape)}
 
 
-@step(
+@tp.step(
     cost=lambda clients, query, state: flipping_cost(
         clients, query.protocol.epsilon, state, every_client(clients)
     )
 )
 def flipped_histograms(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send the exact cell counts of labels flipped once by randomised response.
 
     Epsilon at label adjacency, spent when the labels were flipped; the counts are post-processing.
@@ -203,7 +180,7 @@ def flipped_histograms(
 
 
 @dataclass(frozen=True)
-class PublishedDPAUC(ScaledScores, Protocol):
+class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
     """The AUC and ROC curve from confusion counts, as Sun et al. 2022b form them.
 
     Parameters
@@ -225,22 +202,22 @@ class PublishedDPAUC(ScaledScores, Protocol):
     400.0
     """
 
-    epsilon: float = setting(help=EPSILON)
-    thresholds: int = setting(default=100, help="number of thresholds; 100 by default")
-    mechanism: Laplace | Gaussian | RandomisedResponse | str = setting(
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    thresholds: int = tp.setting(default=100, help="number of thresholds; 100 by default")
+    mechanism: Laplace | Gaussian | RandomisedResponse | str = tp.setting(
         default=Laplace(),
         help="laplace, gaussian(delta=...) or randomised-response; laplace by default",
     )
-    adjacency: Literal["record", "label", "replace"] = setting(
+    adjacency: Literal["record", "label", "replace"] = tp.setting(
         default="record", help="what epsilon hides; record by default where it applies"
     )
-    scale: str = scale_setting()
+    scale: str = tp.scale_setting()
 
     name = "published-dpauc"
     planning_module = __name__
     state_types = (Flipped,)
     gives_curve = True
-    threats = staticmethod(threats_of)
+    threats = staticmethod(dpauc.threats_of)
     audit_settings = (
         {"mechanism": "laplace", "thresholds": 2},
         {"mechanism": f"gaussian(delta={audits.DELTA})", "thresholds": 2},
@@ -273,7 +250,7 @@ class PublishedDPAUC(ScaledScores, Protocol):
             gaussian_delta(self.epsilon, self.mechanism.delta, 4 * self.thresholds)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[tp.Step, ...]:
         """The step of this mechanism."""
         return (flipped_histograms if self.responds else noisy_confusion_counts,)
 
@@ -310,16 +287,16 @@ class PublishedDPAUC(ScaledScores, Protocol):
         return laplace.Laplace(self.distance, self.epsilon)
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """What one evaluation costs each client at most."""
-        adjacency = Adjacency(self.adjacency)
+        adjacency = tp.Adjacency(self.adjacency)
         if self.responds:
             return super().guarantee
         if isinstance(self.mechanism, Gaussian):
             return self.count_noise.cost(adjacency)
         one_count = laplace.Laplace(1, self.epsilon / self.distance)
         all_counts = Together((one_count,), self.distance)
-        return Cost(self.epsilon, adjacency=adjacency, mechanism=all_counts)
+        return tp.Cost(self.epsilon, adjacency=adjacency, mechanism=all_counts)
 
     @property
     def edges(self) -> Floats:
@@ -342,15 +319,15 @@ class PublishedDPAUC(ScaledScores, Protocol):
             return None
         return OneCount(self, self.score_edges(self.edges[1:]), self.score_ends)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""
         counts = 8 * self.thresholds * clients.count
         return counts + (2 * clients.records if self.responds else 0)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """One round: counts up."""
         if self.responds:
-            reply = yield Query(flipped_histograms, self)
+            reply = yield tp.Query(flipped_histograms, self)
             flipped, records = (
                 np.asarray(reply[name]).sum(axis=-1, dtype=np.float64)
                 for name in ("positives", "records")
@@ -358,8 +335,8 @@ class PublishedDPAUC(ScaledScores, Protocol):
             flip = flip_probability(self.epsilon)
             positives = (flipped - flip * records) / (1 - 2 * flip)
             noise = CellNoise(response_variance(self.epsilon) * records)
-            return result_of(self, (positives, records - positives), noise)
-        reply = yield Query(noisy_confusion_counts, self)
+            return dpauc.result_of(self, (positives, records - positives), noise)
+        reply = yield tp.Query(noisy_confusion_counts, self)
         counts = np.asarray(reply["counts"])
         on_sums = CountNoise(counts.shape[-1], self.count_noise)
         clamps = self.on_counts.points == "clamped"
@@ -370,7 +347,7 @@ class PublishedDPAUC(ScaledScores, Protocol):
         return (guesses_from_published_counts,)
 
     @classmethod
-    def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
+    def error_cases(cls) -> Mapping[str, tp.ErrorCase]:
         """Every mechanism, with the paper's number of cells or at a larger epsilon."""
         mechanisms = {
             "dpauc-laplace": "laplace",
@@ -378,43 +355,47 @@ class PublishedDPAUC(ScaledScores, Protocol):
             "dpauc-gaussian": "gaussian(delta=1e-6)",
         }
         return {
-            name: audits.ErrorCase(cls(2.0, 20, mechanism, scale=EVEN), IMITATED_REPEATS)
+            name: tp.ErrorCase(cls(2.0, 20, mechanism, scale=EVEN), IMITATED_REPEATS)
             for name, mechanism in mechanisms.items()
-        } | {"dpauc-response": audits.ErrorCase(cls(1.0, 100, RESPONSE, "label", EVEN))}
+        } | {"dpauc-response": tp.ErrorCase(cls(1.0, 100, RESPONSE, "label", EVEN))}
 
     @property
-    def law_traits(self) -> audits.LawTraits:
+    def law_traits(self) -> tp.LawTraits:
         """Flipped labels are debiased without noise too; the paper's accounting is loose."""
         flips = isinstance(self.mechanism, RandomisedResponse)
         charged = isinstance(self.mechanism, OnCounts) and self.mechanism.accounting == "paper"
-        return audits.LawTraits(
+        return tp.LawTraits(
             inexact="flipped labels are debiased all the same" if flips else "",
             loose="the paper charges every count apart" if charged else "",
         )
 
-    def noiseless_value(self, clients: Clients) -> float:
+    def noiseless_value(self, clients: tp.Clients) -> float:
         """The area of the counts between thresholds, by straight lines."""
-        return float(curves.cell_area(*pooled_cells(self.on_scale(clients), self.edges)))
+        return float(curves.cell_area(*dpauc.pooled_cells(self.on_scale(clients), self.edges)))
 
 
 def guesses_from_published_counts(
-    protocol: Protocol, sizes: audits.AttackSizes, seed: int
-) -> Iterator[audits.Guesses]:
+    protocol: tp.Protocol, sizes: tp.AttackSizes, seed: int
+) -> Iterator[tp.Guesses]:
     """The cell of a client's only record, and its label, from the client's counts.
 
     Exact counts per threshold reveal both. Where labels are flipped the counts still reveal the
     record's cell, a weakness that Sun et al. 2022b names.
     """
-    clients, epsilon = lone_records(sizes, seed), protocol.guarantee.epsilon
-    exact = PublishedDPAUC(epsilon, THRESHOLDS, scale=EVEN)
-    four = np.asarray(first_reply(exact, clients, NoNoise())["counts"])
+    clients, epsilon = dpauc.lone_records(sizes, seed), protocol.guarantee.epsilon
+    exact = PublishedDPAUC(epsilon, dpauc.THRESHOLDS, scale=EVEN)
+    four = np.asarray(first_reply(exact, clients, tp.NoNoise())["counts"])
     guessed = cells_of_lone_records(four[0] + four[1]), four[0, 0] > 0
-    yield from guesses_of_lone_records("exact counts per threshold", exact, clients, guessed, False)
-    flipping = PublishedDPAUC(epsilon, THRESHOLDS, RandomisedResponse(), "label", EVEN)
-    reply = first_reply(flipping, clients, SimulatedNoise(seed))
+    yield from dpauc.guesses_of_lone_records(
+        "exact counts per threshold", exact, clients, guessed, False
+    )
+    flipping = PublishedDPAUC(epsilon, dpauc.THRESHOLDS, RandomisedResponse(), "label", EVEN)
+    reply = first_reply(flipping, clients, tp.SimulatedNoise(seed))
     cells = cells_of_lone_records(curves.counts_from_thresholds(np.asarray(reply["records"]).T).T)
     guessed = cells, np.asarray(reply["positives"]).sum(axis=0) > 0
-    yield from guesses_of_lone_records("counts of flipped labels", flipping, clients, guessed, True)
+    yield from dpauc.guesses_of_lone_records(
+        "counts of flipped labels", flipping, clients, guessed, True
+    )
 
 
 def cells_of_lone_records(reached: NDArray[Any]) -> Integers:
@@ -441,8 +422,8 @@ CELLS = 100
 
 
 def published_dpauc_forecast(
-    protocol: PublishedDPAUC, scenario: Scenario, shape: Shape
-) -> forecast.Forecast:
+    protocol: PublishedDPAUC, scenario: tp.Scenario, shape: tp.Shape
+) -> tp.Forecast:
     """The variance formula of flipped labels, at the expected counts of the shape (section 2b).
 
     Raises
@@ -453,17 +434,17 @@ def published_dpauc_forecast(
         raise ValueError(f"plans are for {RandomisedResponse.word}, got {protocol.mechanism}")
     cells = scenario.counts(shape, protocol.edges.size, planned_scale(protocol.scale))
     noise = CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
-    return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
+    return dpauc.cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
 
 
-def published_dpauc_families(scenario: Scenario) -> list[forecast.Family]:
+def published_dpauc_families(scenario: tp.Scenario) -> list[tp.Family]:
     """Cells of flipped labels."""
     flipped = PublishedDPAUC(scenario.epsilon, CELLS, RandomisedResponse(), "label")
     reused = (
         "the server sees every client's score histogram exactly, while the flipped labels serve "
         "later evaluations at no further cost"
     )
-    return [forecast.Family((flipped,), (Trust.EACH,), reused)]
+    return [tp.Family((flipped,), (tp.Trust.EACH,), reused)]
 
 
-PLANNING = forecast.Planning.of_figure(published_dpauc_families, published_dpauc_forecast)
+PLANNING = tp.Planning.of_figure(published_dpauc_families, published_dpauc_forecast)

@@ -48,7 +48,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Integers
+from tacit.arrays import Flags, Integers
 from tacit.crypto.homomorphic import schemes
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed, run_seed
@@ -86,7 +86,7 @@ class Checks:
     modulus: int
     multipliers: tuple[int, ...]
     tag: int
-    bits: NDArray[np.bool_]
+    bits: Flags
     weights: Elements
     offsets: Elements
     order: Integers

@@ -13,37 +13,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
+import tacit.protocol as tp
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import (
-    EVERYBODY,
-    FIRST,
-    SECRET_BYTES,
-    Introduction,
-    Kind,
-    Meeting,
-    Member,
-    read,
-    write,
-)
-from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import UNPROTECTED
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol import audits, forecast
-from tacit.protocol.choices import Choice, chosen
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-    Step,
-    step,
+from tacit.protocol import audits
+from tacit.protocol.choices import chosen
+from tacit.protocol.declared import Revealed
+from tacit.protocol.scenario import (
+    round_seconds,
 )
-from tacit.protocol.declared import Revealed, ThreatModel
-from tacit.protocol.scaled import scale_setting
-from tacit.protocol.scenario import Scenario, Shape, Traffic, round_seconds
-from tacit.protocol.settings import setting
 from tacit.protocols.encrypted import hidden, sessions
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
@@ -53,8 +32,10 @@ from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, Exact
 from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale
 
 
-@step(once=True)
-def introduce(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(once=True)
+def introduce(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send a fresh key agreement key, signed by the party's identity.
 
     It depends on no record. The aggregator learns the parties' public keys. A run has one session:
@@ -67,8 +48,10 @@ def introduce(clients: Clients, query: Query, noise: NoiseSource, state: ClientS
     }
 
 
-@step(once=True)
-def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(once=True)
+def share_keys(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """The first party sends evaluation keys, and the session's secret encrypted for every other
     one.
 
@@ -81,23 +64,27 @@ def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: Client
     HomomorphicError : for a second meeting of one session: a key seals one message.
     """
     settings = query.protocol
-    introductions = [Introduction.from_bytes(each) for each in query.broadcast["introductions"]]
+    introductions = [
+        keys.Introduction.from_bytes(each) for each in query.broadcast["introductions"]
+    ]
     seat = sessions.met(introductions, query, state)
     meeting = seat.known_meeting
-    keys, boxes = [b""] * clients.count, [b""] * clients.count
-    if FIRST in seat.indices:
-        index = seat.indices.index(FIRST)
-        seat = replace(seat, secret=os.urandom(SECRET_BYTES))
+    public, boxes = [b""] * clients.count, [b""] * clients.count
+    if keys.FIRST in seat.indices:
+        index = seat.indices.index(keys.FIRST)
+        seat = replace(seat, secret=os.urandom(keys.SECRET_BYTES))
         made = _party(settings, seat).evaluation_keys()
-        keys[index] = write(Kind.KEYS, meeting.session, FIRST, made)
+        public[index] = keys.write(keys.Kind.KEYS, meeting.session, keys.FIRST, made)
         encrypted = seat.members[index].boxes(meeting, seat.secret or b"")
-        boxes[index] = write(Kind.BOX, meeting.session, EVERYBODY, encrypted)
+        boxes[index] = keys.write(keys.Kind.BOX, meeting.session, keys.EVERYBODY, encrypted)
     state.keep(sessions.NOTE, seat)
-    return {"keys": sessions.as_field(keys), "boxes": sessions.as_field(boxes)}
+    return {"keys": sessions.as_field(public), "boxes": sessions.as_field(boxes)}
 
 
-@step(once=True)
-def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(once=True)
+def send_counts(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send the encrypted counts at every threshold and in every cell, and both classes' totals.
 
     It costs nothing: without the key, which the aggregator does not have, a ciphertext reveals its
@@ -115,20 +102,24 @@ def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     """
     settings = query.protocol
     sessions.check_records(clients, settings.most_records)
-    seat = sessions.with_secret(sessions.seat_of(state), query.per_client["box"], Member.decrypted)
+    seat = sessions.with_secret(
+        sessions.seat_of(state), query.per_client["box"], keys.Member.decrypted
+    )
     state.keep(sessions.NOTE, seat)
     counts = cumulative_counts(clients, settings.threshold_scores)
     uploads = _party(settings, seat).uploads(counts, seat.indices)
     session = seat.known_meeting.session
     messages = [
-        write(Kind.COUNTS, session, index, ciphertexts)
+        keys.write(keys.Kind.COUNTS, session, index, ciphertexts)
         for index, ciphertexts in zip(seat.indices, uploads, strict=True)
     ]
     return {"counts": sessions.as_field(messages)}
 
 
-@step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
-def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=lambda clients, query, state: tp.UNPROTECTED, refuses_once=True)
+def open_answer(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Decrypt the aggregator's answer, check it, divide, and tell whom the settings name.
 
     Both are released without noise: they have no differential privacy. The AUC is rounded to
@@ -156,7 +147,7 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
 
 
 def _decrypted(settings: Any, seat: sessions.Seat, answer: bytes) -> Certain:
-    answers = read(answer, Kind.ANSWER, seat.known_meeting.session, EVERYBODY)
+    answers = keys.read(answer, keys.Kind.ANSWER, seat.known_meeting.session, keys.EVERYBODY)
     estimate: Certain = _party(settings, seat).decrypted(answers)
     return estimate
 
@@ -174,21 +165,22 @@ def on_ciphertexts(protocol: Any) -> Exchange:
     ------
     HomomorphicError : for messages that are not those of this session.
     """
-    introductions = sessions.as_parts((yield Query(introduce, protocol))["introduction"])
-    parsed = [Introduction.from_bytes(each) for each in introductions]
-    session = Meeting.of(parsed, protocol.terms).session
-    sent = yield Query(share_keys, protocol, broadcast={"introductions": introductions})
-    keys = read(sessions.as_parts(sent["keys"])[FIRST], Kind.KEYS, session, FIRST)
-    boxes = read(sessions.as_parts(sent["boxes"])[FIRST], Kind.BOX, session, EVERYBODY)
+    introductions = sessions.as_parts((yield tp.Query(introduce, protocol))["introduction"])
+    parsed = [keys.Introduction.from_bytes(each) for each in introductions]
+    session = keys.Meeting.of(parsed, protocol.terms).session
+    sent = yield tp.Query(share_keys, protocol, broadcast={"introductions": introductions})
+    public, sealed = (sessions.as_parts(sent[name])[keys.FIRST] for name in ("keys", "boxes"))
+    evaluation = keys.read(public, keys.Kind.KEYS, session, keys.FIRST)
+    boxes = keys.read(sealed, keys.Kind.BOX, session, keys.EVERYBODY)
     if len(boxes) != len(parsed):
         raise HomomorphicError(f"there are {len(parsed)} boxes, got {len(boxes)}")
-    counted = yield Query(send_counts, protocol, per_client={"box": sessions.as_field(boxes)})
+    counted = yield tp.Query(send_counts, protocol, per_client={"box": sessions.as_field(boxes)})
     uploads = [
-        read(message, Kind.COUNTS, session, index)
+        keys.read(message, keys.Kind.COUNTS, session, index)
         for index, message in enumerate(sessions.as_parts(counted["counts"]))
     ]
-    answers = protocol.scheme_aggregator(keys).answers(uploads)
-    answer = write(Kind.ANSWER, session, EVERYBODY, answers)
+    answers = protocol.scheme_aggregator(evaluation).answers(uploads)
+    answer = keys.write(keys.Kind.ANSWER, session, keys.EVERYBODY, answers)
     return (yield from opened(open_answer, protocol, answer))
 
 
@@ -197,7 +189,7 @@ CHECKED_STEPS = (introduce, share_keys, send_counts, confirm_answer, open_answer
 """Those where the aggregator may be malicious."""
 
 
-SEMI_HONEST_AGGREGATOR = ThreatModel(
+SEMI_HONEST_AGGREGATOR = tp.ThreatModel(
     "The aggregator must not collude with any party: every party has the secret key. Parties "
     "follow the protocol.",
     "The aggregator sees ciphertexts only, and the AUC to seven places and its certain range "
@@ -222,7 +214,7 @@ SHARES = 4
 
 
 @dataclass(frozen=True)
-class Bfv(Choice):
+class Bfv(tp.Choice):
     """Ciphertexts of exact integers (Fan and Vercauteren 2012).
 
     Parameters
@@ -248,14 +240,14 @@ class Bfv(Choice):
 
 
 @dataclass(frozen=True)
-class Ckks(Choice):
+class Ckks(tp.Choice):
     """The paper's approximate numbers (Cheon et al. 2017), for a semi-honest aggregator."""
 
     word = "ckks"
 
 
 @dataclass(frozen=True)
-class FheAUC(hidden.HiddenAUC, Protocol):
+class FheAUC(hidden.HiddenAUC, tp.Protocol):
     """The AUC of encrypted counts (Baykara et al. 2024), exact on the thresholds.
 
     Parties share one secret key and send encrypted counts. The aggregator, which has evaluation
@@ -294,19 +286,19 @@ class FheAUC(hidden.HiddenAUC, Protocol):
     Baykara et al. send separate ciphertexts of CKKS for all counts; BFV packs them into one.
     """
 
-    thresholds: int | tuple[float, ...] | None = setting(
+    thresholds: int | tuple[float, ...] | None = tp.setting(
         default=None,
         help="thresholds, or the agreed ones themselves; as many as one ciphertext holds by "
         "default: 909, or 226 against a malicious aggregator; 100 with scale even or scheme ckks",
     )
-    scheme: Bfv | Ckks | str = setting(
+    scheme: Bfv | Ckks | str = tp.setting(
         default=Bfv(),
         help="bfv (exact) by default, bfv(adversary=malicious) where the aggregator may compute "
         "wrongly, or the paper's ckks",
     )
-    most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
-    perturbed: bool = setting(default=True, help=None)
-    scale: str = scale_setting()
+    most_records: int = tp.setting(default=2**20, help="a public bound of all records, 2**20")
+    perturbed: bool = tp.setting(default=True, help=None)
+    scale: str = tp.scale_setting()
     reveal: Literal["parties", "aggregator"] = hidden.reveal_setting()
 
     name = "published-fhe"
@@ -330,7 +322,7 @@ class FheAUC(hidden.HiddenAUC, Protocol):
         return isinstance(self.scheme, Bfv) and self.scheme.adversary == hidden.MALICIOUS
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[tp.Step, ...]:
         """Those of ciphertexts; all parties confirm one answer of a malicious aggregator."""
         return CHECKED_STEPS if self.checked else STEPS
 
@@ -356,7 +348,7 @@ class FheAUC(hidden.HiddenAUC, Protocol):
             return ckks.ApproximateAggregator(self._approximate, keys)
         return ExactAggregator(self._exact, keys)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Introductions, keys, hidden counts, and the answer, which parties open."""
         return self.concluded((yield from on_ciphertexts(self)))
 
@@ -371,7 +363,7 @@ class FheAUC(hidden.HiddenAUC, Protocol):
         return ckks.ApproximateScheme(self.threshold_count, self.most_records, self.perturbed)
 
     @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+    def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
         """The threat model of these settings."""
         scheme = chosen("scheme", settings.get("scheme", Bfv()), (Bfv, Ckks))
         by_adversary = (
@@ -380,7 +372,7 @@ class FheAUC(hidden.HiddenAUC, Protocol):
         return hidden.told_to_parties(by_adversary, settings, "ciphertexts")
 
     @property
-    def law_traits(self) -> audits.LawTraits:
+    def law_traits(self) -> tp.LawTraits:
         """The answers of CKKS err: by their perturbations, 2e-7 of a quotient at most, and by the
         scheme itself, which shows where classes are small beside ``most_records``.
         """
@@ -396,23 +388,23 @@ CIPHERTEXT_SECONDS, KEY_SECONDS = 0.001, 0.6
 """The aggregator's time for a client's ciphertext, and making keys once; measured."""
 
 
-def fhe_forecast(protocol: FheAUC, scenario: Scenario, shape: Shape) -> forecast.Forecast:
+def fhe_forecast(protocol: FheAUC, scenario: tp.Scenario, shape: tp.Shape) -> tp.Forecast:
     """That of exact figures, where there are enough pairs for the agreed bound of records."""
     is_small = 2 * scenario.positives * scenario.negatives < protocol.most_records**2 / 1024
     if is_small and Scale.fitting(protocol.most_records).width > 1:
-        return forecast.Forecast(math.inf)
+        return tp.Forecast(math.inf)
     return hidden.hidden_forecast(protocol, scenario, shape)
 
 
-def fhe_traffic(protocol: FheAUC, scenario: Scenario) -> Traffic:
+def fhe_traffic(protocol: FheAUC, scenario: tp.Scenario) -> tp.Traffic:
     """One or two ciphertexts a client by measured sizes: a dry run would need TenSEAL and keys."""
     rounds = 5 if protocol.checked else 4
     runs = 1 if Scale.fitting(protocol.most_records).moduli == 1 and not protocol.checked else 2
     computing = KEY_SECONDS + runs * CIPHERTEXT_SECONDS * scenario.clients
-    return Traffic(runs * CIPHERTEXT_BYTES, rounds, round_seconds(rounds, scenario) + computing)
+    return tp.Traffic(runs * CIPHERTEXT_BYTES, rounds, round_seconds(rounds, scenario) + computing)
 
 
-PLANNING = forecast.Planning.of_figure(
+PLANNING = tp.Planning.of_figure(
     partial(hidden.hidden_families, partial(FheAUC, scheme=Bfv(hidden.MALICIOUS))),
     fhe_forecast,
     fhe_traffic,

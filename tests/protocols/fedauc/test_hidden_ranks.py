@@ -1,26 +1,35 @@
-"""FedAUC with hidden ranks: exact without noise, honest with it, and the server sees no rank."""
+"""FedAUC with hidden ranks: exact without noise, honest with it, and merged on shares."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tacit import PublishedFedAUC
+from tacit.crypto.secure_sum.masking import known_summands, summands_of
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
+from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.hidden_ranks import (
     RANKS,
     compared_scores,
+    mid_ranks_of,
     noisy_hidden_rank_sums,
     rank_codes,
+    rank_keys,
     rank_together,
+    ranking,
 )
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
+from tests.running.mpc.threads import ThreadedParties
 
 
 def unit_clients(positives: int, negatives: int, clients: int) -> Clients:
@@ -92,12 +101,6 @@ def test_clients_keep_their_own_mid_ranks() -> None:
     np.testing.assert_array_equal(own.values, [1, 4])
 
 
-def test_a_fraction_that_leaves_one_number_without_noise_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"alpha must be between 0 and 1, both excluded, got 1\.0"):
-        FedAUC(1.0, "mpc(alpha=1)")
-    assert HIDDEN.settings["trust"] == "mpc"
-
-
 def test_sums_before_ranks_are_refused() -> None:
     shared = {"noise": RankNoise("staircase", 1.0), "records": CLIENTS.records, "share": 0.5}
     query = Query(noisy_hidden_rank_sums, HIDDEN, shared)
@@ -159,3 +162,55 @@ def test_rank_sums_of_too_few_announced_records_are_refused() -> None:
     query = Query(noisy_hidden_rank_sums, HIDDEN, shared)
     with pytest.raises(DataError, match="reach beyond the 4 records"):
         noisy_hidden_rank_sums.answer(clients, query, NoNoise(), state)
+
+
+Blocks = list[NDArray[np.int64]]
+
+
+def wanted(blocks: Blocks) -> list[int]:
+    """The naive reference: everything in one place."""
+    return doubled_mid_ranks(np.concatenate(blocks).astype(np.float64)).tolist()
+
+
+def keys_of(blocks: Blocks) -> NDArray[np.int64]:
+    return np.concatenate([rank_keys(block, owner) for owner, block in enumerate(blocks)])
+
+
+def mid_ranks(blocks: Blocks, positions: NDArray[np.int64]) -> list[int]:
+    ends = np.cumsum([block.size for block in blocks])[:-1]
+    parts = np.split(np.asarray(positions), ends)
+    return [r for block, own in zip(blocks, parts, strict=True) for r in mid_ranks_of(block, own)]
+
+
+@given(st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=9), min_size=1, max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_the_network_ranks_small_blocks_with_ties(lists: list[list[int]]) -> None:
+    blocks = [np.sort(np.array(own, dtype=np.int64)) for own in lists]
+    positions = ranking([block.size for block in blocks], np)(keys_of(blocks))
+    assert mid_ranks(blocks, positions) == wanted(blocks)
+
+
+@pytest.mark.parametrize("sizes", [(64, 64), (1, 127), (33, 95), (100, 7, 1)])
+def test_the_network_ranks_blocks_of_any_size(sizes: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    blocks = [np.sort(rng.integers(0, 2**56, size)) for size in sizes]
+    positions = ranking(sizes, np)(keys_of(blocks))
+    assert mid_ranks(blocks, positions) == wanted(blocks)
+
+
+def test_shares_of_positions_add_up() -> None:
+    """Of two parties; three processes rank in tests/running/mpc/test_runner.py."""
+    pytest.importorskip("spu.libspu", reason="joint computations need SPU")
+    rng = np.random.default_rng(1)
+    blocks = [np.sort(rng.integers(0, 9, size)) for size in (5, 7)]
+    parts = summands_of(keys_of(blocks), 2)
+    threads = ThreadedParties(2)
+    shares = threads.together(
+        lambda run, rank: run.evaluated(
+            ("ranks",),
+            ranking([5, 7], run.arrays),
+            [[parts[place] for place in known_summands(rank, 2)]],
+        )
+    )
+    positions = sum(shares).view(np.int64)
+    assert mid_ranks(blocks, positions) == wanted(blocks)

@@ -224,11 +224,6 @@ def test_a_first_round_without_noise_on_one_number_is_refused(part: object) -> N
         query.step.answer(clients, query, NoNoise(), keep(clients))
 
 
-def test_a_sum_that_could_do_without_clients_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"needs every client .*: dropouts must be 0, got 0\.2"):
-        FedAUC(1.0, trust="secure-sum(dropouts=0.2)")
-
-
 def test_the_server_sees_no_noisy_number_of_a_single_client() -> None:
     views = dict(asked_views(SUMMED))
     noisy = {name for name, view in views.items() if view == View.SUM.value}

@@ -349,22 +349,6 @@ def test_a_client_refuses_forged_asks(name: str, value: Any, match: str) -> None
         query.step.answer(clients, forged, NoNoise(), ClientState())
 
 
-@pytest.mark.parametrize(
-    ("settings_", "match"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"epsilon": 1.0, "trust": "gaussian"}, "trust must be one of .* got 'gaussian'"),
-        (
-            {"epsilon": 1.0, "trust": "each(emphasis=1)"},
-            "emphasis must be from 0.1 to 0.99, got 1.0",
-        ),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings_: dict[str, Any], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        ComparedAUC(**settings_)
-
-
 def test_records_with_one_score_are_refused() -> None:
     clients = Clients.from_arrays([0.1, 0.2], [0, 1])
     with pytest.raises(DataError, match="second model's scores"):

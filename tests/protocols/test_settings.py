@@ -1,0 +1,117 @@
+"""Settings outside their range are refused by a sentence that names the bound and the value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tacit.protocol.registry import protocol_of
+from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
+from tests.protocols.encrypted.variants import CHECKED
+
+MANY = tuple(map(str, range(200)))
+"""As many classes as there may be."""
+
+REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "dpauc": [
+        ({"thresholds": 1}, "thresholds must be between 2 and"),
+        ({"adjacency": "x"}, "adjacency must be one of ('record', 'label', 'replace')"),
+        ({"scale": "x"}, "scale must be one of"),
+    ],
+    "fedauc": [
+        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
+        ({"epsilon": float("inf")}, "epsilon must be positive and finite, got inf"),
+        ({"epsilon": float("nan")}, "epsilon must be positive and finite, got nan"),
+        ({"epsilon": 1e-9}, "epsilon must be at least 0.001, got 1e-09"),
+        ({"trust": "mpc(alpha=1)"}, "alpha must be between 0 and 1, both excluded, got 1.0"),
+        ({"trust": "secure-sum(dropouts=0.2)"}, "needs every client that was ranked: dropouts"),
+    ],
+    "published-dpauc": [
+        ({"thresholds": 1}, "thresholds must be between 2 and"),
+        ({"mechanism": "x"}, "mechanism must be one of laplace, gaussian, randomised-response"),
+        ({"mechanism": "laplace(accounting=x)"}, "accounting must be one of ('tight', 'paper')"),
+        ({"mechanism": "laplace(points=x)"}, "points must be one of ('clamped', 'plain')"),
+        ({"mechanism": "laplace(delta=0.1)"}, "laplace has no parameter 'delta'"),
+        ({"mechanism": "gaussian"}, "gaussian needs a delta between 0 and 1, such as"),
+        ({"mechanism": "gaussian(delta=1e-20)"}, "delta must be at least"),
+        ({"adjacency": "x"}, "adjacency must be one of ('record', 'label', 'replace')"),
+        ({"mechanism": "randomised-response"}, "randomised response protects labels only"),
+    ],
+    "published-fedauc": [
+        ({"mechanism": "lace"}, "mechanism must be one of laplace, gaussian"),
+        ({"mechanism": "gaussian"}, "gaussian noise needs a delta between 0 and 1, got 0.0"),
+        ({"mechanism": "gaussian(delta=1e-20)"}, "delta must be at least"),
+        ({"mechanism": "laplace(delta=1e-6)"}, "laplace has no parameter 'delta'"),
+        ({"allocation": "best"}, "allocation must be one of adaptive"),
+        ({"allocation": "adaptive(beta=0.3)"}, "adaptive has no parameter 'beta'"),
+        ({"allocation": "fixed(sensitivity=big)"}, "must be local or global, got 'big'"),
+        ({"allocation": "fixed(alpha=1)"}, "alpha must be between 0 and 1"),
+        ({"allocation": "orthogonal(beta=0)"}, "beta must be between 0 and 1"),
+    ],
+    "published-histogram": [
+        ({"buckets": 0}, "buckets must be at least 1, got 0"),
+        ({"trust": "secure-sum(budget=both)"}, "budget must be split or sample, got 'both'"),
+        ({"trust": "local(budget=sample)"}, "local has no parameter 'budget'"),
+    ],
+    "published-ustatistic": [
+        ({"kernel": "auc"}, "kernel must be one of gini, collision, kendall, own"),
+    ],
+    "multiclass-histogram": [
+        ({"classes": ("a",)}, "classes must be 2 to 200 names that differ, got 1: a"),
+        ({"classes": ("a", "a")}, "names that differ, got 2: a, a"),
+        ({"height": 0}, "height must be from 1 to 12, got 0"),
+        ({"trust": "secure-sum(dropouts=1)"}, "dropouts must be from 0 to below 1, got 1.0"),
+        ({"trust": "each(dropouts=0.1)"}, "trust: each has no parameter 'dropouts'"),
+        ({"trust": "exact-sum"}, "exact-sum takes no epsilon, got 1.0"),
+        ({"epsilon": None}, "secure-sum needs an epsilon"),
+        ({"epsilon": 0.001, "classes": MANY}, "shared noise has a scale of at most"),
+    ],
+    "encrypted-auc": [
+        ({"adversary": "rude"}, "adversary must be one of semi-honest, malicious, got 'rude'"),
+        ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
+        ({"most_records": 1}, "most_records must be from 2 to 4294967296"),
+        ({"most_records": 2**60}, "must be from 2 to 4294967296 with masked values"),
+        ({"reveal": "everybody"}, "reveal must be one of"),
+    ],
+    "published-fhe": [
+        ({"scheme": "bgv"}, "scheme must be one of"),
+        ({"scheme": "bfv(adversary=rude)"}, "adversary must be semi-honest or malicious"),
+        ({"scheme": "ckks(adversary=malicious)"}, "ckks has no parameter 'adversary'"),
+        ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
+        ({"thresholds": 910}, "from 5 to 909 products, got 910"),
+        ({"thresholds": 227, "scheme": CHECKED}, "from 5 to 909 products, got 912"),
+        ({"thresholds": 5000, "scheme": "ckks"}, "at most 4095, got 5000"),
+        ({"most_records": 1}, "most_records must be at least 2, got 1"),
+        ({"most_records": 11_863_284, "scheme": CHECKED}, "most_records must be at most 11863283"),
+        ({"most_records": 2**60}, "or 2 P N c overflows the plain modulus"),
+    ],
+}
+"""Settings by protocol, with epsilon 1 where there is one, and what is said of them."""
+
+WITHOUT_EPSILON = ("encrypted-auc", "published-fhe")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [(name, *case) for name, cases in REFUSED.items() for case in cases],
+)
+def test_settings_outside_their_range_are_refused(
+    name: str, settings: dict[str, Any], message: str
+) -> None:
+    budget = {} if name in WITHOUT_EPSILON else {"epsilon": 1.0}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        protocol_of(name, budget | settings)
+
+
+@pytest.mark.parametrize(
+    ("trust", "message"),
+    [
+        ("gaussian", "trust must be one of .* got 'gaussian'"),
+        ("each(emphasis=1)", "emphasis must be from 0.1 to 0.99, got 1.0"),
+    ],
+)
+def test_settings_of_a_comparison_are_refused_too(trust: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ComparedAUC(1.0, trust)
