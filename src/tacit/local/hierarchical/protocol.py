@@ -18,32 +18,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
 from tacit.data.errors import check_classes
-from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.hierarchical import estimate
 from tacit.metrics import trees
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.mechanisms.response import (
-    Bits,
-    RandomisedResponse,
-    UniformIntegers,
-    flip_probability,
-)
-from tacit.privacy.noise import NoiseSource
+from tacit.privacy.mechanisms.response import Bits, UniformIntegers, flip_probability
 from tacit.privacy.symbols import answer_epsilon, hadamard_bits, walsh_hadamard
 from tacit.protocol import audits, devices, forecast
-from tacit.protocol.choices import Choice
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations, ThreatModel
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
 from tacit.protocol.devices import DeviceReports
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Trust
-from tacit.results.server_result import ServerResult
 
 MAX_HEIGHT = 24
 
@@ -59,7 +44,7 @@ PLANNED_RANGE = 0.15
 """Fraction of the positions that scores are assumed to fill when the height is chosen."""
 
 
-ONE_ANSWER = ThreatModel(
+ONE_ANSWER = tp.ThreatModel(
     LOCAL,
     "Exactly: of every record its label, and which question it was asked. With noise: one "
     "answer, yes or no, or one on every level where a delta was given.",
@@ -70,14 +55,14 @@ ONE_ANSWER = ThreatModel(
 
 
 @dataclass(frozen=True)
-class OneLevel(Choice):
+class OneLevel(tp.Choice):
     """A record answers on one level, drawn at random."""
 
     word = "one"
 
 
 @dataclass(frozen=True)
-class EveryLevel(Choice):
+class EveryLevel(tp.Choice):
     """A record answers on every level, at an epsilon each that costs (epsilon, delta) together.
 
     That pays only for a large epsilon.
@@ -96,10 +81,10 @@ class EveryLevel(Choice):
             raise ValueError(f"delta must be above 0 and below 1, got {self.delta}")
 
 
-@step(cost=lambda clients, query, state: query.protocol.guarantee)
+@tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
 def hadamard_reports(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send one bit about the cell of every record's score, flipped at random.
 
     A record draws a level l from 1..h and a row j from 1..2**l - 1, both independent of its
@@ -130,16 +115,16 @@ def hadamard_reports(
     levels = _levels(clients.records, height, answers, noise)
     size = clients.records * answers
     rows = 1 + noise.draw(UniformIntegers((1 << levels) - 1), (size,))
-    flipped = noise.draw(RandomisedResponse(settings.answer_epsilon(height)), (size,))
+    flipped = noise.draw(tp.RandomisedResponse(settings.answer_epsilon(height)), (size,))
     bits = hadamard_bits(rows, np.repeat(cells, answers) >> (height - levels)) ^ flipped
     reports = 4 * ((1 << levels) + rows) + 2 * np.repeat(clients.labels, answers) + bits
     if clients.count < clients.records:
         owners = np.repeat(clients.client_of_record, answers) << (height + 3)
         reports = np.sort(reports + owners, axis=-1) - owners
-    return {"reports": Ragged(reports.astype(np.uint32), clients.offsets * answers)}
+    return {"reports": tp.Ragged(reports.astype(np.uint32), clients.offsets * answers)}
 
 
-def _levels(records: int, height: int, answers: int, noise: NoiseSource) -> Integers:
+def _levels(records: int, height: int, answers: int, noise: tp.NoiseSource) -> Integers:
     """The level of every answer, counted from 1: drawn, or every one in turn."""
     if answers == 1:
         return 1 + noise.draw(UniformIntegers(height), (records,))
@@ -147,7 +132,7 @@ def _levels(records: int, height: int, answers: int, noise: NoiseSource) -> Inte
 
 
 @dataclass(frozen=True)
-class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
+class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
     """The AUC with private scores, public labels and no trusted party, by one bit a record.
 
     Parameters
@@ -170,12 +155,12 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.SCORE: 'score'>, rho=None)
     """
 
-    epsilon: float = setting(help=EPSILON)
-    height: int | None = setting(default=None, help="2**height cells of scores")
-    levels: OneLevel | EveryLevel | str = setting(
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    height: int | None = tp.setting(default=None, help="2**height cells of scores")
+    levels: OneLevel | EveryLevel | str = tp.setting(
         default=OneLevel(), help="on which levels of the tree a record answers; one by default"
     )
-    scale: str = scale_setting()
+    scale: str = tp.scale_setting()
 
     name = "hierarchical-auc"
     planning_module = "tacit.local.hierarchical.protocol"
@@ -204,9 +189,9 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
         return self.levels.delta if isinstance(self.levels, EveryLevel) else 0.0
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """What one evaluation costs each client at most."""
-        return Cost(self.epsilon, self.delta, Adjacency.SCORE)
+        return tp.Cost(self.epsilon, self.delta, tp.Adjacency.SCORE)
 
     def answers(self, height: int) -> int:
         """How many bits a record sends."""
@@ -242,7 +227,7 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
 
         return min(range(1, PLANNED_HEIGHTS + 1), key=planned)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: some of every answer, and the table of reports."""
         height = self.height_for(clients.records)
         return 8 * clients.records * self.answers(height) + 2 ** (height + 5)
@@ -255,12 +240,12 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
 
         return HadamardDevices(self)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Reports up; before them numbers of records, where the height is to suit them."""
         height = self.height
         if height is None:
             height = self.height_for((yield from turns.reporting_records(self, clients)))
-        reply = yield Query(hadamard_reports, self, broadcast={"height": height})
+        reply = yield tp.Query(hadamard_reports, self, broadcast={"height": height})
         table = estimate.table_of(reply, height)
         levels = estimate.LevelCounts.of(table, self.report_noise(height))
         negatives, positives = levels.classes.astype(np.int64)
@@ -270,7 +255,7 @@ class HierarchicalAUC(ScaledScores, ReportDeclarations, Protocol):
             return replace(server_result, warnings=(WASTED_DELTA, *server_result.warnings))
         return server_result
 
-    def result_of(self, levels: estimate.LevelCounts) -> ServerResult:
+    def result_of(self, levels: estimate.LevelCounts) -> tp.ServerResult:
         """The area of noisy counts, with its errors."""
         leaves = estimate.consistent_counts(levels)
         return estimate.result_from_levels(levels, leaves, self.area(levels, leaves))
@@ -290,7 +275,7 @@ BIT_HEIGHTS = (3, 4, 5, 6, 7, 8)
 
 
 def hierarchical_forecast(
-    protocol: HierarchicalAUC, scenario: Scenario, shape: Shape
+    protocol: HierarchicalAUC, scenario: tp.Scenario, shape: tp.Shape
 ) -> forecast.Forecast:
     """The variance of the consistent area at the expected counts (docs, section 4b).
 
@@ -299,8 +284,8 @@ def hierarchical_forecast(
 
     Examples
     --------
-    >>> scenario = Scenario(40_000, 4_000, 40_000, 1.0)
-    >>> forecast = hierarchical_forecast(HierarchicalAUC(1.0, 5), scenario, Shape(0.8))
+    >>> scenario = tp.Scenario(40_000, 4_000, 40_000, 1.0)
+    >>> forecast = hierarchical_forecast(HierarchicalAUC(1.0, 5), scenario, tp.Shape(0.8))
     >>> round(forecast.standard_error, 3)
     0.038
     """
@@ -321,13 +306,13 @@ def hierarchical_forecast(
     return forecast.Forecast(math.sqrt(variance), float(area.value) - shape.auc)
 
 
-def hierarchical_families(scenario: Scenario) -> list[forecast.Family]:
+def hierarchical_families(scenario: tp.Scenario) -> list[forecast.Family]:
     """One family, which compares heights."""
     heights = (partial(HierarchicalAUC, scenario.epsilon, height) for height in BIT_HEIGHTS)
     return [
         forecast.Family(
             forecast.accepted(heights),
-            (Trust.LOCAL,),
+            (tp.Trust.LOCAL,),
             "every record's label is shown to the server",
             tuned=True,
         )
@@ -351,7 +336,7 @@ class HadamardDevices(devices.NumberReports):
         self._protocol = protocol
         self.steps = (protocol.steps[-1],)
 
-    def instructions(self, query: Query) -> devices.Instructions:
+    def instructions(self, query: tp.Query) -> devices.Instructions:
         """The height, and how many of ``2**64`` words flip the bit."""
         return {
             "kind": "hadamard",
@@ -360,11 +345,11 @@ class HadamardDevices(devices.NumberReports):
             "set_words": str(Bits(flip_probability(self._protocol.epsilon)).threshold),
         }
 
-    def numbers(self, query: Query) -> int:
+    def numbers(self, query: tp.Query) -> int:
         """Of every level, row, label and bit."""
         return 1 << (int(query.broadcast["height"]) + 3)
 
-    def refused(self, query: Query, payloads: devices.Payloads) -> devices.Booleans:
+    def refused(self, query: tp.Query, payloads: devices.Payloads) -> devices.Booleans:
         """Numbers outside the levels, and those about row 0, which nobody is asked."""
         reports = devices.from_bytes(payloads).astype(np.int64)
         nodes = reports >> 2
@@ -372,7 +357,7 @@ class HadamardDevices(devices.NumberReports):
         # a power of two is row 0 of its level
         return np.asarray(outside | (nodes & (nodes - 1) == 0))
 
-    def influences(self, query: Query, counts: Sequence[Integers]) -> Floats:
+    def influences(self, query: tp.Query, counts: Sequence[Integers]) -> Floats:
         """By the area's influences of a level's counts, in the rows that are asked.
 
         A report of a class with m of its n records on a level of d nodes adds ``(n / m) gain

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.local.paired.estimate import area_shared_covariance, matching_variance
 from tacit.local.paired.kernels import Area
 from tacit.local.paired.noise import RESPONSE, count_variance
 from tacit.local.paired.protocol import PairedUStatistic
 from tacit.protocol import fields, forecast
-from tacit.protocol.scenario import Scenario, Shape, Traffic, measured_rounds, traffic_of_rounds
-from tacit.protocol.trust import Trust
+from tacit.protocol.scenario import measured_rounds
 
 PAIR_SECONDS, PAIR_BYTES = 3.3e-5, 340
 """Seconds and bytes of a pair between two clients in an open session; measured."""
@@ -24,7 +24,7 @@ MAX_CLIENTS = 2**12
 
 
 def paired_forecast(
-    protocol: PairedUStatistic, scenario: Scenario, shape: Shape
+    protocol: PairedUStatistic, scenario: tp.Scenario, shape: tp.Shape
 ) -> forecast.Forecast:
     """The server's variance of the AUC at its expected mean over pairs (docs, section 4c).
 
@@ -37,8 +37,8 @@ def paired_forecast(
 
     Examples
     --------
-    >>> scenario = Scenario(40_000, 4_000, 10, 2.0)
-    >>> forecast = paired_forecast(PairedUStatistic("auc", 2.0), scenario, Shape(0.8))
+    >>> scenario = tp.Scenario(40_000, 4_000, 10, 2.0)
+    >>> forecast = paired_forecast(PairedUStatistic("auc", 2.0), scenario, tp.Shape(0.8))
     >>> round(forecast.standard_error, 3)
     0.021
     """
@@ -66,19 +66,19 @@ def paired_forecast(
     )
 
 
-def paired_families(scenario: Scenario) -> list[forecast.Family]:
+def paired_families(scenario: tp.Scenario) -> list[forecast.Family]:
     """One family, which chooses its settings."""
     return [
         forecast.Family(
             (PairedUStatistic("auc", scenario.epsilon),),
-            (Trust.MPC,),
+            (tp.Trust.MPC,),
             "every pair of clients needs a session under cryptography, the guarantee is "
             "computational, and there is no curve",
         )
     ]
 
 
-def paired_traffic(protocol: PairedUStatistic, scenario: Scenario) -> Traffic:
+def paired_traffic(protocol: PairedUStatistic, scenario: tp.Scenario) -> tp.Traffic:
     """A dry run of the queries and the first replies; pairs cost what was measured.
 
     The values of all pairs count as sent by all clients in equal parts, rounded up.
@@ -89,7 +89,7 @@ def paired_traffic(protocol: PairedUStatistic, scenario: Scenario) -> Traffic:
     values = len(fields.encode({"values": np.zeros((matchings, 0), dtype=kind)}))
     values += matchings * half * np.dtype(kind).itemsize
     rounds = [*first_rounds, replace(mpc, sent=-(-values // scenario.clients))]
-    traffic = traffic_of_rounds(rounds, scenario)
+    traffic = tp.traffic_of_rounds(rounds, scenario)
     pairs = matchings * scenario.records_per_client * (1 - 1 / scenario.clients)
     return replace(
         traffic,
@@ -98,7 +98,7 @@ def paired_traffic(protocol: PairedUStatistic, scenario: Scenario) -> Traffic:
     )
 
 
-def client_sizes(scenario: Scenario) -> tuple[NDArray[np.int64], float]:
+def client_sizes(scenario: tp.Scenario) -> tuple[NDArray[np.int64], float]:
     """The numbers of records of up to ``MAX_CLIENTS`` clients, and how many each represents.
 
     The best part of epsilon for class sizes is the same for any number of clients of the same

@@ -16,10 +16,8 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.local.pair_kernels import KERNELS, Axis, SymbolSpace, second_values
 from tacit.local.paired import kernels, mpc
 from tacit.local.paired.estimate import MatchedSample, matched_area_result, matched_mean_result
@@ -37,25 +35,11 @@ from tacit.local.paired.noise import (
     kernel_width,
     noisy_counts,
 )
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.privacy.mechanisms.response import UniformIntegers
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import audits
-from tacit.protocol.choices import Choice
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-    View,
-    step,
-)
-from tacit.protocol.declared import ReportDeclarations, ThreatModel
-from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.declared import ReportDeclarations
 from tacit.results.curves.curve import UNIT
-from tacit.results.server_result import ServerResult
 
 PAGE = "threat-models/mpc.md"
 
@@ -70,7 +54,7 @@ PAIRED_SERVER = (
     "each client's count of positives."
 )
 
-WHOLE_NOISE = ThreatModel(
+WHOLE_NOISE = tp.ThreatModel(
     PAIRED,
     PAIRED_SERVER,
     "Nothing.",
@@ -86,13 +70,15 @@ SHARED_NOISE = replace(
 )
 
 
-def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
     """The threat model of these settings."""
     return SHARED_NOISE if settings.get("noise") == SHARED else WHOLE_NOISE
 
 
-@step()
-def offer_numbers(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step()
+def offer_numbers(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send the number of records, and a random number that helps to draw the matchings.
 
     It costs nothing: numbers of records are public, and the random number depends on nothing. The
@@ -104,14 +90,14 @@ def offer_numbers(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     }
 
 
-def _shared_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    return Cost(float(query.broadcast["epsilon"]), adjacency=Adjacency.REPLACE)
+def _shared_cost(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
+    return tp.Cost(float(query.broadcast["epsilon"]), adjacency=tp.Adjacency.REPLACE)
 
 
-@step(cost=_shared_cost)
+@tp.step(cost=_shared_cost)
 def count_positives(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send a noisy number of positive records; a client of one record, its label, flipped or not.
 
     Epsilon, by ``noisy_counts``: replacing a record changes what one client sends, and no other.
@@ -122,8 +108,10 @@ def count_positives(
     return {"positives": noisy_counts(counts, clients.sizes, epsilon, noise)}
 
 
-@step(cost=_shared_cost, computes=mpc.PairsProgram)
-def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=_shared_cost, computes=mpc.PairsProgram)
+def compute_pairs(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """The noisy value of every pair, as all clients compute it together (an ideal functionality).
 
     A record has one seat, so one pair at most, in each of Q matchings, and a seat depends on no
@@ -152,7 +140,7 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
 
 
 @dataclass(frozen=True)
-class PairedUStatistic(ReportDeclarations, Protocol):
+class PairedUStatistic(ReportDeclarations, tp.Protocol):
     """The mean of a kernel over pairs of records, computed by the two clients of each pair.
 
     Parameters
@@ -191,16 +179,16 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     'randomised-response'
     """
 
-    kernel: kernels.Area | kernels.Collision | kernels.Kendall | kernels.Gini | str = setting(
+    kernel: kernels.Area | kernels.Collision | kernels.Kendall | kernels.Gini | str = tp.setting(
         help="the function of two records; gini with the public range of values in brackets"
     )
-    epsilon: float = setting(help=EPSILON)
-    matchings: int = setting(
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    matchings: int = tp.setting(
         default=0,
         help="how many pairs a record is in; 1, more where epsilon is large",
         shown=lambda protocol: protocol.pairs_a_record,
     )
-    noise: str = setting(
+    noise: str = tp.setting(
         default=BEST,
         choices=(BEST, *NOISES),
         help="what hides a pair's value; randomised-response by default for the AUC and "
@@ -209,7 +197,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     )
 
     name = "paired-ustatistic"
-    adjacency = Adjacency.REPLACE
+    adjacency = tp.Adjacency.REPLACE
     """Of a guarantee against the server alone."""
     planning_module = "tacit.local.paired.forecast"
     steps = (offer_numbers, count_positives, compute_pairs)
@@ -251,7 +239,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
     @property
     def function(self) -> str:
         """The kernel's word."""
-        return cast(Choice, self.kernel).word
+        return cast(tp.Choice, self.kernel).word
 
     @property
     def kind(self) -> str:
@@ -289,7 +277,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         """Whether the kernel reads second values."""
         return isinstance(self.kernel, kernels.Kendall)
 
-    def exact(self, clients: Clients) -> float:
+    def exact(self, clients: tp.Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
         return KERNELS[self.function].exact(clients, self._space)
 
@@ -299,7 +287,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         low, high = self._ends
         return SymbolSpace((Axis("values", low=low, high=high),))
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Seats, pairs, both records' values and noise."""
         return 12 * self.pairs_a_record * clients.records
 
@@ -313,7 +301,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         """The noise of a pair, where all of a record's pairs together have this epsilon."""
         return PairNoise(self.kind, epsilon / self.pairs_a_record, kernel_width(self.function))
 
-    def rows(self, clients: Clients) -> Floats:
+    def rows(self, clients: tp.Clients) -> Floats:
         """What of every record enters its pairs, shape (2, M), as ``paired_values`` takes it.
 
         Raises
@@ -328,7 +316,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
             second = second_values(clients)
         return np.stack([self._values(clients), second])
 
-    def _values(self, clients: Clients) -> Floats:
+    def _values(self, clients: tp.Clients) -> Floats:
         if not isinstance(self.kernel, kernels.Gini):
             return clients.scores
         low, high = self._ends
@@ -336,22 +324,22 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         self._space.axes[0].check(clients, clients.scores, inside)
         return (clients.scores - low) / (high - low)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Random numbers up; for the AUC noisy class sizes up; seats down, values of pairs up."""
-        offer = yield Query(offer_numbers, self)
+        offer = yield tp.Query(offer_numbers, self)
         sizes = np.asarray(offer["records"])
         records = int(sizes.sum())
         if records < 2:
-            raise DataError(f"pairs need at least two records, got {records}")
+            raise tp.DataError(f"pairs need at least two records, got {records}")
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         seats = mpc.drawn_seats(np.asarray(offer["numbers"]), self.pairs_a_record, records)
         count_epsilon = self.class_epsilon(sizes)
         class_counts = None
         if count_epsilon:
-            reply = yield Query(count_positives, self, {"epsilon": count_epsilon})
+            reply = yield tp.Query(count_positives, self, {"epsilon": count_epsilon})
             class_counts = counted_positives(np.asarray(reply["positives"]), sizes, count_epsilon)
-        per_client, rest = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
-        reply = yield Query(compute_pairs, self, {"epsilon": rest}, per_client, View.MPC)
+        per_client, rest = {"seats": tp.Ragged(seats, offsets)}, self.epsilon - count_epsilon
+        reply = yield tp.Query(compute_pairs, self, {"epsilon": rest}, per_client, tp.View.MPC)
         sample = self._sample(np.asarray(reply["values"]), seats, offsets, rest)
         return self._result(sample, class_counts, count_epsilon)
 
@@ -380,7 +368,7 @@ class PairedUStatistic(ReportDeclarations, Protocol):
         sample: MatchedSample,
         class_counts: tuple[Floats, float] | None,
         count_epsilon: float,
-    ) -> ServerResult:
+    ) -> tp.ServerResult:
         """The mean, or the AUC; with shared noise, what a client that helps the server leaves."""
         if class_counts is not None:
             positives, variance = class_counts

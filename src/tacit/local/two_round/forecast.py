@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Integers
 from tacit.local import turns
 from tacit.local.turns import CELLS
@@ -21,8 +22,6 @@ from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.two_round.second_round import Influence, Result
 from tacit.privacy import bounded
 from tacit.protocol import forecast
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
 
 TAILORING = 2**20
 """Number of records for which reports are tailored, for every real number of records."""
@@ -67,19 +66,19 @@ class Setting:
         positives = round(records * self.positives / self.records)
         return replace(self, records=records, positives=min(max(1, positives), records - 1))
 
-    def model(self, shape: Shape) -> ScoreModel:
+    def model(self, shape: tp.Shape) -> ScoreModel:
         """The shape in the protocol's cells."""
         fraction = self.positives / self.records
         positives, negatives = shape.cell_fractions(CELLS, fraction, self.protocol.scale)
         return ScoreModel(np.array(fraction), negatives, positives)
 
-    def influence(self, shape: Shape) -> Influence:
+    def influence(self, shape: tp.Shape) -> Influence:
         """The second round, if the first round estimates the shape exactly."""
         return self.protocol.influence(self.model(shape), self.sizes)
 
 
 def two_round_forecast(
-    protocol: TwoRoundAUC, scenario: Scenario, shape: Shape, central: Shape | None = None
+    protocol: TwoRoundAUC, scenario: tp.Scenario, shape: tp.Shape, central: tp.Shape | None = None
 ) -> forecast.Forecast:
     """The second round's variance, and the second-order error of the first (docs, section 4d).
 
@@ -88,8 +87,8 @@ def two_round_forecast(
 
     Examples
     --------
-    >>> scenario = Scenario(40_000, 4_000, 40_000, 2.0)
-    >>> forecast = two_round_forecast(TwoRoundAUC(2.0), scenario, Shape(0.8))
+    >>> scenario = tp.Scenario(40_000, 4_000, 40_000, 2.0)
+    >>> forecast = two_round_forecast(TwoRoundAUC(2.0), scenario, tp.Shape(0.8))
     >>> round(forecast.standard_error, 3)
     0.027
     """
@@ -102,23 +101,23 @@ def two_round_forecast(
     return forecast.Forecast(math.sqrt(variance), bias, smaller, chosen.class_error)
 
 
-def two_round_families(scenario: Scenario) -> list[forecast.Family]:
+def two_round_families(scenario: tp.Scenario) -> list[forecast.Family]:
     """Private and public labels."""
     return [
         forecast.Family(
             (TwoRoundAUC(scenario.epsilon),),
-            (Trust.LOCAL, Trust.EACH),
+            (tp.Trust.LOCAL, tp.Trust.EACH),
             "there is no curve, only the AUC, and every record must be reachable in three rounds",
         ),
         forecast.Family(
             (TwoRoundAUC(scenario.epsilon, "public"),),
-            (Trust.LOCAL,),
+            (tp.Trust.LOCAL,),
             "every record's label is shown to the server",
         ),
     ]
 
 
-def straightness(shape: Shape, positive_fraction: float, scale: str) -> float:
+def straightness(shape: tp.Shape, positive_fraction: float, scale: str) -> float:
     """The bias of distribution functions that are linear within cells.
 
     ``- integral of (F^- - G^-) d(F^+ - G^+)``, F linear and G true at every ``FINER``-th of a cell
@@ -126,7 +125,7 @@ def straightness(shape: Shape, positive_fraction: float, scale: str) -> float:
 
     Examples
     --------
-    >>> abs(straightness(Shape(0.8), 0.5, "even")) < 1e-6
+    >>> abs(straightness(tp.Shape(0.8), 0.5, "even")) < 1e-6
     True
     """
     errors = [
@@ -157,7 +156,7 @@ class Prepared:
 
 
 @lru_cache(maxsize=64)
-def prepared(setting: Setting, shape: Shape) -> Prepared:
+def prepared(setting: Setting, shape: tp.Shape) -> Prepared:
     """The report and the errors of the first round, which do not depend on the second's report."""
     influence = setting.influence(shape)
     report = best_report(setting.of_size(TAILORING), shape)
@@ -173,7 +172,7 @@ def prepared(setting: Setting, shape: Shape) -> Prepared:
 
 
 @lru_cache(maxsize=64)
-def best_report(setting: Setting, shape: Shape) -> bounded.GridReport:
+def best_report(setting: Setting, shape: tp.Shape) -> bounded.GridReport:
     """The second round's mechanism; the number of records hardly matters to it."""
     return setting.influence(shape).report
 

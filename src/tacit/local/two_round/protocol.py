@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
 from tacit.local import turns
 from tacit.local.two_round import second_round
 from tacit.local.two_round.first_round import (
@@ -33,11 +33,8 @@ from tacit.local.two_round.first_round import (
 from tacit.local.two_round.second_round import Influence, reported_numbers
 from tacit.privacy import bounded
 from tacit.privacy.bounded import GridReport, SlidingWindow
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import audits
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations, ThreatModel
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
 from tacit.protocol.devices import (
     DeviceReports,
     Instructions,
@@ -46,8 +43,6 @@ from tacit.protocol.devices import (
     scale_entry,
     window_entry,
 )
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
 
 ONE_REPLICATE = 2**26
 """Stated size of a replicate: replicates use the same turns, so they run one at a time."""
@@ -55,7 +50,7 @@ ONE_REPLICATE = 2**26
 RECORDS = 8
 """Number of records of an audit, so that some report in each round."""
 
-PRIVATE_LABELS = ThreatModel(
+PRIVATE_LABELS = tp.ThreatModel(
     LOCAL,
     "Exactly: each client's number of records, and in which round each spoke. With noise: one "
     "report of every record.",
@@ -75,8 +70,10 @@ BY_LABELS = {
 }
 
 
-@step(once=True)
-def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(once=True)
+def draw_turns(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Draw every record's turn, uniform on 0..255, and send it; with public labels, send these too.
 
     A turn depends on nothing private. The client draws it and stores it, once a run, so that a
@@ -95,8 +92,10 @@ def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: Client
     return {"turns": drawn, "labels": clients.ragged(clients.labels)}
 
 
-@step(cost=turns.early_cost, participates=turns.early)
-def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=turns.early_cost, participates=turns.early)
+def report_cells(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Report the cells of the records whose turn is early, one report a record.
 
     Epsilon for each record that reports, by ``SlidingWindow.answers``: for its score where the
@@ -113,10 +112,10 @@ def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     return first_round.reports(clients, query, noise, state)
 
 
-@step(cost=turns.late_cost, participates=turns.late)
+@tp.step(cost=turns.late_cost, participates=turns.late)
 def report_influences(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Report the influence of the records whose turn is late, one report a record.
 
     Epsilon for each record that reports, by ``GridReport.answers``: the number is a function of the
@@ -147,7 +146,7 @@ def report_influences(
 
 
 @dataclass(frozen=True)
-class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
+class TwoRoundAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
     """The AUC from one locally private report of every record.
 
     Parameters
@@ -171,14 +170,14 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
     """
 
-    epsilon: float = setting(help=EPSILON)
-    labels: Literal["private", "public"] = setting(
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    labels: Literal["private", "public"] = tp.setting(
         default="private", help="whether the server may know the classes; private by default"
     )
-    mechanism: Literal["window", "bit"] = setting(
+    mechanism: Literal["window", "bit"] = tp.setting(
         default="window", help="window, bit; the first by default"
     )
-    scale: str = scale_setting()
+    scale: str = tp.scale_setting()
 
     name = "two-round-auc"
     planning_module = "tacit.local.two_round.forecast"
@@ -198,17 +197,19 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
     )
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """What one evaluation costs each record: it reports in one of the two rounds."""
         private = self.labels == "private"
-        return Cost(self.epsilon, adjacency=Adjacency.REPLACE if private else Adjacency.SCORE)
+        return tp.Cost(
+            self.epsilon, adjacency=tp.Adjacency.REPLACE if private else tp.Adjacency.SCORE
+        )
 
     @property
     def first_round(self) -> FirstRound:
         """How records report in the first round."""
         return FirstRound(self.epsilon, self.labels == "private")
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """A size at which replicates run one at a time: they use the same turns."""
         return max(ONE_REPLICATE, 8 * clients.records)
 
@@ -220,19 +221,19 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
 
         return TwoRoundDevices(self, devices)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Turns up; cells of a few records up; distribution functions down, influences up."""
-        drawn, private = (yield Query(draw_turns, self)), self.labels == "private"
+        drawn, private = (yield tp.Query(draw_turns, self)), self.labels == "private"
         slots = first_round_slots(self.epsilon, turns.records_of(drawn), private)
         assignment = AssignedRounds.of(drawn, slots, private)
         each, first = assignment.turns, {"first": slots}
-        reply = yield Query(report_cells, self, first, each)
+        reply = yield tp.Query(report_cells, self, first, each)
         counts = assignment.counted(reply, True, self.first_round.window.outputs)
         single = not turns.has_replicates(reply)
         models = [self.first_round.model(each, assignment.positive_fraction) for each in counts]
         plans = [self.influence(model, assignment.sizes) for model in models]
         published = _published(plans, single)
-        reply = yield Query(report_influences, self, first | published, each)
+        reply = yield tp.Query(report_influences, self, first | published, each)
         outputs = max(plan.report.window.outputs for plan in plans)
         answered = assignment.counted(reply, False, outputs)
         results = [
@@ -252,7 +253,7 @@ class TwoRoundAUC(ScaledScores, ReportDeclarations, Protocol):
         private, bits = self.labels == "private", self.mechanism == "bit"
         return second_round.Influence(model, self.epsilon, private, bits, sizes)
 
-    def renew_state(self, clients: Clients, state: ClientState) -> None:
+    def renew_state(self, clients: tp.Clients, state: tp.ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
         turns.renew_turns(clients, state)
 
@@ -284,7 +285,7 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
         self.steps = protocol.steps[1:]
         self.first_turns = first_round_slots(protocol.epsilon, devices, private_labels=True)
 
-    def instructions(self, query: Query) -> Instructions:
+    def instructions(self, query: tp.Query) -> Instructions:
         """A window over class and cell; or the published numbers, and a window over their grid."""
         if query.step is self.steps[0]:
             return self._first.instructions(self._protocol.scale)
@@ -292,11 +293,13 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
         published = {name: query.broadcast[name].tolist() for name in ("knots", "grid")}
         return {"kind": "influence", "scale": scale, **published, **window}
 
-    def numbers(self, query: Query) -> int:
+    def numbers(self, query: tp.Query) -> int:
         """The window's outputs."""
         return self._window(query).outputs
 
-    def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+    def input_counts(
+        self, query: tp.Query, clients: tp.Clients, rng: np.random.Generator
+    ) -> Integers:
         """How many records have each class and cell; or each number, rounded to the grid."""
         scaled = self._protocol.on_scale(clients)
         if query.step is self.steps[0]:
@@ -306,11 +309,13 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
             values = self._grid(query).rounded(numbers, rng)
         return np.bincount(values, minlength=self._window(query).inputs)
 
-    def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
+    def simulated_counts(
+        self, query: tp.Query, held: Integers, rng: np.random.Generator
+    ) -> Integers:
         """By ``SlidingWindow``."""
         return self._window(query).simulated_counts(held, rng)
 
-    def influences(self, query: Query, counts: Sequence[Integers]) -> Floats:
+    def influences(self, query: tp.Query, counts: Sequence[Integers]) -> Floats:
         """Of the second round: a report's value about the mean, over the rarer class's fraction.
 
         The first round's errors cancel to first order, and so do its liars; a report there changes
@@ -329,11 +334,11 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
         plan: Influence = self._protocol.influence(model, sizes)
         return plan
 
-    def _window(self, query: Query) -> SlidingWindow:
+    def _window(self, query: tp.Query) -> SlidingWindow:
         if query.step is self.steps[0]:
             return self._first.window
         return self._grid(query).window
 
-    def _grid(self, query: Query) -> GridReport:
+    def _grid(self, query: tp.Query) -> GridReport:
         grid, width = query.broadcast["grid"], int(query.broadcast["width"])
         return GridReport(self._protocol.epsilon, grid, width)

@@ -18,22 +18,19 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data import units
-from tacit.data.clients import Clients
 from tacit.data.splitting import federation
 from tacit.local import pair_kernels, turns
 from tacit.local.pair_kernels import Axis
 from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.estimate import area_result, mean_result, symbol_counts
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.response import Bits
-from tacit.privacy.noise import NoiseSource
 from tacit.privacy.symbols import SymbolResponse
 from tacit.protocol import audits, forecast
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations, ThreatModel
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
 from tacit.protocol.devices import (
     DeviceReports,
     Instructions,
@@ -41,11 +38,7 @@ from tacit.protocol.devices import (
     ReportsByInput,
 )
 from tacit.protocol.scaled import UNIT_OF
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Trust
 from tacit.results.curves.curve import UNIT
-from tacit.results.server_result import ServerResult
 
 HIDDEN_UNEVEN = 2.0
 """Ratio of the variance that bins hide where records are uneven over them to where they are even;
@@ -57,7 +50,7 @@ MIN_INFORMATIVE_BINS = 4
 BYTE = 256
 """Up to so many symbols travel as one byte each."""
 
-ONE_SYMBOL = ThreatModel(
+ONE_SYMBOL = tp.ThreatModel(
     LOCAL,
     "Exactly: each client's number of records. With noise: of every record in which bin it lies.",
     "Nothing.",
@@ -87,8 +80,10 @@ def planned_bins(records: int, epsilon: float, most: int) -> int:
     return int(bins[np.argmin(variances)])
 
 
-@step(cost=lambda clients, query, state: query.protocol.guarantee)
-def random_symbols(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
+def random_symbols(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send one symbol a record, by k-ary randomised response (Bell et al. 2020, Alg. 1).
 
     A record's symbol is the cell of a public space in which its values lie (its class and score,
@@ -118,7 +113,7 @@ def random_symbols(clients: Clients, query: Query, noise: NoiseSource, state: Cl
 
 
 @dataclass(frozen=True)
-class UStatistic(ReportDeclarations, Protocol):
+class UStatistic(ReportDeclarations, tp.Protocol):
     """The mean of a symmetric kernel over all pairs of records, whose values are private.
 
     Parameters
@@ -148,19 +143,19 @@ class UStatistic(ReportDeclarations, Protocol):
     >>> UStatistic("gini", 1.0).guarantee
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
     >>> half_square = UStatistic(kernels.Own(lambda x, y: (x - y) ** 2 / 2, range(1, 6)), 1.0)
-    >>> half_square.exact(Clients.from_values([1, 2, 5, 4]))
+    >>> half_square.exact(tp.Clients.from_values([1, 2, 5, 4]))
     3.3333333333333335
     """
 
     kernel: (
         kernels.Gini | kernels.Collision | kernels.Kendall | kernels.Area | kernels.Own | str
-    ) = setting(
+    ) = tp.setting(
         help="the function of two records, with the public domain of its values in brackets"
     )
-    epsilon: float = setting(help=EPSILON)
+    epsilon: float = tp.setting(help=tp.EPSILON)
 
     name = "ustatistic"
-    adjacency = Adjacency.REPLACE
+    adjacency = tp.Adjacency.REPLACE
     planning_module = "tacit.local.ustatistic.protocol"
     steps = (turns.count_records, random_symbols)
     trials_divisor = 8
@@ -214,7 +209,7 @@ class UStatistic(ReportDeclarations, Protocol):
         scaled = self.function if unit in (self.unit, units.PERCENT) else self.function.scaled(unit)
         return self if scaled == self.kernel else replace(self, kernel=cast(Any, scaled))
 
-    def fitted(self, clients: Clients) -> Clients:
+    def fitted(self, clients: tp.Clients) -> tp.Clients:
         """The clients with every value moved to the nearest one of its public domain."""
         for axis in self.axes:
             if axis.column == "values":
@@ -233,11 +228,11 @@ class UStatistic(ReportDeclarations, Protocol):
         """Whether the kernel reads second values."""
         return "second values" in self.function.pair.columns
 
-    def exact(self, clients: Clients) -> float:
+    def exact(self, clients: tp.Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
         return self.function.pair.exact(clients, self.space(kernels.MIN_BINS))
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Reports with their random draws, and the pairs of symbols."""
         return 5 * clients.records + 4 * self.space(self.bins_for(clients.records)).symbols ** 2
 
@@ -272,18 +267,18 @@ class UStatistic(ReportDeclarations, Protocol):
 
         return SymbolDevices(self)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Randomised symbols up; before them numbers of records, where bins are to suit them."""
         reporting = clients
         if not all(axis.cells for axis in self.axes):
             reporting = yield from turns.reporting_records(self, clients)
         bins = self.bins_for(reporting)
-        reply = yield Query(random_symbols, self, broadcast={"bins": bins})
+        reply = yield tp.Query(random_symbols, self, broadcast={"bins": bins})
         counts = symbol_counts(reply, self.space(bins).symbols)
         result = self.result_of(counts, bins)
         return result if counts.ndim > 1 else self._warned(result, bins)
 
-    def result_of(self, counts: NDArray[Any], bins: int) -> ServerResult:
+    def result_of(self, counts: NDArray[Any], bins: int) -> tp.ServerResult:
         """The estimate from how often every symbol was reported, shape (..., k)."""
         space = self.space(bins)
         response = SymbolResponse(space.symbols, self.epsilon)
@@ -297,7 +292,7 @@ class UStatistic(ReportDeclarations, Protocol):
         """The kernel's values for every pair of symbols."""
         return pair_kernels.PairTables.of(self.function.pair, space)
 
-    def _warned(self, result: ServerResult, bins: int) -> ServerResult:
+    def _warned(self, result: tp.ServerResult, bins: int) -> tp.ServerResult:
         """The result of a single run, with a warning about few bins."""
         warnings = list(result.warnings)
         cuts = [axis.bins for axis in self.space(bins).axes if not axis.grid]
@@ -308,7 +303,7 @@ class UStatistic(ReportDeclarations, Protocol):
             )
         return replace(result, warnings=tuple(warnings))
 
-    def audit_federation(self, records: int, apart: bool) -> Clients:
+    def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records spread over the public range, or over the public values."""
         axis = self.values_axis
         return federation(records, apart, *axis.ends, axis.grid or None)
@@ -321,7 +316,9 @@ ROUNDING_SLACK = 1 + 1e-12
 """Factor on expected counts: their sum is not below a whole number after rounding."""
 
 
-def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> forecast.Forecast:
+def symbols_forecast(
+    protocol: UStatistic, scenario: tp.Scenario, shape: tp.Shape
+) -> forecast.Forecast:
     """The variance of the AUC as a quotient of U-statistics of randomised symbols (section 4a).
 
     With S the covariance of the debiased counts h and A the kernel of the quotient, ``4 h' A S A h
@@ -333,9 +330,9 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
 
     Examples
     --------
-    >>> scenario = Scenario(40_000, 4_000, 40_000, 3.0)
+    >>> scenario = tp.Scenario(40_000, 4_000, 40_000, 3.0)
     >>> symbols = UStatistic(kernels.Area(kernels.Range(bins=8)), 3.0)
-    >>> forecast = symbols_forecast(symbols, scenario, Shape(0.8))
+    >>> forecast = symbols_forecast(symbols, scenario, tp.Shape(0.8))
     >>> round(forecast.standard_error, 3)
     0.014
     """
@@ -366,7 +363,7 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
     )
 
 
-def symbols_families(scenario: Scenario) -> list[forecast.Family]:
+def symbols_families(scenario: tp.Scenario) -> list[forecast.Family]:
     """One family, which compares numbers of bins."""
     symbols = (
         partial(UStatistic, kernels.Area(kernels.Range(bins=bins)), scenario.epsilon)
@@ -375,7 +372,7 @@ def symbols_families(scenario: Scenario) -> list[forecast.Family]:
     return [
         forecast.Family(
             forecast.accepted(symbols),
-            (Trust.LOCAL, Trust.EACH),
+            (tp.Trust.LOCAL, tp.Trust.EACH),
             "there is no curve, only the AUC",
             tuned=True,
         )
@@ -422,7 +419,7 @@ class SymbolDevices(NumberReports, ReportsByInput):
         self._protocol = protocol
         self.steps = (protocol.steps[-1],)
 
-    def instructions(self, query: Query) -> Instructions:
+    def instructions(self, query: tp.Query) -> Instructions:
         """The axes of the space, and how many of ``2**64`` words replace a symbol, or keep it."""
         space = self._protocol.space(query.broadcast["bins"])
         replaced = Bits(self._response(query).replaced_chance)
@@ -433,20 +430,24 @@ class SymbolDevices(NumberReports, ReportsByInput):
             "others_rarer": replaced.probability <= 0.5,
         }
 
-    def numbers(self, query: Query) -> int:
+    def numbers(self, query: tp.Query) -> int:
         """The symbols; there are 4096 at most."""
         return self._response(query).symbols
 
-    def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+    def input_counts(
+        self, query: tp.Query, clients: tp.Clients, rng: np.random.Generator
+    ) -> Integers:
         """How many records have each symbol."""
         space = self._protocol.space(query.broadcast["bins"])
         return np.bincount(space.of_records(clients), minlength=space.symbols)
 
-    def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
+    def simulated_counts(
+        self, query: tp.Query, held: Integers, rng: np.random.Generator
+    ) -> Integers:
         """By ``SymbolResponse``."""
         return self._response(query).simulated_counts(held, rng)
 
-    def influences(self, query: Query, counts: Sequence[Integers]) -> Floats:
+    def influences(self, query: tp.Query, counts: Sequence[Integers]) -> Floats:
         """By how the estimate changes where a thousandth of the reports are one symbol."""
         symbols = self.numbers(query)
         came = counts[0].astype(np.float64)
@@ -457,7 +458,7 @@ class SymbolDevices(NumberReports, ReportsByInput):
         values = self._protocol.result_of(replaced, query.broadcast["bins"]).value
         return np.nan_to_num(values[:-1] - values[-1]) / STEP
 
-    def _response(self, query: Query) -> SymbolResponse:
+    def _response(self, query: tp.Query) -> SymbolResponse:
         space = self._protocol.space(query.broadcast["bins"])
         return SymbolResponse(space.symbols, self._protocol.epsilon)
 
