@@ -1,23 +1,37 @@
-"""Bands of curves: their limits, and how often they hold the population's rates."""
+"""Curves: their bands, rates at thresholds, and smooth curves between the borders of cells."""
 
 from __future__ import annotations
 
 import json
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from tacit import Clients
+import tacit
+from tacit import Clients, ScoreHistogram
+from tacit.metrics.curves import counts_from_thresholds
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.results.curves.curve import Band, PrecisionRecall, Reliability
+from tacit.results.curves.curve import (
+    WRITTEN_RATES,
+    Band,
+    Curve,
+    PrecisionRecall,
+    Reliability,
+    rates_entry,
+    rates_of_curve,
+)
+from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import numbers
 from tacit.running.simulation import simulate
+from tacit_studies.floors.curve_areas import areas_between, exact_curves
+from tests.federations import binormal_clients
 
 Floats = NDArray[np.float64]
 
@@ -194,3 +208,130 @@ class TestCoverage:
             coverages.reliability,
         ):
             assert 0.92 <= np.mean(rates) <= 0.98
+
+
+def naive(scores: NDArray[Any], labels: NDArray[Any], threshold: float) -> dict[str, float]:
+    called = scores >= threshold
+    hit, false = (called & (labels == 1)).sum(), (called & (labels == 0)).sum()
+    positives, negatives = (labels == 1).sum(), (labels == 0).sum()
+    return {
+        "precision": hit / (hit + false) if hit + false else np.nan,
+        "recall": hit / positives,
+        "specificity": 1 - false / negatives,
+        "accuracy": (hit + negatives - false) / labels.size,
+        "f1": 2 * hit / (hit + false + positives),
+    }
+
+
+def test_a_histogram_without_noise_has_the_exact_rates() -> None:
+    scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
+    clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
+    protocol = PublishedHistogram("exact-sum", height=6, buckets=16)
+    made = tacit.evaluate(clients, protocol, seed=0).to_dict()["rates"]
+    for index, threshold in enumerate(made["thresholds"]):
+        for name, value in naive(scores, labels, threshold).items():
+            assert made[name][index] == pytest.approx(value, abs=1e-9), (name, threshold)
+            low, high = made[f"{name}_low"][index], made[f"{name}_high"][index]
+            assert low <= made[name][index] <= high
+
+
+def test_the_rates_agree_with_the_curves_beside_them() -> None:
+    clients = tacit.Clients.split(*tacit.binormal_scores(300, 700, 0.8, seed=0), 3, seed=0)
+    made = tacit.evaluate(clients, tacit.ScoreHistogram("secure-sum", 1.0), seed=0).to_dict()
+    rates, curve, roc = made["rates"], made["precision_recall"], made["roc"]
+    assert rates["thresholds"] == curve["thresholds"] == roc["thresholds"]
+    assert rates["recall"] == curve["recall"] == roc["true_positive_rate"]
+    assert rates["precision"] == curve["precision"]
+    expected = [1 - rate for rate in roc["false_positive_rate"]]
+    assert rates["specificity"] == pytest.approx(expected, abs=1e-12)
+    for end in ("low", "high"):
+        assert roc[f"true_positive_rate_{end}"] == rates[f"recall_{end}"]
+
+
+def test_rates_at_a_border_are_those_at_that_threshold() -> None:
+    clients = tacit.Clients.split(*tacit.binormal_scores(800, 1700, 0.8, seed=0), 3, seed=0)
+    result = tacit.evaluate(clients, tacit.ScoreHistogram("secure-sum", 2.0, height=6), seed=0)
+    rates = result.to_dict()["rates"]
+    index = len(rates["thresholds"]) // 2
+    there = result.at(rates["thresholds"][index])
+    for name in ("f1", "accuracy", "precision"):
+        assert rates[name][index] == pytest.approx(there[name].value, abs=1e-9)
+        low, high = there[name].interval(about="population")
+        assert rates[f"{name}_low"][index] == pytest.approx(max(low, 0), abs=1e-6)
+        assert rates[f"{name}_high"][index] == pytest.approx(min(high, 1), abs=1e-6)
+
+
+def test_a_curve_with_class_sizes_has_the_exact_rates() -> None:
+    scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=1)
+    edges = np.linspace(0, 1, 21)[:-1]
+    cells = np.searchsorted(edges, scores, side="right") - 1
+    counts = [np.bincount(cells[labels == label], minlength=20) for label in (1, 0)]
+    up, across = (counts_from_thresholds(part) / part.sum() for part in counts)
+    none = np.zeros(20)
+    rates = rates_of_curve(Curve(edges, across, up, none, none), 300, 700)
+    entry = rates_entry(edges, rates)
+    for index, threshold in enumerate(edges):
+        for name, value in naive(scores, labels, threshold).items():
+            assert rates[name].value[index] == pytest.approx(value, nan_ok=True)
+    assert entry["recall_low"] == entry["recall"]
+    assert set(entry["precision_low"]) == {None}
+    assert entry.keys() == {"thresholds"} | {
+        f"{name}{end}" for name in WRITTEN_RATES for end in ("", "_low", "_high")
+    }
+
+
+@pytest.mark.parametrize("sizes", [(-3.0, 100.0), (100.0, 0.0), (np.nan, 100.0)])
+def test_without_class_sizes_only_the_curve_s_own_rates_are_known(
+    sizes: tuple[float, float],
+) -> None:
+    rates, none = np.array([0.9, 0.2]), np.zeros(2)
+    result = rates_of_curve(Curve(np.array([0.0, 0.5]), rates, rates, none, none), *sizes)
+    assert np.isnan([result[name].value for name in ("precision", "accuracy", "f1")]).all()
+    assert result["recall"].value.tolist() == [0.9, 0.2]
+
+
+def smooth(protocol: ScoreHistogram, seed: int = 0) -> tuple[Histogram, tuple[float, float]]:
+    clients = binormal_clients(8000, 12000, 5, seed=2)
+    histogram = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
+    assert histogram is not None
+    exact = exact_curves(clients.scores, clients.labels)
+    return histogram, areas_between(exact, histogram.smooth_curves())
+
+
+def test_they_go_through_the_points_of_the_plain_curve() -> None:
+    histogram, _ = smooth(ScoreHistogram("exact-sum", height=8))
+    roc, curves = histogram.roc(), histogram.smooth_curves()
+    found = curves.recall_at(roc.false_positive_rate)
+    np.testing.assert_allclose(found, roc.true_positive_rate, atol=2e-3)
+    at = np.searchsorted(curves.thresholds, roc.thresholds)
+    np.testing.assert_allclose(curves.true_positive_rate[at], roc.true_positive_rate, atol=1e-12)
+
+
+def test_more_cells_leave_less_area() -> None:
+    flat, tall = (smooth(ScoreHistogram("exact-sum", height=height))[1] for height in (5, 9))
+    assert tall[0] < flat[0] / 3
+    assert tall[1] < flat[1] / 3
+
+
+def test_less_noise_leaves_less_area() -> None:
+    """The means of 5 runs; the areas differ by a factor of about 7."""
+    errors = [
+        np.mean([smooth(ScoreHistogram(epsilon=e), s)[1] for s in range(5)], axis=0)
+        for e in (0.3, 3.0)
+    ]
+    assert (errors[1] < errors[0] / 2).all()
+
+
+def test_rates_never_rise_and_stay_in_range() -> None:
+    curves = smooth(ScoreHistogram(epsilon=0.05))[0].smooth_curves()
+    for rates in (curves.false_positive_rate, curves.true_positive_rate):
+        assert (np.diff(rates) <= 0).all()
+        assert (rates[0], rates[-1]) == (1.0, 0.0)
+    assert (np.diff(curves.thresholds) >= 0).all()
+
+
+def test_one_run_of_cells_is_a_diagonal() -> None:
+    histogram = Histogram(np.array([[3.0, 1.0], [2.0, 2.0]]), TreeNoise(np.full(3, 9.0)), 1, 1)
+    curves = histogram.smooth_curves()
+    np.testing.assert_allclose(curves.recall_at([0.0, 0.3, 1.0]), [0.0, 0.3, 1.0], atol=1e-12)
+    assert curves.precision_at(0.7) == pytest.approx(0.5)
