@@ -278,7 +278,7 @@ def test_figures_are_those_of_records_at_the_centres(
 @given(PAIRS.filter(lambda pairs: sum(map(sum, pairs)) > 0))
 def test_with_a_bucket_a_cell_the_parts_are_murphys(pairs: list[tuple[int, int]]) -> None:
     cells = uniform_cells(pairs)
-    figures = calibration_figures(cells, 100_000)
+    figures = calibration_figures(cells, 2_500)
     total = sum(p + n for p, n in pairs)
     overall = sum(p for p, _ in pairs) / total
     reliability = resolution = 0.0

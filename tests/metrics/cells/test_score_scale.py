@@ -1,4 +1,4 @@
-"""Maps of scores to positions, the code whose short codes are their edges, and the table of cells."""
+"""Maps of scores to positions, the code whose short codes are their edges, the table of cells."""
 
 from __future__ import annotations
 
