@@ -18,7 +18,8 @@ import pytest
 
 from tacit.collecting.estimating import concluded, stage_query
 from tacit.data.errors import DataError
-from tacit.local.drawing import RecordFiles, evaluate_one_record_clients
+from tacit.data.row_groups import RecordFiles
+from tacit.local.drawing import evaluate_one_record_clients
 from tacit.local.summing import (
     RayReports,
     SparkReports,

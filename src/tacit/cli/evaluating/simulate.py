@@ -12,6 +12,7 @@ from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, chosen_protocol
 from tacit.cli.shell import check_signal, progress_of, terminable
 from tacit.data import units
+from tacit.data.row_groups import RecordFiles
 from tacit.local import drawing, summing
 from tacit.protocol.registry import protocol_names
 from tacit.running.units import suited_to_scores
@@ -75,7 +76,7 @@ def simulate(
         chosen = suited_to_scores(chosen, unit, given)
     paths = files_in_memory(files, "tacit simulate")
     column = label if chosen.needs_labels else None
-    records = drawing.RecordFiles.of(paths, score, column, unit or chosen.unit, chosen.unit)
+    records = RecordFiles.of(paths, score, column, unit or chosen.unit, chosen.unit)
     reports = records.records * chosen.device_reports(records.records).stages
     with progress_of(reports, "reports") as advance:
         result = drawing.evaluate_one_record_clients(
@@ -90,7 +91,7 @@ def simulate(
     check_signal(result.has_signal)
 
 
-def _summing(records: drawing.RecordFiles, workers: int | None) -> summing.Summing:
+def _summing(records: RecordFiles, workers: int | None) -> summing.Summing:
     """The processes that add up the reports; one block is drawn faster than processes start."""
     number = workers or os.cpu_count() or 1
     if number == 1 or records.records <= drawing.BLOCK_RECORDS:
