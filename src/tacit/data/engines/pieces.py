@@ -354,9 +354,8 @@ def even_counts(relation: Relation, cells: EvenCells) -> Statement:
     low, factor = dialect.literal(cells.low), dialect.literal(cells.factor)
     return Statement(f"""SELECT client, class, cell, COUNT(*) AS records
 FROM (
-  SELECT {relation.client_id} AS client, {relation.class_value} AS class,
-    TRY_CAST(FLOOR(({relation.score_value} - ({low})) * {factor}) AS INTEGER) AS cell
-  FROM {relation.table}
+  SELECT client, class, TRY_CAST(FLOOR((score - ({low})) * {factor}) AS INTEGER) AS cell
+  FROM {relation.scored}
 ) AS placed_records
 GROUP BY client, class, cell""")
 
@@ -445,17 +444,12 @@ def _part(pieces: ScorePieces, dialect: Dialect) -> str:
 def _placed(relation: Relation, edges: Floats, bins: Bins | None) -> str:
     """The valid records with their cells, in brackets."""
     dialect = relation.dialect
-    read = f"""SELECT {relation.client_id} AS client, {relation.class_value} AS class,
-    {relation.score_value} AS score
-  FROM {relation.table}"""
     if bins is None:
         cell = indented(cell_expression("score", edges, dialect), 4)
         return f"""(
   SELECT client, class, score,
 {cell} AS cell
-  FROM (
-  {read}
-  ) AS scored_records
+  FROM {relation.scored}
   WHERE class >= 0 AND {dialect.is_finite("score")}
 )"""
     low, factor = dialect.literal(bins.low), dialect.literal(bins.factor)
@@ -465,9 +459,7 @@ def _placed(relation: Relation, edges: Floats, bins: Bins | None) -> str:
   FROM (
     SELECT client, class, score,
       TRY_CAST(FLOOR((score - ({low})) * {factor}) AS INTEGER) AS bin
-    FROM (
-  {read}
-    ) AS scored_records
+    FROM {relation.scored}
     WHERE class >= 0
   ) AS binned_records
   JOIN {bins.table.source(dialect)} USING (bin)

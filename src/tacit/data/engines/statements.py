@@ -102,6 +102,16 @@ class Relation:
         return f"CASE WHEN {positive} THEN 1\n  WHEN {negative} THEN 0\n  ELSE {INVALID} END"
 
     @property
+    def scored(self) -> str:
+        """A query of every record's client, class and score, in brackets."""
+        return f"""(
+SELECT {self.client_id} AS client,
+  {self.class_value} AS class,
+  {self.score_value} AS score
+FROM {self.table}
+) AS scored_records"""
+
+    @property
     def client_id(self) -> str:
         """The client's id as it is stored; an empty text where all records are one client's."""
         return "''" if self.client is None else self.dialect.quoted(self.client)
@@ -182,13 +192,7 @@ FROM (
       CASE WHEN {" AND ".join(inside)} THEN
 {cell}
       ELSE {INVALID} END AS cell
-    FROM (
-      SELECT
-        {relation.client_id} AS client,
-        {relation.class_value} AS class,
-        {relation.score_value} AS score
-      FROM {relation.table}
-    ) AS scored_records
+    FROM {relation.scored}
   ) AS placed_records
   GROUP BY client, class, cell
 ) AS counted_records
@@ -353,11 +357,7 @@ def summary_statement(relation: Relation) -> str:
   SUM(CASE WHEN class = {INVALID} THEN 1 ELSE 0 END) AS wrong_labels,
   SUM(CASE WHEN {finite} THEN 0 ELSE 1 END) AS wrong_scores,
   MIN(score) AS low, MAX(score) AS high
-FROM (
-  SELECT {relation.client_id} AS client, {relation.class_value} AS class,
-    {relation.score_value} AS score
-  FROM {relation.table}
-) AS scored_records
+FROM {relation.scored}
 GROUP BY scored_records.client"""
 
 

@@ -10,16 +10,15 @@ FROM (
         ])
       ELSE -1 END AS cell
     FROM (
-      SELECT
-        `si te` AS client,
-        CASE WHEN LOWER(TRIM(CAST(`label` AS STRING))) IN ('1', 'true')
+SELECT `si te` AS client,
+  CASE WHEN LOWER(TRIM(CAST(`label` AS STRING))) IN ('1', 'true')
   OR (LOWER(TRIM(CAST(`label` AS STRING))) LIKE '1.%' AND REPLACE(LOWER(TRIM(CAST(`label` AS STRING))), '0', '') IN ('1.', '1.e')) THEN 1
   WHEN LOWER(TRIM(CAST(`label` AS STRING))) IN ('0', '-0', 'false')
   OR (LOWER(TRIM(CAST(`label` AS STRING))) LIKE '0.%' AND REPLACE(LOWER(TRIM(CAST(`label` AS STRING))), '0', '') IN ('.', '.e')) THEN 0
   ELSE -1 END AS class,
-        CAST(`score` AS FLOAT64) AS score
-      FROM `clinic`.`scored`
-    ) AS scored_records
+  CAST(`score` AS FLOAT64) AS score
+FROM `clinic`.`scored`
+) AS scored_records
   ) AS placed_records
   GROUP BY client, class, cell
 ) AS counted_records

@@ -14,14 +14,15 @@ FROM (
       0.5e0
     ] AS double precision[])) AS cell
   FROM (
-  SELECT "si te" AS client, CASE WHEN LOWER(TRIM(CAST("label" AS text))) IN ('1', 'true')
+SELECT "si te" AS client,
+  CASE WHEN LOWER(TRIM(CAST("label" AS text))) IN ('1', 'true')
   OR (LOWER(TRIM(CAST("label" AS text))) LIKE '1.%' AND REPLACE(LOWER(TRIM(CAST("label" AS text))), '0', '') IN ('1.', '1.e')) THEN 1
   WHEN LOWER(TRIM(CAST("label" AS text))) IN ('0', '-0', 'false')
   OR (LOWER(TRIM(CAST("label" AS text))) LIKE '0.%' AND REPLACE(LOWER(TRIM(CAST("label" AS text))), '0', '') IN ('.', '.e')) THEN 0
   ELSE -1 END AS class,
-    CAST("score" AS double precision) AS score
-  FROM "clinic"."scored"
-  ) AS scored_records
+  CAST("score" AS double precision) AS score
+FROM "clinic"."scored"
+) AS scored_records
   WHERE class >= 0 AND score > -CAST('Infinity' AS double precision) AND score < CAST('Infinity' AS double precision)
 ) AS placed_records
     JOIN (SELECT piece, CAST(origin AS double precision) AS origin, CAST(cube AS double precision) AS cube, CAST(square AS double precision) AS square, CAST(linear AS double precision) AS linear, CAST(constant AS double precision) AS constant FROM (VALUES
@@ -52,14 +53,15 @@ FROM (
       0.5e0
     ] AS double precision[])) AS cell
   FROM (
-  SELECT "si te" AS client, CASE WHEN LOWER(TRIM(CAST("label" AS text))) IN ('1', 'true')
+SELECT "si te" AS client,
+  CASE WHEN LOWER(TRIM(CAST("label" AS text))) IN ('1', 'true')
   OR (LOWER(TRIM(CAST("label" AS text))) LIKE '1.%' AND REPLACE(LOWER(TRIM(CAST("label" AS text))), '0', '') IN ('1.', '1.e')) THEN 1
   WHEN LOWER(TRIM(CAST("label" AS text))) IN ('0', '-0', 'false')
   OR (LOWER(TRIM(CAST("label" AS text))) LIKE '0.%' AND REPLACE(LOWER(TRIM(CAST("label" AS text))), '0', '') IN ('.', '.e')) THEN 0
   ELSE -1 END AS class,
-    CAST("score" AS double precision) AS score
-  FROM "clinic"."scored"
-  ) AS scored_records
+  CAST("score" AS double precision) AS score
+FROM "clinic"."scored"
+) AS scored_records
   WHERE class >= 0 AND score > -CAST('Infinity' AS double precision) AND score < CAST('Infinity' AS double precision)
 ) AS placed_records
     JOIN (SELECT piece, CAST(origin AS double precision) AS origin, CAST(cube AS double precision) AS cube, CAST(square AS double precision) AS square, CAST(linear AS double precision) AS linear, CAST(constant AS double precision) AS constant FROM (VALUES
