@@ -16,8 +16,7 @@ import pytest
 
 from tacit.data.clients import Clients
 from tacit.local.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
-from tacit.local.paired.forecast import paired_forecast
-from tacit.local.paired.protocol import PairedUStatistic
+from tacit.local.paired.protocol import PairedUStatistic, paired_forecast
 from tacit.local.two_round.forecast import straightness, two_round_forecast
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.ustatistic.protocol import UStatistic, symbols_forecast

@@ -163,7 +163,7 @@ class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
     scale: str = tp.scale_setting()
 
     name = "hierarchical-auc"
-    planning_module = "tacit.local.hierarchical.protocol"
+    planning_module = __name__
     steps = (turns.count_records, hadamard_reports)
     threats = staticmethod(lambda settings: ONE_ANSWER)
     audit_settings = ({}, {"height": 2, "levels": str(EveryLevel(audits.DELTA))})

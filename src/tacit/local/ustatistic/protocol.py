@@ -156,7 +156,7 @@ class UStatistic(ReportDeclarations, tp.Protocol):
 
     name = "ustatistic"
     adjacency = tp.Adjacency.REPLACE
-    planning_module = "tacit.local.ustatistic.protocol"
+    planning_module = __name__
     steps = (turns.count_records, random_symbols)
     trials_divisor = 8
     threats = staticmethod(lambda settings: ONE_SYMBOL)
