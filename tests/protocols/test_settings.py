@@ -14,6 +14,8 @@ from tests.protocols.encrypted.variants import CHECKED
 MANY = tuple(map(str, range(200)))
 """As many classes as there may be."""
 
+PAIRED = {"kernel": "auc"}
+
 REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "dpauc": [
         ({"thresholds": 1}, "thresholds must be between 2 and"),
@@ -57,6 +59,32 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "published-ustatistic": [
         ({"kernel": "auc"}, "kernel must be one of gini, collision, kendall, own"),
+    ],
+    "two-round-auc": [
+        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
+        ({"labels": "secret"}, "labels must be one of ('private', 'public'), got 'secret'"),
+        ({"mechanism": "laplace"}, "mechanism must be one of ('window', 'bit'), got 'laplace'"),
+    ],
+    "hierarchical-auc": [
+        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
+        ({"height": 0}, "height must be a whole number between 1 and 24, got 0"),
+        ({"height": 25}, "height must be a whole number between 1 and 24, got 25"),
+        ({"height": 6.5}, "height must be a whole number, got 6.5"),
+        ({"levels": "every(delta=1)"}, "delta must be above 0 and below 1, got 1.0"),
+        ({"levels": "every"}, "levels: every needs delta"),
+        ({"levels": "x"}, "levels must be one of one, every, got 'x'"),
+    ],
+    "paired-ustatistic": [
+        ({"kernel": "spearman"}, "kernel must be one of"),
+        (PAIRED | {"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
+        (PAIRED | {"matchings": -1}, "matchings must be a whole number from 1 to 65536, got -1"),
+        (PAIRED | {"matchings": 1.5}, "matchings must be a whole number, got 1.5"),
+        (PAIRED | {"matchings": 10**22}, "a whole number from 1 to 65536, got 1000"),
+        (PAIRED | {"noise": "gaussian"}, "noise must be one of"),
+        ({"kernel": "kendall", "noise": "randomised-response"}, "flips values of 0 and 1"),
+        ({"kernel": "auc(low=0, high=2)"}, "kernel: auc has no parameter 'low'"),
+        ({"kernel": "gini(low=1)"}, "from a lower to a higher end, got 1.0 to 1.0"),
+        ({"kernel": "gini", "epsilon": 0.05, "noise": "shared"}, "a scale of at most 65536"),
     ],
     "multiclass-histogram": [
         ({"classes": ("a",)}, "classes must be 2 to 200 names that differ, got 1: a"),

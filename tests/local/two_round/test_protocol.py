@@ -30,7 +30,6 @@ from tacit.local.two_round.protocol import (
     report_influences,
 )
 from tacit.local.two_round.second_round import Influence, _second_order, cell_bias
-from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.metrics.likely_masses import acceleration_of, estimated_masses
 from tacit.metrics.ranking import auc
 from tacit.privacy import bounded
@@ -587,39 +586,6 @@ def test_exact_noise_from_the_system_runs_it(labels: Any) -> None:
     assert abs(result.auc.value - exact) < 6 * result.auc.standard_error
     assert result.traffic.rounds == 3
     assert result.spent.epsilon == 3.0
-
-
-@pytest.mark.parametrize(
-    ("settings_of", "message"),
-    [
-        ({"epsilon": 0.0}, r"epsilon must be positive and finite, got 0\.0"),
-        ({"epsilon": 1.0, "labels": "secret"}, "labels must be one of .*'public'"),
-        ({"epsilon": 1.0, "mechanism": "laplace"}, "mechanism must be one of .*'bit'"),
-    ],
-)
-def test_bad_settings_are_refused_by_name(settings_of: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TwoRoundAUC(**settings_of)
-
-
-def test_an_increasing_map_of_scores_hardly_changes_the_error() -> None:
-    """The same draws over scores of 0.6 % and of 50 % on average.
-
-    At epsilon 5 the standard error is near 0.004: equal cells, which put nearly all of the smaller
-    scores in one, miss by more than four of them, and cells of the log-odds by one at most.
-    """
-    scores, labels = binormal_scores(10_000, 10_000, 0.8, seed=1)
-    log_odds = 1.5 * scipy.stats.norm.ppf(scores)
-    missed = {}
-    for scale in (PROBABILITY, EVEN):
-        protocol, errors = TwoRoundAUC(5.0, "public", scale=scale), []
-        for shift in (0.0, -5.0):
-            clients = Clients.from_arrays(scipy.special.expit(log_odds + shift), labels)
-            results = repeat_results(clients, protocol, 20, seed=5)
-            errors.append(float(np.mean(results.value)) - exact_auc(clients))
-        missed[scale] = errors
-    assert np.abs(missed[PROBABILITY]).max() < 0.004
-    assert abs(missed[EVEN][1]) > 0.016
 
 
 @BOTH

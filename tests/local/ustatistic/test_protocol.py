@@ -488,13 +488,6 @@ def test_values_outside_the_public_domain_are_refused(protocol: UStatistic, mess
         evaluate(clients, protocol)
 
 
-def test_tau_needs_second_values() -> None:
-    clients, protocol = Clients.from_values([0.5, 1.0]), UStatistic("kendall", 1.0)
-    for use in (lambda: evaluate(clients, protocol), lambda: protocol.exact(clients)):
-        with pytest.raises(DataError, match="tau needs a second value of each record"):
-            use()
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -586,25 +579,6 @@ def test_an_estimate_outside_its_range_is_the_nearest_value() -> None:
         assert result.estimate.value == 1
         assert result.estimate.interval().high == 1
         assert "the nearest value in [0, 1] is given" in result.warnings[-1]
-
-
-@pytest.mark.parametrize(
-    ("kernel", "limits"), [("kendall", (-1, 1)), ("gini", (0, 5 * 20 / 39)), ("collision", (0, 1))]
-)
-def test_no_figure_lies_outside_the_range_of_its_kernel(
-    kernel: str, limits: tuple[float, float]
-) -> None:
-    """A figure is within its limits, and an interval that holds all of them gives no figure."""
-    protocol = UStatistic(listed(kernel), 0.5)
-    results = [evaluate(rated(40), protocol, seed=seed) for seed in range(30)]
-    for result in results:
-        if not result.has_signal:
-            assert "no figure: " in result.warnings[-1]
-            continue
-        low, high = result.estimate.interval()
-        assert limits[0] <= low <= result.estimate.value <= high <= limits[1] + 1e-12
-        assert high - low < limits[1] - limits[0]
-    assert not all(result.has_signal for result in results)
 
 
 def test_a_constant_kernel_is_known() -> None:

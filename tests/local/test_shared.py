@@ -1,0 +1,90 @@
+"""Reports of single records: scales of scores, and figures within the ranges of pairs' kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+from tacit import Clients, DataError, binormal_scores, evaluate
+from tacit.local.hierarchical.protocol import HierarchicalAUC
+from tacit.local.paired.protocol import PairedUStatistic
+from tacit.local.two_round.protocol import TwoRoundAUC
+from tacit.local.ustatistic.protocol import UStatistic
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
+from tacit.running.evaluating import exact_auc, repeat_results
+
+
+@pytest.mark.parametrize(
+    ("made", "records", "spread", "most", "least"),
+    [
+        (partial(TwoRoundAUC, 5.0, "public"), 10_000, 1.5, 0.004, 0.016),
+        (partial(HierarchicalAUC, 8.0, 6), 4_000, 2.0, 0.01, 0.05),
+    ],
+)
+def test_an_increasing_map_of_scores_hardly_changes_the_error(
+    made: Callable[..., Any], records: int, spread: float, most: float, least: float
+) -> None:
+    """The same draws over scores of 0.6 % and of 50 % on average.
+
+    The standard error is near 0.004 for two rounds and 0.006 for a bit: equal cells, which put
+    nearly all of the smaller scores in one, miss by more than four of them, and cells of the
+    log-odds by less than two.
+    """
+    scores, labels = binormal_scores(records, records, 0.8, seed=1)
+    log_odds = spread * scipy.stats.norm.ppf(scores)
+    missed = {}
+    for scale in (PROBABILITY, EVEN):
+        errors = []
+        for shift in (0.0, -5.0):
+            clients = Clients.from_arrays(scipy.special.expit(log_odds + shift), labels)
+            results = repeat_results(clients, made(scale=scale), 20, seed=5)
+            errors.append(float(np.mean(results.value)) - exact_auc(clients))
+        missed[scale] = errors
+    assert np.abs(missed[PROBABILITY]).max() < most
+    assert abs(missed[EVEN][1]) > least
+
+
+@pytest.mark.parametrize(
+    ("kernel", "listed", "limits"),
+    [
+        ("kendall", "domain=listed(values=0 1 2 3 4 5)", (-1, 1)),
+        ("gini", "domain=listed(values=0 1 2 3 4 5)", (0, 5 * 15 / 29)),
+        ("collision", "values=0 1 2 3 4 5", (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("paired", [False, True])
+def test_no_figure_lies_outside_the_range_of_its_kernel(
+    paired: bool, kernel: str, listed: str, limits: tuple[float, float]
+) -> None:
+    """A figure is within its limits, and an interval that holds all of them gives no figure."""
+    rng = np.random.default_rng(0)
+    values, second = rng.integers(0, 6, (2, 30))
+    clients = Clients.from_values(values, second=second)
+    if paired:
+        called = "gini(low=0, high=5)" if kernel == "gini" else kernel
+        protocol: Any = PairedUStatistic(called, 0.5)
+    else:
+        protocol = UStatistic(f"{kernel}({listed})", 0.5)
+    results = [evaluate(clients, protocol, seed=seed) for seed in range(30)]
+    for result in results:
+        if not result.has_signal:
+            assert any("no figure: " in warning for warning in result.warnings)
+            continue
+        low, high = result.estimate.interval()
+        assert limits[0] <= low <= result.estimate.value <= high <= limits[1] + 1e-12
+        assert high - low < limits[1] - limits[0]
+    assert not all(result.has_signal for result in results)
+
+
+@pytest.mark.parametrize("kind", [UStatistic, PairedUStatistic])
+def test_tau_needs_second_values(kind: Any) -> None:
+    clients, protocol = Clients.from_values([0.5, 1.0]), kind("kendall", 1.0)
+    for use in (lambda: evaluate(clients, protocol), lambda: protocol.exact(clients)):
+        with pytest.raises(DataError, match="tau needs a second value of each record"):
+            use()
