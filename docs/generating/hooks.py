@@ -49,6 +49,13 @@ LOADING = re.compile(
 """What nbconvert puts into every page for formulas and diagrams, of which there are none."""
 
 
+SECTION = re.compile(
+    r'(<nav class="md-nav" data-md-level="\d" )aria-labelledby="\w+"'
+    r'([^>]*>\s*<label class="md-nav__title"[^>]*>\s*<span[^>]*></span>\s*)([^<]+?)(?=\s*</label>)'
+)
+"""A section of the navigation, whose own label is empty where the section has a page."""
+
+
 class Page(Protocol):
     """What is used of a page of mkdocs."""
 
@@ -79,6 +86,23 @@ def on_page_markdown(markdown: str, page: Page, config: Any, **_: Any) -> str:
 def on_page_content(html: str, page: Page, **_: Any) -> str:
     """Take out of a notebook what would load scripts from elsewhere."""
     return LOADING.sub("", html) if page.file.src_uri.endswith(".ipynb") else html
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name what the theme leaves without a name for readers of the screen.
+
+    Examples
+    --------
+    >>> on_post_page('<div class="md-search" role="dialog">')
+    '<div class="md-search" role="dialog" aria-label="Search">'
+    """
+    named = output.replace('role="dialog">', 'role="dialog" aria-label="Search">')
+    return SECTION.sub(r'\1aria-label="\3"\2\3', named)
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same for pages that no document gives."""
+    return on_post_page(output_content)
 
 
 def with_claims(markdown: str, claims: dict[str, list[str]]) -> str:

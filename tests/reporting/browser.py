@@ -63,14 +63,16 @@ def show(driver: Any, page: Path, width: int = 1200, dark: bool = False) -> None
     driver.get(page.as_uri())
 
 
-def accessibility_result(driver: Any) -> list[tuple[str, str, list[str]]]:
-    """What axe-core finds: the rule, how grave it is, and the places."""
+def accessibility_result(driver: Any, *only: str) -> list[tuple[str, str, list[str]]]:
+    """What axe-core finds, by these rules or all: the rule, how grave it is, and the places."""
     spec = find_spec("selenium_axe_python")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError("axe-core comes with: pip install selenium-axe-python")
     source = Path(spec.submodule_search_locations[0]) / "axe-core" / "axe.min.js"
     driver.execute_script(source.read_text(encoding="utf-8"))
-    result = driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    result = driver.execute_async_script(
+        "axe.run(arguments[0]).then(arguments[1])", {"runOnly": list(only)} if only else {}
+    )
     return [
         (one["id"], one["impact"], [node["html"] for node in one["nodes"]])
         for one in result["violations"]
