@@ -22,7 +22,7 @@ from tacit.cli.shell import complain
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
 from tacit.data.columns import dealt_out
-from tacit.data.engines.opening import is_address, matched
+from tacit.data.engines.opening import files_of, is_address
 from tacit.data.errors import DataError, DataWarning
 from tacit.data.form import DECIMALS, FileForm
 from tacit.data.reading import FileColumns
@@ -94,7 +94,7 @@ def parted(
 
 def read_files(files: Sequence[str]) -> list[str]:
     """The files that are read: those of patterns and folders, too; none of a database."""
-    return [] if any(map(is_address, files)) else matched(files)
+    return [] if any(map(is_address, files)) else files_of(files)
 
 
 def one_by_file(

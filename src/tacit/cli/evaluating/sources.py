@@ -5,7 +5,7 @@ The options ``--missing`` and ``--count-missing``: records without a score or a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import click
@@ -14,7 +14,7 @@ from tacit.cli.record_options import together
 from tacit.cli.shell import complain, progress_of, refuse
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES
-from tacit.data.engines.opening import is_address, is_large, is_pattern, matched
+from tacit.data.engines.opening import files_of, is_address, stored_clients
 from tacit.data.form import PLAIN
 from tacit.data.reading import FileColumns, read_columns
 from tacit.data.scales import Units
@@ -69,7 +69,7 @@ def files_in_memory(files: Sequence[str], option: str) -> list[str]:
     """
     if any(map(is_address, files)):
         raise click.UsageError(f"{option} needs files, not a database")
-    return matched(files) if any(map(is_pattern, files)) else list(files)
+    return files_of(files)
 
 
 def read_source(
@@ -102,30 +102,24 @@ def read_source(
                 "--positive, --separator and --decimal need files of records, and --counts has none"
             )
         return _read_counted(counts, protocol, columns.unit)
-    from tacit.data.engines.opening import from_database, from_files  # noqa: PLC0415 -- slow
-
-    stored = {name: getattr(columns, name) for name in ("score", "label", "client", "unit")}
-    alike = not any(isinstance(value, Mapping) for value in stored.values())
-    patterns = any(map(is_pattern, files))
     called, names = group or (None, ())
-    if alike and columns == FileColumns(**stored):
-        stored |= {"group": called, "group_names": names, "progress": READING}
-        if is_address(files[0]):
-            return protocol, from_database(files[0], table, query, **stored)
-        counted = protocol is None or protocol.one_count is not None
-        if patterns or (counted and _stays(files, columns.client)):
-            return protocol, from_files(files, **stored)
+    stored = stored_clients(
+        files,
+        columns,
+        table=table,
+        query=query,
+        group=called,
+        group_names=names,
+        only_counts=protocol is None or protocol.one_count is not None,
+        progress=READING,
+    )
+    if stored is not None:
+        return protocol, stored
     if is_address(files[0]):
         raise click.UsageError(
             "--second, --person, --positive, --separator and --decimal need files, not a database"
         )
-    paths = matched(files) if patterns else list(files)
-    return protocol, read_columns(columns.of_files(paths, called, names))[0]
-
-
-def _stays(files: Sequence[str], client: str | None) -> bool:
-    """Whether large files are counted where they are; clients of several files are told apart."""
-    return is_large(files) and (client is None or len(files) == 1)
+    return protocol, read_columns(columns.of_files(files_of(files), called, names))[0]
 
 
 def counted_once(protocol: Protocol) -> OneCount:

@@ -10,9 +10,10 @@ records have equal places.
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import numpy as np
@@ -31,7 +32,7 @@ from tacit.data.engines.records import (
 from tacit.data.engines.statements import Relation, source_of
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
-from tacit.data.reading import clients_of_table
+from tacit.data.reading import FileColumns, clients_of_table
 from tacit.data.tables import RECORD_FILES, Table, file_names
 
 SECRETS = (
@@ -69,6 +70,16 @@ def is_large(sources: Sequence[str]) -> bool:
     if not all(file.suffix.lower() in PARQUET and file.is_file() for file in files):
         return False
     return sum(file.stat().st_size for file in files) >= LARGE_BYTES
+
+
+def files_of(sources: Sequence[str]) -> list[str]:
+    """The files that are read: those of patterns and folders, too.
+
+    Raises
+    ------
+    DataError : as ``matched``, where there is a pattern or folder.
+    """
+    return matched(sources) if any(map(is_pattern, sources)) else list(sources)
 
 
 def matched(sources: Sequence[str]) -> list[str]:
@@ -265,6 +276,51 @@ class DatabaseTable:
             engine = PostgresEngine(called, self.address, self.passfile)
         source = source_of(dialect, self.table, self.query)
         return engine, Relation(dialect, source, score, label)
+
+
+def stored_clients(
+    sources: Sequence[str],
+    columns: FileColumns,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+    group: str | None = None,
+    group_names: Sequence[str] = (),
+    only_counts: bool = False,
+    progress: Progress = unshown,
+) -> Clients | None:
+    """Clients whose records stay where they are; None where they are to be read into memory.
+
+    Records of databases, patterns and folders stay, and those of large files if only counts are
+    asked for. What an engine does not know, as persons or words for labels, needs memory.
+
+    Parameters
+    ----------
+    sources : files, patterns and folders, or one address of a database.
+    columns : what is read of them.
+    table, query : of a database, one of them.
+    group, group_names : the column of private groups, and their agreed names.
+    only_counts : whether the records are only counted.
+    progress : as ``from_database`` takes it.
+
+    Raises
+    ------
+    DataError : as ``from_database`` and ``from_files``.
+    """
+    named: dict[str, Any] = {
+        name: getattr(columns, name) for name in ("score", "label", "client", "unit")
+    }
+    by_file = any(isinstance(value, Mapping) for value in named.values())
+    if by_file or columns != FileColumns(**named):
+        return None
+    named |= {"group": group, "group_names": group_names, "progress": progress}
+    if is_address(sources[0]):
+        return from_database(sources[0], table, query, **named)
+    # clients of several files are told apart
+    are_counted = only_counts and (columns.client is None or len(sources) == 1)
+    if any(map(is_pattern, sources)) or (are_counted and is_large(sources)):
+        return from_files(sources, **named)
+    return None
 
 
 def from_database(
