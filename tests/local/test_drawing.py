@@ -106,38 +106,9 @@ def test_turns_are_uniform_and_every_record_reports_once(tmp_path: Path) -> None
     assert abs(early - 20_000 * part) < 4 * np.sqrt(20_000 * part * (1 - part))
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"score": [0.5, None, 0.1], "label": [0, 1, 1]}, "no value in .*0.parquet, row 2"),
-        ({"score": [0.5, 0.2, np.inf], "label": [0, 1, 1]}, "finite, got inf in .*row 3"),
-        ({"score": [0.5, 0.2, 0.3], "label": [0, 2, 1]}, "0 or 1, got 2 in .*row 2"),
-        ({"score": [0.5, 0.2, 1.3], "label": [0, 1, 1]}, "from 0 to 1, got 1.3 in .*row 3"),
-        ({"points": [0.5], "label": [0]}, "no column 'score'"),
-        ({"score": ["a", "0.5"], "label": [0, 1]}, "must be numbers, got 'a' in .*row 1"),
-        ({"score": [0.5], "label": [0]}, "at least two records, got 1"),
-        ({"score": pa.array([], pa.float64()), "label": pa.array([], pa.int8())}, "no records"),
-    ],
-)
-def test_records_that_cannot_be_used_are_named(
-    tmp_path: Path, values: dict[str, Any], message: str
-) -> None:
-    path = tmp_path / "0.parquet"
-    pq.write_table(pa.table(values), path)
-    with pytest.raises(DataError, match=message):
-        evaluate_one_record_clients(
-            RecordFiles.of([str(path)], unit="probability", target="probability"),
-            protocol_of(*LOCAL_TREE),
-            seed=0,
-        )
-
-
-def test_scores_in_percent_are_read_as_probabilities(tmp_path: Path) -> None:
-    path = str(tmp_path / "percent.parquet")
-    pq.write_table(pa.table({"score": [10.0, 90.0], "label": [False, True]}), path)
-    records = RecordFiles.of([path], unit="percent", target="probability")
-    assert records.read(0, 2).scores.tolist() == [0.1, 0.9]
-    assert records.read(1, 2).labels.tolist() == [1]
+def test_one_record_is_too_few(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="at least two records, got 1"):
+        evaluate_one_record_clients(written(tmp_path, 1), protocol_of(*LOCAL_TREE))
 
 
 def test_a_protocol_without_reports_of_one_record_is_refused(tmp_path: Path) -> None:
