@@ -13,7 +13,7 @@ import numpy as np
 from tacit.auditing import inferring, steps
 from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.steps import StepAudit, Target, audit_target, targets_of
-from tacit.protocol.audits import AuditCase
+from tacit.protocol import audits
 from tacit.protocol.conversation import Protocol
 
 CONFIDENCE = 0.999
@@ -95,7 +95,7 @@ class Audit:
 
 
 def audit(
-    cases: Sequence[AuditCase],
+    cases: Sequence[audits.AuditCase],
     epsilon: float | None,
     seed: int = 0,
     quick: bool = False,
@@ -129,7 +129,7 @@ def audit(
     effort = steps.QUICK if quick else steps.FULL
     seeds = np.random.SeedSequence(seed)
 
-    def attacked(case: AuditCase, targets: Sequence[Target]) -> StepAudit:
+    def attacked(case: audits.AuditCase, targets: Sequence[Target]) -> StepAudit:
         """The attack on the case's records, or one on two records that refutes more."""
         progress(f"{case.name}: {targets[0].name}")
         target_seed = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
@@ -148,7 +148,7 @@ def audit(
     return Audit(epsilon, seed, outcomes, judged_together(exposures, PART))
 
 
-def _attacks(case: AuditCase, protocol: Protocol) -> list[list[Target]]:
+def _attacks(case: audits.AuditCase, protocol: Protocol) -> list[list[Target]]:
     """The targets of a case, each alone or with the same step on a client of two records."""
     targets = targets_of(protocol, case.clients(protocol), case.one_by_one, case.tight)
     if case.apart or case.one_by_one or case.records <= TWO_RECORDS:

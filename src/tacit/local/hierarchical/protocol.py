@@ -28,7 +28,6 @@ from tacit.privacy.mechanisms.response import Bits, UniformIntegers, flip_probab
 from tacit.privacy.symbols import answer_epsilon, hadamard_bits, walsh_hadamard
 from tacit.protocol import audits, devices, forecast
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
-from tacit.protocol.devices import DeviceReports
 
 MAX_HEIGHT = 24
 
@@ -232,7 +231,7 @@ class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
         height = self.height_for(clients.records)
         return 8 * clients.records * self.answers(height) + 2 ** (height + 5)
 
-    def device_reports(self, devices: int) -> DeviceReports:
+    def device_reports(self, devices: int) -> devices.DeviceReports:
         """One bit a device, which answers on one level."""
         if isinstance(self.levels, EveryLevel):
             return super().device_reports(devices)

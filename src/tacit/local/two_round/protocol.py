@@ -33,16 +33,8 @@ from tacit.local.two_round.first_round import (
 from tacit.local.two_round.second_round import Influence, reported_numbers
 from tacit.privacy import bounded
 from tacit.privacy.bounded import GridReport, SlidingWindow
-from tacit.protocol import audits
+from tacit.protocol import audits, devices
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
-from tacit.protocol.devices import (
-    DeviceReports,
-    Instructions,
-    NumberReports,
-    ReportsByInput,
-    scale_entry,
-    window_entry,
-)
 
 ONE_REPLICATE = 2**26
 """Stated size of a replicate: replicates use the same turns, so they run one at a time."""
@@ -213,7 +205,7 @@ class TwoRoundAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
         """A size at which replicates run one at a time: they use the same turns."""
         return max(ONE_REPLICATE, 8 * clients.records)
 
-    def device_reports(self, devices: int) -> DeviceReports:
+    def device_reports(self, devices: int) -> devices.DeviceReports:
         """One output of a window a device, where labels are private."""
         if self.labels != "private":
             return super().device_reports(devices)
@@ -268,7 +260,7 @@ def _published(plans: list[second_round.Influence], single: bool) -> dict[str, A
     return {name: stacked[0] for name, stacked in published.items()} if single else published
 
 
-class TwoRoundDevices(NumberReports, ReportsByInput):
+class TwoRoundDevices(devices.NumberReports, devices.ReportsByInput):
     """One output of a sliding window a device.
 
     Parameters
@@ -285,11 +277,14 @@ class TwoRoundDevices(NumberReports, ReportsByInput):
         self.steps = protocol.steps[1:]
         self.first_turns = first_round_slots(protocol.epsilon, devices, private_labels=True)
 
-    def instructions(self, query: tp.Query) -> Instructions:
+    def instructions(self, query: tp.Query) -> devices.Instructions:
         """A window over class and cell; or the published numbers, and a window over their grid."""
         if query.step is self.steps[0]:
             return self._first.instructions(self._protocol.scale)
-        scale, window = scale_entry(self._protocol.scale), window_entry(self._window(query))
+        scale, window = (
+            devices.scale_entry(self._protocol.scale),
+            devices.window_entry(self._window(query)),
+        )
         published = {name: query.broadcast[name].tolist() for name in ("knots", "grid")}
         return {"kind": "influence", "scale": scale, **published, **window}
 

@@ -29,14 +29,8 @@ from tacit.local.ustatistic.estimate import area_result, mean_result, symbol_cou
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.symbols import SymbolResponse
-from tacit.protocol import audits, forecast
+from tacit.protocol import audits, devices, forecast
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
-from tacit.protocol.devices import (
-    DeviceReports,
-    Instructions,
-    NumberReports,
-    ReportsByInput,
-)
 from tacit.protocol.scaled import UNIT_OF
 from tacit.results.curves.curve import UNIT
 
@@ -261,7 +255,7 @@ class UStatistic(ReportDeclarations, tp.Protocol):
             tuple(axis if axis.cells else replace(axis, bins=bins) for axis in self.axes)
         )
 
-    def device_reports(self, devices: int) -> DeviceReports:
+    def device_reports(self, devices: int) -> devices.DeviceReports:
         """One symbol a device."""
         from tacit.local.ustatistic.protocol import SymbolDevices
 
@@ -404,7 +398,7 @@ MAX_TRIED = 512
 """Largest number of symbols that are tried, evenly spread among all."""
 
 
-class SymbolDevices(NumberReports, ReportsByInput):
+class SymbolDevices(devices.NumberReports, devices.ReportsByInput):
     """One symbol a device.
 
     Parameters
@@ -419,7 +413,7 @@ class SymbolDevices(NumberReports, ReportsByInput):
         self._protocol = protocol
         self.steps = (protocol.steps[-1],)
 
-    def instructions(self, query: tp.Query) -> Instructions:
+    def instructions(self, query: tp.Query) -> devices.Instructions:
         """The axes of the space, and how many of ``2**64`` words replace a symbol, or keep it."""
         space = self._protocol.space(query.broadcast["bins"])
         replaced = Bits(self._response(query).replaced_chance)

@@ -24,17 +24,8 @@ from tacit.local.turns import CELLS
 from tacit.metrics import curves, trees
 from tacit.privacy import unary
 from tacit.privacy.mechanisms.response import Bits, flip_probability
+from tacit.protocol import devices
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.devices import (
-    REFUSED_BITS,
-    Booleans,
-    CountedReports,
-    Instructions,
-    NumberReports,
-    Payloads,
-    ReportsByInput,
-    scale_entry,
-)
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
@@ -52,7 +43,7 @@ BLOCK = 2**16
 """Reports whose first bytes are counted at a time, in a processor's second cache."""
 
 
-def unary_counts_of(batches: Iterable[Payloads], levels: range) -> Integers:
+def unary_counts_of(batches: Iterable[devices.Payloads], levels: range) -> Integers:
     """Of each level its number of reports, then its set bits (``level_start``).
 
     Parameters
@@ -102,7 +93,7 @@ class _LongCounts:
             if stop > FIRST_LONG
         }
 
-    def add(self, payloads: Payloads, heads: NDArray[np.uint16]) -> None:
+    def add(self, payloads: devices.Payloads, heads: NDArray[np.uint16]) -> None:
         """Add reports, and the level of each times 256 with its first byte."""
         if not self._reaching:
             return
@@ -128,14 +119,14 @@ def _width(level: int) -> int:
     return int(steps.report_bytes(np.array([level]))[0])
 
 
-def _pairs(payloads: Payloads, offset: int, kind: str) -> NDArray[Any]:
+def _pairs(payloads: devices.Payloads, offset: int, kind: str) -> NDArray[Any]:
     """Two bytes of each report as a number, shape (m,)."""
     rows, size = payloads.shape
     pairs: NDArray[Any] = np.ndarray((rows,), kind, payloads, offset=offset, strides=(size,))
     return pairs
 
 
-def _first_bytes(payloads: Payloads, width: int) -> Payloads:
+def _first_bytes(payloads: devices.Payloads, width: int) -> devices.Payloads:
     """The first bytes of bits of some reports, shape (m, width)."""
     rows, size = payloads.shape
     # they move as one item: several times as fast as byte by byte
@@ -143,7 +134,7 @@ def _first_bytes(payloads: Payloads, width: int) -> Payloads:
     return np.ascontiguousarray(bits).view(np.uint8).reshape(-1, width)
 
 
-def _selected(payloads: Payloads, chosen: Booleans) -> Payloads:
+def _selected(payloads: devices.Payloads, chosen: devices.Booleans) -> devices.Payloads:
     """Some of the payloads."""
     rows, size = payloads.shape
     kind, mask = pa.binary(size), pa.py_buffer(np.packbits(chosen, bitorder="little"))
@@ -157,7 +148,7 @@ MAX_DEVICE_HEIGHT = 7
 """Largest height of devices: a report on its lowest level has 32 bytes."""
 
 
-class UnaryDevices(NumberReports, ReportsByInput):
+class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
     """What devices send for a histogram in the local model: positions, then unary bits.
 
     Parameters
@@ -189,16 +180,16 @@ class UnaryDevices(NumberReports, ReportsByInput):
         """The window's outputs."""
         return self._positions.window.outputs
 
-    def instructions(self, query: Query) -> Instructions:
+    def instructions(self, query: Query) -> devices.Instructions:
         """A window over cells of the scale, or unary bits of class and cell."""
         protocol = self._protocol
         if query.step is local_rounds.report_positions:
             return self._positions.instructions(protocol.scale)
         height = steps.agreed_height(query)
-        scale = scale_entry(protocol.scale)
+        scale = devices.scale_entry(protocol.scale)
         if KNOTS in query.broadcast:
             placed = scale_of_knots(protocol, query.broadcast[KNOTS], 1 << height)
-            scale = scale_entry(protocol.scale, placed)
+            scale = devices.scale_entry(protocol.scale, placed)
         return {
             "kind": "unary",
             "scale": scale,
@@ -213,7 +204,7 @@ class UnaryDevices(NumberReports, ReportsByInput):
             return super().payload_bytes(query)
         return 1 + int(steps.report_bytes(np.array([steps.agreed_height(query) + 1]))[0])
 
-    def payloads(self, query: Query, reply: Reply) -> Payloads:
+    def payloads(self, query: Query, reply: Reply) -> devices.Payloads:
         """The reports of records, one a client."""
         if query.step is local_rounds.report_positions:
             return super().payloads(query, reply)
@@ -223,13 +214,13 @@ class UnaryDevices(NumberReports, ReportsByInput):
         sent[:, 1:][self._within(sent)] = bits
         return sent
 
-    def counts(self, query: Query, payloads: Payloads) -> Integers:
+    def counts(self, query: Query, payloads: devices.Payloads) -> Integers:
         """How often each position came; or of each level its reports, then its set bits."""
         if query.step is local_rounds.report_positions:
             return super().counts(query, payloads)
         return self.counts_of_batches(query, [payloads])
 
-    def counts_of_batches(self, query: Query, batches: Iterable[Payloads]) -> Integers:
+    def counts_of_batches(self, query: Query, batches: Iterable[devices.Payloads]) -> Integers:
         """``counts`` of all of them; unary bits are added up over batches before they are read."""
         if query.step is local_rounds.report_positions:
             return super().counts_of_batches(query, batches)
@@ -271,7 +262,7 @@ class UnaryDevices(NumberReports, ReportsByInput):
             parts += [np.array([nodes.sum()]), bits]
         return np.concatenate(parts)
 
-    def refused(self, query: Query, payloads: Payloads) -> Booleans:
+    def refused(self, query: Query, payloads: devices.Payloads) -> devices.Booleans:
         """Outputs that there are not; levels, padding, and numbers of set bits of nobody."""
         if query.step is local_rounds.report_positions:
             return super().refused(query, payloads)
@@ -295,7 +286,7 @@ class UnaryDevices(NumberReports, ReportsByInput):
         """
         if query.step is local_rounds.report_positions:
             return np.zeros(1)
-        reply, height = CountedReports(counts[-1]), steps.agreed_height(query)
+        reply, height = devices.CountedReports(counts[-1]), steps.agreed_height(query)
         leaves, noise = steps.local_tree(self._protocol.known_epsilon, reply, height)
         cells = leaves.reshape(2, -1)
         area_weights = np.nan_to_num(np.concatenate(curves.cell_influences(*cells)))
@@ -323,7 +314,7 @@ class UnaryDevices(NumberReports, ReportsByInput):
         ``2**-(REFUSED_BITS + 1)``.
         """
         others, flip = (1 << level) - 1, flip_probability(self._protocol.epsilon)
-        numbers, tail = np.arange(others + 1), 2.0 ** -(REFUSED_BITS + 1)
+        numbers, tail = np.arange(others + 1), 2.0 ** -(devices.REFUSED_BITS + 1)
         least = int(np.argmax(scipy.special.bdtr(numbers, others, flip) > tail))
         most = int(np.argmax(scipy.special.bdtrc(numbers, others, flip) <= tail))
         return least, most + 1
@@ -332,7 +323,7 @@ class UnaryDevices(NumberReports, ReportsByInput):
     def _gap(self) -> float:
         return unary.SET_PROBABILITY - flip_probability(self._protocol.epsilon)
 
-    def _within(self, payloads: Payloads) -> Booleans:
+    def _within(self, payloads: devices.Payloads) -> devices.Booleans:
         """Which bytes after the level belong to its bits, shape (M, bytes - 1)."""
         size = payloads.shape[-1] - 1
         # a level is refused before; a byte's levels keep the table small

@@ -23,8 +23,8 @@ from tacit.data.units import PROBABILITY, are_convertible, converted
 from tacit.local import turns
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.exact import MAX_SHARED_SCALE
+from tacit.protocol import devices
 from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query, Reply, Step
-from tacit.protocol.devices import DeviceReports
 from tacit.protocol.releases import Sums, ask, total_protection
 from tacit.protocol.settings import setting
 from tacit.protocol.trust import Each, ExactSum, Local, SecureSum
@@ -358,7 +358,7 @@ class ScoreHistogram(HistogramDeclarations):
         hides: Any = self.adjacency
         return ComparedHistograms(self.known_epsilon, self.trust, hides, self.scale)
 
-    def device_reports(self, devices: int) -> DeviceReports:
+    def device_reports(self, devices: int) -> devices.DeviceReports:
         """Unary bits of class and cell, in the local model."""
         if not isinstance(self.trust, Local):
             return super().device_reports(devices)
