@@ -48,7 +48,7 @@ def groups(clients: tacit.Clients) -> dict[str, Any]:
 def test_a_comparison_shows_both_models_and_their_difference(comparison: dict[str, Any]) -> None:
     made = document_of(comparison, "models")
     assert isinstance(made, ComparedModels)
-    assert [model.name for model in made.models] == ["n<b>ew", "old"]
+    assert [model.label for model in made.models] == ["n<b>ew", "old"]
     assert made.difference.estimate.value == comparison["difference"]["value"]
     page = report([made])
     assert "Two models on the same records" in page

@@ -168,7 +168,7 @@ def _default_title(first: reading.Document) -> str:
     if isinstance(first, reading.GroupedResult):
         return f"{first.figure} of groups of records"
     if isinstance(first, reading.ComparedModels):
-        return f"{first.models[0].name} and {first.models[1].name} compared"
+        return f"{first.models[0].label} and {first.models[1].label} compared"
     name = first.content["federation"]["name"]
     if name:
         return str(name)

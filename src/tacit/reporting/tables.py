@@ -168,9 +168,9 @@ def _of_all_sites(name: str, entry: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _of_models(compared: reading.ComparedModels) -> Iterator[Row]:
-    first, second = (model.name for model in compared.models)
+    first, second = (model.label for model in compared.models)
     for model in compared.models:
-        yield _of_estimate(f"AUC, {model.name}", model.estimate)
+        yield _of_estimate(f"AUC, {model.label}", model.estimate)
     yield _of_estimate(f"AUC, {first} less {second}", compared.difference.estimate)
 
 

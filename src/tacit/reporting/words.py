@@ -414,7 +414,7 @@ def named_estimates(
 def verdict(compared: reading.ComparedModels) -> str:
     """Which model is better, as far as the intervals tell."""
     estimate = compared.difference.estimate
-    names = compared.models[0].name, compared.models[1].name
+    names = compared.models[0].label, compared.models[1].label
     here = higher_of(names, estimate.interval())
     if not here:
         return "The interval of the difference holds 0: neither model is shown to be better."

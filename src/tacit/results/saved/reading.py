@@ -233,6 +233,11 @@ class Result:
         """The estimated figure."""
         return estimate_of(self.content.get("auc") or self.content["estimate"])
 
+    @property
+    def exact(self) -> float:
+        """The exact figure, which is not private; NaN where the file has none."""
+        return number(self.content.get("exact"))
+
 
 def half_of(content: Mapping[str, Any]) -> float | None:
     """The score at which a result's ``at_half`` rates are, that of the probability 1/2.
@@ -372,22 +377,6 @@ DIFFERENCE = "difference of the AUCs"
 
 
 @dataclass(frozen=True)
-class Model:
-    """One of two compared models.
-
-    Parameters
-    ----------
-    name : what it is called.
-    estimate : its AUC.
-    exact : the exact AUC, which is not private; NaN where the file has none.
-    """
-
-    name: str
-    estimate: Estimate
-    exact: float
-
-
-@dataclass(frozen=True)
 class ComparedModels:
     """Two models on the same records.
 
@@ -395,12 +384,12 @@ class ComparedModels:
     ----------
     label : the file's name among several.
     difference : the first model's AUC less the second's, with everything about the run.
-    models : both.
+    models : the result of each, which is called by its name.
     """
 
     label: str
     difference: Result
-    models: tuple[Model, Model]
+    models: tuple[Result, Result]
 
 
 @dataclass(frozen=True)
@@ -495,23 +484,19 @@ def _compared(content: Mapping[str, Any], label: str) -> ComparedModels:
     run = {name: value for name, value in content.items() if name not in left_out}
     run |= {"schema": integrity.SCHEMA, "figure": DIFFERENCE, "estimate": entries["difference"]}
     with _following(integrity.COMPARISON_SCHEMA, label):
-        for name in ("first", "second"):
-            alone = {"auc": entries[name]} | _exact_of(entries[name])
-            check_result(integrity.with_fingerprint(run | alone))
+        models = [_model(run, entries[name], name) for name in ("first", "second")]
     difference = Result.of(integrity.with_fingerprint(run), label)
-    first, second = (_model(entries[name], name) for name in ("first", "second"))
-    return ComparedModels(label, difference, (first, second))
+    return ComparedModels(label, difference, (models[0], models[1]))
 
 
-def _exact_of(entry: Any) -> dict[str, Any]:
-    """The exact figure of a model as a result has it."""
-    return {"exact": entry["exact"]} if isinstance(entry, dict) and "exact" in entry else {}
-
-
-def _model(entry: Any, name: str) -> Model:
-    given = entry.get("name", name)
-    called = given if isinstance(given, str) else name
-    return Model(called[:200], estimate_of(entry), number(entry.get("exact")))
+def _model(run: Mapping[str, Any], entry: Any, name: str) -> Result:
+    """The result of one model of a run."""
+    given = entry if isinstance(entry, dict) else {}
+    exact = {"exact": given["exact"]} if "exact" in given else {}
+    content = integrity.with_fingerprint({**run, "auc": entry, **exact})
+    check_result(content)
+    called = given.get("name", name)
+    return Result((called if isinstance(called, str) else name)[:200], content)
 
 
 def _grouped(content: Mapping[str, Any], label: str) -> GroupedResult:
