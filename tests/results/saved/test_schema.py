@@ -7,38 +7,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tacit.reporting.page import report
 from tacit.results.saved.reading import REQUIREMENTS, Result, check_result, result_schema
 from tests.reporting.examples import PROTOCOLS, changed, content
-from tests.results.saved.test_integrity import paths
-
-REFERENCE = jsonschema.Draft202012Validator(result_schema())
-ODD: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    0.5,
-    2,
-    "",
-    "x",
-    [],
-    [None],
-    {},
-    {"value": 1},
-    "sha256:00",
-)
-
-
-def fits(result: Any) -> bool:
-    try:
-        check_result(result)
-    except ValueError:
-        return False
-    return True
 
 
 def keywords(schema: Any) -> set[str]:
@@ -65,7 +37,6 @@ def test_the_schema_is_a_schema(version: str) -> None:
 )
 def test_every_result_follows_it(name: str, exact: bool) -> None:
     made = content(name, exact=exact)
-    REFERENCE.validate(made)
     check_result(made)
 
 
@@ -75,25 +46,10 @@ def test_every_entry_of_a_result_is_described() -> None:
         assert content(name, exact=True, federation="a").keys() <= known
 
 
-@settings(deadline=None, max_examples=50)
-@given(st.data())
-def test_it_agrees_with_the_reference_on_results_that_were_changed(data: st.DataObject) -> None:
-    made = copy.deepcopy(content("silent", exact=True))
-    *way, last = data.draw(st.sampled_from(paths(made)))
-    cut = data.draw(st.integers(0, len(way)))
-    way, last = (way[:cut], [*way, last][cut])
-    node = made
-    for key in way:
-        node = node[key]
-    node[last] = data.draw(st.sampled_from(ODD))
-    assert fits(made) == REFERENCE.is_valid(made)
-
-
 @pytest.mark.parametrize("key", sorted(result_schema()["required"]))
 def test_what_is_required_must_be_there(key: str) -> None:
     made = content("fedauc")
     del made[key]
-    assert not fits(made)
     with pytest.raises(ValueError, match=f"must have {key}"):
         check_result(made)
 
@@ -146,7 +102,6 @@ PLANNED: dict[str, Any] = {
 def test_there_is_room_for_what_is_planned(name: str) -> None:
     entries = PLANNED if name == "all" else {name: PLANNED[name]}
     made = changed(content("fedauc"), **entries)
-    REFERENCE.validate(made)
     page = report([Result.of(made, "planned")])
     assert "tacit-result/2" in page
 
@@ -167,6 +122,5 @@ def test_there_is_room_for_what_is_planned(name: str) -> None:
 )
 def test_what_does_not_fit_that_room_is_refused(entries: dict[str, Any], sentence: str) -> None:
     made = changed(content("fedauc"), **entries)
-    assert not REFERENCE.is_valid(made)
     with pytest.raises(ValueError, match=sentence):
         Result.of(made, "odd")
