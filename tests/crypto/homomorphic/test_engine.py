@@ -1,4 +1,4 @@
-"""Ciphertexts, evaluation keys and messages: what they hold, hide and refuse."""
+"""The engine of encrypted evaluations, and both its schemes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ from tacit.crypto.homomorphic.engine import (
 )
 from tacit.crypto.homomorphic.keys import Kind, read, write
 from tacit.crypto.homomorphic.schemes import (
+    CKKS,
     DEGREE,
     PLAIN_MODULI,
+    SLOTS,
     BfvEvaluator,
     BfvSecretKey,
+    CkksEvaluator,
+    CkksSecretKey,
     bfv_parameters,
     random_residues,
 )
@@ -331,3 +335,84 @@ def test_foreign_messages_are_named() -> None:
         read(b"TACT" + message[4:], Kind.COUNTS, SESSION, 2)
     with pytest.raises(HomomorphicError, match="version must be 1, got 9"):
         read(message[:4] + b"\x09" + message[5:], Kind.COUNTS, SESSION, 2)
+
+
+LENGTH = 37
+
+
+@pytest.fixture(scope="module")
+def seed() -> bytes:
+    return os.urandom(64)
+
+
+@pytest.fixture(scope="module")
+def ckks_key(seed: bytes) -> CkksSecretKey:
+    return CkksSecretKey(seed)
+
+
+@pytest.fixture(scope="module")
+def ckks_keys(ckks_key: CkksSecretKey) -> list[bytes]:
+    return ckks_key.evaluation_keys(LENGTH)
+
+
+@pytest.fixture(scope="module")
+def ckks_evaluator(ckks_keys: list[bytes]) -> CkksEvaluator:
+    return CkksEvaluator(ckks_keys, LENGTH)
+
+
+def slots_of(ckks_key: CkksSecretKey, answer: bytes) -> Any:
+    """Every slot that a key owner can see."""
+    context, plain = context_of(CKKS), tenseal_api().Plaintext()
+    tenseal_api().Decryptor(context, ckks_key._key).decrypt(
+        restored("Ciphertext", context, answer), plain
+    )
+    return np.array(tenseal_api().CKKSEncoder(context).decode_double(plain))
+
+
+def test_inner_product_of_sums(ckks_key: CkksSecretKey, ckks_evaluator: CkksEvaluator) -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.random((2, 3, LENGTH))
+    totals = [
+        ckks_evaluator.total([ckks_key.encrypted(row) for row in side]) for side in (left, right)
+    ]
+    answer = ckks_evaluator.answer(
+        ckks_evaluator.summed(ckks_evaluator.product(*totals)), 2.5, np.zeros(SLOTS)
+    )
+    expected = 2.5 * float(left.sum(axis=0) @ right.sum(axis=0))
+    assert ckks_key.decrypted(answer) == pytest.approx(expected, rel=1e-6)
+
+
+def test_other_slots_of_an_answer_hold_no_partial_sums(
+    ckks_key: CkksSecretKey, ckks_evaluator: CkksEvaluator
+) -> None:
+    """Rotate-and-sum leaves suffix sums there; the paper's released code sends them along."""
+    left, right = np.arange(1.0, LENGTH + 1), np.ones(LENGTH)
+    totals = [ckks_evaluator.total([ckks_key.encrypted(side)]) for side in (left, right)]
+    summed = ckks_evaluator.summed(ckks_evaluator.product(*totals))
+    suffixes = np.cumsum(left[::-1])[::-1]
+    leaking = slots_of(ckks_key, stored(summed))
+    assert np.abs(leaking[:LENGTH] - suffixes).max() < 1e-3
+    masked = slots_of(ckks_key, ckks_evaluator.answer(summed, 1.0, np.zeros(SLOTS)))
+    assert masked[0] == pytest.approx(suffixes[0], rel=1e-6)
+    assert np.abs(masked[1:]).max() < 1e-3
+
+
+def test_what_is_no_upload_answer_or_key_is_refused(
+    ckks_key: CkksSecretKey, ckks_evaluator: CkksEvaluator, ckks_keys: list[bytes], seed: bytes
+) -> None:
+    upload = ckks_key.encrypted(np.ones(3))
+    foreign = BfvSecretKey(bfv_parameters(), seed).encrypted(np.ones(8192, dtype=np.uint64))
+    product = ckks_evaluator.product(*(ckks_evaluator.total([upload]) for _ in range(2)))
+    answer = ckks_evaluator.answer(product, 1.0, np.zeros(SLOTS))
+    for wrong in (b"", upload[:-1], foreign, answer, ckks_keys[0]):
+        with pytest.raises(HomomorphicError):
+            ckks_evaluator.total([wrong])
+    for wrong in (b"", upload, answer[1:]):
+        with pytest.raises(HomomorphicError):
+            ckks_key.decrypted(wrong)
+    with pytest.raises(HomomorphicError, match="no uploads to add up"):
+        ckks_evaluator.total([])
+    with pytest.raises(HomomorphicError, match="2 evaluation keys, got 1"):
+        CkksEvaluator(ckks_keys[:1], LENGTH)
+    with pytest.raises(HomomorphicError, match="do not rotate 100 slots"):
+        CkksEvaluator(ckks_keys, 100)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from tacit import Adjacency, Clients, ClientState, DataError, binormal_scores, evaluate
 from tacit.local.pair_kernels import KERNELS, PairTables, opposite_classes
-from tacit.local.ustatistic.estimate import PairEstimator
 from tacit.local.ustatistic.kernels import (
     MAX_SYMBOLS,
     Area,
@@ -29,7 +28,7 @@ from tacit.local.ustatistic.kernels import (
     Scaled,
 )
 from tacit.local.ustatistic.protocol import UStatistic, planned_bins, random_symbols
-from tacit.metrics.pairwise import auc_table, class_table, gini_table, pair_mean
+from tacit.metrics.pairwise import pair_mean
 from tacit.metrics.ranking import auc
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import Bits
@@ -147,47 +146,6 @@ def _concluded(protocol: UStatistic, symbols: NDArray[np.int64]) -> float:
     with pytest.raises(StopIteration) as end:
         conversation.send({"symbols": reports})
     return float(end.value.value.value)
-
-
-def test_the_estimate_is_the_mean_over_pairs_of_debiased_reports() -> None:
-    """Against the O(n^2) sum of the paper's kernel (section 3), 40 reports of 5 symbols."""
-    rng = np.random.default_rng(1)
-    table, response = gini_table(np.arange(5.0)), SymbolResponse(5, 0.8)
-    reports = rng.integers(0, 5, 40)
-    debiased = (np.eye(5)[reports] - response.replace_probability / 5) / response.keep_probability
-    paired = debiased @ table @ debiased.T
-    naive = (paired.sum() - np.trace(paired)) / (40 * 39)
-    counts = np.bincount(reports, minlength=5)
-    assert PairEstimator((table,), response, counts).mean(table) == pytest.approx(naive, rel=1e-10)
-
-
-@pytest.mark.parametrize("tables", [1, 2])
-def test_variances_are_those_of_their_definitions(tables: int) -> None:
-    """Against matrices written out in full, two replicates with weights of their own."""
-    rng = np.random.default_rng(2)
-    kernels = (auc_table(3), class_table(3))[:tables]
-    response = SymbolResponse(6, 1.5)
-    counts = rng.integers(200, 900, (2, 6))
-    counts[1, 0] += counts[0].sum() - counts[1].sum()
-    weights = rng.normal(size=(2, tables))
-    estimator = PairEstimator(kernels, response, counts)
-    n = float(estimator.records)
-    variances = estimator.privacy_variance(weights), estimator.sampling_variance(weights)
-    for row in range(2):
-        table = sum(w * k for w, k in zip(weights[row], kernels, strict=True))
-        debiased = response.debiased(counts[row])
-        own, shared = response.covariance(counts[row])
-        noise = np.diag(own) - np.outer(shared, np.ones(6)) - np.outer(np.ones(6), shared)
-        np.testing.assert_allclose(noise.sum(axis=0), 0, atol=1e-6 * n)
-        second = 2 * np.trace(table @ noise @ table @ noise)
-        first = 4 * debiased @ table @ noise @ table @ debiased
-        expected = (max(first - 2 * second, 0) + second) / (n * (n - 1)) ** 2
-        assert variances[0][row] == pytest.approx(expected, rel=1e-9)
-        shares = debiased / n
-        one = shares @ (table @ shares) ** 2 - (shares @ table @ shares) ** 2
-        both = shares @ table**2 @ shares - (shares @ table @ shares) ** 2
-        expected = 2 / (n * (n - 1)) * (2 * (n - 2) * max(one, 0) + max(both, 0))
-        assert variances[1][row] == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_sampling_error_is_that_of_repeated_samples() -> None:
