@@ -436,17 +436,20 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 record = st.tuples(finite, st.integers(0, 1), st.text('ab,"\n é', min_size=1, max_size=3))
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all examples of a test."""
+    return tmp_path_factory.mktemp("shared")
+
+
 @settings(deadline=None)
 @given(st.lists(record, min_size=1, max_size=30))
-def test_both_formats_and_a_frame_give_the_same_clients(
-    tmp_path_factory: pytest.TempPathFactory, records: Any
-) -> None:
+def test_both_formats_and_a_frame_give_the_same_clients(shared: Path, records: Any) -> None:
     scores, labels, sites = (list(column) for column in zip(*records, strict=True))
     columns = {"score": scores, "label": labels, "site": sites}
     expected = Clients.from_frame(pa.table(columns), client="site")
-    folder = tmp_path_factory.mktemp("formats")
     for name in ("a.csv", "a.parquet"):
-        clients = read(save(str(folder / name), columns), client="site")
+        clients = read(save(str(shared / name), columns), client="site")
         assert clients.names == expected.names
         for field in ("scores", "labels", "offsets"):
             np.testing.assert_array_equal(getattr(clients, field), getattr(expected, field))
@@ -481,14 +484,11 @@ def test_a_parquet_id_that_is_no_text_is_refused(folder: Path) -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from([b"", b"score,label\n", b"score,label\n0.5,1\n"]))
-def test_any_bytes_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, tail: Any, head: Any
-) -> None:
-    folder = tmp_path_factory.mktemp("bytes")
+def test_any_bytes_are_read_or_refused(shared: Path, tail: Any, head: Any) -> None:
     for name in ("a.csv", "a.csv.gz", "a.parquet"):
-        (folder / name).write_bytes(head + tail)
+        (shared / name).write_bytes(head + tail)
         try:
-            assert read(folder / name).records >= 1
+            assert read(shared / name).records >= 1
         except DataError as error:
             assert name in str(error)
 
