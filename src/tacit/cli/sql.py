@@ -11,7 +11,7 @@ from tacit.cli.record_options import unit_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import show
 from tacit.data.engines.dialects import DIALECTS
-from tacit.data.engines.statements import Relation, counting_statement, source_of
+from tacit.data.engines.statements import Relation, counting_statement
 from tacit.data.scales import Units
 from tacit.data.units import PERCENT
 from tacit.protocol.registry import kind_of, protocol_names
@@ -76,7 +76,7 @@ def sql(
     if (private_group is None) != (not once.groups):
         needed = "needs" if once.groups else "takes no"
         raise click.UsageError(f"--protocol {protocol} {needed} --private-group")
-    source = source_of(dialect, table, query)
+    source = dialect.source(table, query)
     relation = Relation(
         dialect, source, score, label, client, group=private_group, groups=once.groups
     )

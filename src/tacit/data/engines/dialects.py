@@ -73,6 +73,13 @@ class Dialect:
         """A table's name, with its schema and catalogue before dots."""
         return ".".join(self.quoted(part) for part in name.split("."))
 
+    def source(self, table: str | None, query: str | None) -> str:
+        """A table, or a query, as what records are selected from."""
+        if query is None:
+            return self.table(table or "")
+        # on a line of its own the bracket is no part of a comment at the query's end
+        return f"({query.strip().rstrip(';')}\n) AS records"
+
     def literal(self, number: float) -> str:
         """A finite double, with all of its digits and an exponent: engines read it as a float.
 

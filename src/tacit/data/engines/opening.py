@@ -29,7 +29,7 @@ from tacit.data.engines.records import (
     require_columns,
     unshown,
 )
-from tacit.data.engines.statements import Relation, source_of
+from tacit.data.engines.statements import Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.reading import FileColumns, clients_of_table
@@ -274,8 +274,7 @@ class DatabaseTable:
 
             called, dialect = f"{self.public_address}, {called}", POSTGRES
             engine = PostgresEngine(called, self.address, self.passfile)
-        source = source_of(dialect, self.table, self.query)
-        return engine, Relation(dialect, source, score, label)
+        return engine, Relation(dialect, dialect.source(self.table, self.query), score, label)
 
 
 def stored_clients(

@@ -149,14 +149,6 @@ def text_literal(text: str) -> str:
     return f"'{text}'"
 
 
-def source_of(dialect: Dialect, table: str | None, query: str | None) -> str:
-    """A table or a query as what records are selected from."""
-    if query is None:
-        return dialect.table(table or "")
-    # on a line of its own the bracket is no part of a comment at the query's end
-    return f"({query.strip().rstrip(';')}\n) AS records"
-
-
 def counting_statement(
     relation: Relation,
     edges: Floats,
