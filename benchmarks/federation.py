@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.timing import row
-from tacit.running.deployment.files import write_public
 from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.flower_programs.programs import (
     Flower,
@@ -34,13 +33,14 @@ from tacit.running.deployment.flower_programs.programs import (
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
 from tacit.running.deployment.local import toml_text
 from tacit.running.deployment.node import start_node, wait_connected
-from tacit.running.deployment.runs import conduct_run
 from tacit.running.deployment.server import (
     CONNECTION,
     Coordinator,
+    conduct_run,
     register_nodes,
     start_server,
 )
+from tacit.running.files import write_public
 
 HOST, PARTIES, WAIT = "127.0.0.1", ("a", "b", "c"), 60.0
 ROUNDS, LONGEST = 5, 400.0

@@ -15,7 +15,7 @@ from flwr.app import ArrayRecord, MetricRecord
 from flwr.serverapp.strategy import FedAvg
 
 from tacit.flower import Measured
-from tests.running.deployment.federation_files import federation
+from tests.running.desks import federation
 from tests.running.test_flower import Grid, task
 
 __all__ = ["task"]  # a fixture of every test here

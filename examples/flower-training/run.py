@@ -20,7 +20,6 @@ from hospital_training.model import scores_of
 from hospitals import HOSPITALS, pooled_test_records, write_hospitals
 
 from tacit.metrics.ranking import auc
-from tacit.running.deployment.files import write_public
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,
@@ -32,6 +31,7 @@ from tacit.running.deployment.flower_programs.programs import (
 from tacit.running.deployment.local import local_parties, prepared
 from tacit.running.deployment.node import wait_connected
 from tacit.running.deployment.server import CONNECTION, Coordinator, register_nodes
+from tacit.running.files import write_public
 
 PROJECT = Path(__file__).resolve().parent
 HOST, START_TIME, LONGEST = "127.0.0.1", 60.0, 600.0

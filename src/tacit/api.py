@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,9 @@ from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.registry import protocol_of
 from tacit.results.evaluation import Evaluation
-from tacit.running.arguments import check_protocol
-from tacit.running.evaluating import evaluate as evaluate_clients
-from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
-from tacit.running.persons import unit_of
+from tacit.running.evaluating import Engine, Setup, check_protocol, left_out_in_result
+from tacit.running.mpc.runner import NO_LEDGERS, Ledgers
+from tacit.running.spending import unit_of
 
 ACCEPTED = (
     "records must be Clients, a data frame, a pair (scores, labels) of arrays, a triple (scores, "
@@ -145,7 +144,7 @@ def evaluate(
     noise: NoiseSource | None = None,
     exact: bool = False,
     federation: str | None = None,
-    engine: Literal["ideal", "spu"] = "ideal",
+    engine: Engine = "ideal",
     ledgers: Ledgers = NO_LEDGERS,
     **settings: Any,
 ) -> Evaluation:
@@ -170,7 +169,7 @@ def evaluate(
         Without ``client`` a frame or file is one client.
     per_person : where records say whose they are, the most records of a person that count at a
         client, 1 by default. They are drawn at random. Epsilon is then a person's, and the protocol
-        runs with a part of it for each of these records (``tacit.running.persons``). A person with
+        runs with a part of it for each of these records (``tacit.running.spending``). A person with
         records at two clients is not covered.
     missing_epsilon : the part of epsilon for a noisy number of the records that were left out as
         incomplete (``tacit.read(missing="drop")``). Without it the result has that number only
@@ -228,19 +227,22 @@ def evaluate(
         names = scored_classes(clients.categories)
         choice = choose(clients.count, clients.records, budget, trust, most, names)
         named = choice.protocol
-    result = evaluate_clients(
+    setup = Setup.of(
         clients,
         named,
         seed,
-        state=state,
         noise=noise,
-        exact=exact,
+        state=state,
+        per_person=per_person,
         federation=federation,
         engine=engine,
         ledgers=ledgers,
-        per_person=per_person,
-        missing_epsilon=missing_epsilon,
     )
+    if missing_epsilon is None:
+        result = setup.evaluated(named, exact=exact)
+        result = replace(result, left_out=left_out_in_result(setup.clients, exact))
+    else:
+        result = setup.evaluated_with_count(named, missing_epsilon, exact=exact)
     return result if choice is None else replace(result, choice=choice.line)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
 from tacit.extras import extra
@@ -23,7 +24,6 @@ from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, deci
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.catalogue import label
 from tacit.results.text import ruled
-from tacit.running.evaluating import evaluate
 
 DATA_SEED = 0
 """The records are the same in every demonstration; only the noise differs."""

@@ -27,10 +27,9 @@ from typing import Any
 
 from tacit.results.evaluation import Evaluation
 from tacit.results.figure import Figure
-from tacit.running.session.coordinator import RunError
-from tacit.running.session.party.service import read_identity
+from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.result import concluded
+from tacit.running.session.service import read_identity
 
 try:
     from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord

@@ -14,7 +14,7 @@ from tacit.cli.federation.shared import stoppable
 from tacit.running.deployment import local, server
 from tacit.running.deployment.flower_programs.programs import DeploymentError
 from tacit.running.deployment.keys import stored_identity, stored_node_key
-from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tests.terminal import run
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.metrics.ranking import auc
-from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party_file import PartyFile
 from tests.terminal import run
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", "8", "--seed", "1")

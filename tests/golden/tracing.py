@@ -20,7 +20,7 @@ from tacit.protocol.registry import protocol_kinds
 from tacit.protocol.releases import conducted
 from tacit.protocol.values import encode_query
 from tacit.running.session.coordinator import RunError
-from tacit.running.session.party.debits import Debit, Debited, Guard
+from tacit.running.session.debits import Debit, Debited, Guard
 from tacit.testing.checks import binormal_clients
 from tacit.testing.rehearsal import rehearse
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import tacit
+from tacit.api import evaluate
 from tacit.cli import main
 from tacit.metrics.ranking import auc
 from tacit.planning.choosing import choose
@@ -21,7 +22,7 @@ from tacit.protocol.registry import SettingError, protocol_of
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
-from tacit.running.evaluating import evaluate, repeat
+from tacit.running.evaluating import repeat
 
 MACRO = Metric.of_figure("macro AUC")
 THREE = Scenario(6_000, 2_000, 10, 1.0, 3)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.local.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
 from tacit.local.paired.protocol import PairedUStatistic, paired_forecast
@@ -39,7 +40,7 @@ from tacit.protocols.published.ustatistics import (
 )
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import Measures
-from tacit.running.evaluating import evaluate, repeat
+from tacit.running.evaluating import repeat
 
 FEW, LONE = Scenario(3000, 900, 10, 1.0), Scenario(3000, 900, 3000, 3.0)
 EVEN = Shape(0.8)

@@ -16,7 +16,7 @@ from tacit.privacy.noise import NoNoise
 from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.missing import MissingRecords
 from tacit.running.session.coordinator import RunError
-from tacit.running.session.party.debits import Debit
+from tacit.running.session.debits import Debit
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Fault, rehearse
 from tests.classified import GROUPS, group_clients

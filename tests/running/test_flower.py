@@ -36,7 +36,7 @@ from tacit.running.flower import (
     enclosed,
     message_in,
 )
-from tacit.running.session.coordinator import LostPartyError, RunError
+from tacit.running.session.coordinator import LostPartyError, RunError, concluded
 from tacit.running.session.messages import (
     COORDINATOR,
     VERSION,
@@ -44,13 +44,11 @@ from tacit.running.session.messages import (
     SignedMessage,
     SignedMessageError,
 )
-from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.result import concluded
+from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.simulation import simulate
-from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
+from tests.running.desks import FEDAUC, HISTOGRAM, ONE_SUM, UNLIMITED, federation
 
-UNLIMITED = 'epsilon = inf\nadjacency = "label"'
 QUIET = "min_clients = 2\ndeadline = 10.0\nretries = 1\n"
 
 
@@ -183,7 +181,7 @@ def test_a_run_over_flower_finds_what_the_simulation_finds(
 
 
 def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
-    federation(tmp_path, HISTOGRAM)
+    federation(tmp_path, ONE_SUM)
     config = {
         "plan": str(tmp_path / "plan.toml"),
         "identity": str(tmp_path / "centre" / "identity.key"),
@@ -503,7 +501,3 @@ def test_letters_arrive_whole_and_in_parts(size: int) -> None:
         message_in(Message(content, dst_node_id=1, message_type="query.letter")) == (message[:size])
     )
     assert bool(content.array_records) == (size > MAX_WHOLE_BYTES)
-
-
-def test_replies_are_looked_for_at_once_and_then_more_seldom() -> None:
-    assert [flower._poll_seconds(idle) for idle in (0.0, 4.0, 600.0)] == [0.05, 0.2, 0.5]

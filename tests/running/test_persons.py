@@ -16,8 +16,8 @@ from tacit.privacy.cost import Adjacency
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.saved.reading import check_result
-from tacit.running.persons import per_record
 from tacit.running.simulation import simulate
+from tacit.running.spending import per_record
 from tacit.testing.checks import check_persons
 from tests.laws import PROTOCOLS
 

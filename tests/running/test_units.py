@@ -12,24 +12,34 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
+from tacit.api import evaluate
 from tacit.data.units import converted
 from tacit.local.ustatistic.kernels import Gini, Listed
 from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol import registry
 from tacit.protocol.conversation import ClientState
 from tacit.running.deployment.preview import check_records, doubts, preview
-from tacit.running.evaluating import evaluate, repeat
-from tacit.running.session.coordinator import Coordinator, RunError
+from tacit.running.evaluating import repeat
+from tacit.running.session.coordinator import RunError
 from tacit.running.session.messages import Agreement
-from tacit.running.session.party.party_file import PartyFile
-from tacit.running.session.party.service import PartyDesk
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.units import FOREIGN_UNIT, chosen_settings, for_plan, suited, taken_by
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.cells import CountedCells
 from tests.laws import PROTOCOLS
-from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
+from tests.running.desks import (
+    FEDAUC,
+    ONE_SUM,
+    advanced,
+    carried,
+    coordinated,
+    edited,
+    federation,
+    reopened,
+)
 
 HISTOGRAM_PLAN = ScoreHistogram("secure-sum", 1.0)
 
@@ -164,7 +174,7 @@ def plan_text(home: Path, protocol: str, unit: str) -> Path:
 
 
 def test_a_plan_without_a_unit_has_the_digest_that_it_had(tmp_path: Path) -> None:
-    agreement = Plan.read(plan_text(tmp_path, HISTOGRAM, "")).agreement()
+    agreement = Plan.read(plan_text(tmp_path, ONE_SUM, "")).agreement()
     before = {
         "protocol": {"name": "score-histogram", **agreement.protocol.settings},
         "parties": [key.hex() for key in agreement.parties],
@@ -188,13 +198,13 @@ def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("protocol", "unit", "said"),
     [
-        (HISTOGRAM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
+        (ONE_SUM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
         (
             'name = "fedauc"\nepsilon = 1.0\ntrust = "mpc"',
             "real",
             "fedauc takes scores from 0 to 1: unit must be probability, got 'real'",
         ),
-        (HISTOGRAM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
+        (ONE_SUM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
         (
             'name = "ustatistic"\nkernel = "gini(domain=range(low=1, high=5))"\nepsilon = 1.0',
             "probability",
@@ -312,9 +322,9 @@ def test_the_unit_of_a_plan_says_where_cells_lie(tmp_path: Path, unit: str) -> N
 def test_a_plan_may_name_its_cells_and_the_unit_follows(tmp_path: Path) -> None:
     by_cells = Plan.read(plan_text(tmp_path, f'{COUNTED}\nscale = "log-odds"', ""))
     again = tmp_path / "plan.toml"
-    again.write_text(again.read_text().replace("[protocol]", 'unit = "log-odds"\n[protocol]'))
+    edited(again, ("[protocol]", 'unit = "log-odds"\n[protocol]'))
     assert Plan.read(again) == by_cells
-    again.write_text(again.read_text().replace('scale = "log-odds"\n', ""))
+    edited(again, ('scale = "log-odds"\n', ""))
     by_unit = Plan.read(again)
     assert by_unit.unit == by_cells.unit == "log-odds"
     assert by_unit.agreement().digest == by_cells.agreement().digest
@@ -341,7 +351,7 @@ def test_a_plan_whose_cells_are_of_another_unit_is_refused(
         Plan.read(path)
     assert "plan.toml:4: [plan]" in str(caught.value)
     with pytest.raises(PlanError, match=said):
-        PartyDesk.open(tmp_path / "a" / "party.toml")
+        reopened(tmp_path, 0)
 
 
 @pytest.mark.parametrize("plan", ["probability", "log-odds"])
@@ -355,13 +365,12 @@ def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> No
         rows = "".join(f"{s!r},{y}\n" for s, y in zip(scores.tolist(), clients.labels, strict=True))
         (tmp_path / name / "records.csv").write_text("score,label\n" + rows)
         with_unit(tmp_path, name, unit)
-    agreement = Plan.read(tmp_path / "plan.toml").agreement()
-    value = float(carried(tmp_path, Coordinator(agreement, identity)).server_result.value)  # type: ignore[union-attr]
+    value = float(carried(tmp_path, identity, NoNoise()).server_result.value)  # type: ignore[union-attr]
     plain = tmp_path / "plain"
     identity = federation(plain, COUNTED)
     for name in "abc":
         within(plain, name)
-    expected = carried(plain, Coordinator(Plan.read(plain / "plan.toml").agreement(), identity))
+    expected = carried(plain, identity, NoNoise())
     assert value == pytest.approx(float(expected.server_result.value), abs=1e-3)  # type: ignore[union-attr]
 
 
@@ -390,7 +399,7 @@ def test_a_plan_of_real_numbers_takes_only_parties_that_name_them(
 def test_a_file_without_a_unit_is_not_read_as_log_odds(tmp_path: Path) -> None:
     federation(tmp_path, COUNTED, extra='unit = "log-odds"\n')
     with pytest.raises(PlanError, match="names no unit, which cannot be converted to the plan's"):
-        check_records(PartyDesk.open(tmp_path / "a" / "party.toml"))
+        check_records(reopened(tmp_path, 0))
 
 
 @pytest.mark.usefixtures("counted")
@@ -409,10 +418,8 @@ def test_log_odds_of_a_plan_of_log_odds_are_not_converted(tmp_path: Path) -> Non
 def with_unit(home: Path, name: str, unit: str, scale: float = 1.0) -> PartyDesk:
     """A party whose file names a unit, and whose scores were multiplied."""
     folder = home / name
-    text = (folder / "party.toml").read_text()
     if unit:
-        text = text.replace("[limit]", f'unit = "{unit}"\n[limit]')
-    (folder / "party.toml").write_text(text)
+        edited(folder / "party.toml", ("[limit]", f'unit = "{unit}"\n[limit]'))
     lines = (folder / "records.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines[1:]]
     messages = [f"{scale * float(score)!r},{label}" for score, label in rows]
@@ -420,43 +427,30 @@ def with_unit(home: Path, name: str, unit: str, scale: float = 1.0) -> PartyDesk
     return PartyDesk.open(folder / "party.toml")
 
 
-def carried(home: Path, coordinator: Coordinator) -> Coordinator:
-    files = [home / name / "party.toml" for name in "abc"]
-    for file in files:
-        PartyDesk.open(file).set_limit()
-    messages = coordinator.open()
-    while messages:
-        for index, message in messages.items():
-            coordinator.receive(index, PartyDesk.open(files[index]).answer(message, NoNoise()))
-        messages = coordinator.close()
-    return coordinator
-
-
-@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
+@pytest.mark.parametrize("protocol", [FEDAUC, ONE_SUM], ids=["fedauc", "histogram"])
 def test_desks_convert_to_the_unit_of_the_plan(tmp_path: Path, protocol: str) -> None:
     values: list[Any] = []
     for folder, scale in (("plain", 1.0), ("percent", 100.0)):
         home = tmp_path / folder
         identity = federation(home, protocol)
         with_unit(home, "a", "percent" if scale > 1 else "probability", scale)
-        agreement = Plan.read(home / "plan.toml").agreement()
-        values.append(carried(home, Coordinator(agreement, identity)).server_result)
+        values.append(carried(home, identity, NoNoise()).server_result)
     assert float(values[0].value) == pytest.approx(float(values[1].value), abs=1e-9)
 
 
 def test_a_desk_declines_before_it_reads_a_record(tmp_path: Path) -> None:
     """Its file of records is not there, and it answers all the same."""
-    identity = federation(tmp_path, HISTOGRAM)
+    identity = federation(tmp_path, ONE_SUM)
     with_unit(tmp_path, "b", "permille")
     (tmp_path / "b" / "records.csv").unlink()
-    coordinator = Coordinator(Plan.read(tmp_path / "plan.toml").agreement(), identity)
+    coordinator = coordinated(tmp_path, identity)
     with pytest.raises(RunError, match=FOREIGN_UNIT):
-        carried(tmp_path, coordinator)
+        advanced(tmp_path, coordinator)
     assert coordinator.declined == {1: FOREIGN_UNIT}
 
 
 def test_joining_refuses_such_a_unit_before_it_reads_a_record(tmp_path: Path) -> None:
-    federation(tmp_path, HISTOGRAM)
+    federation(tmp_path, ONE_SUM)
     desk = with_unit(tmp_path, "b", "real")
     (tmp_path / "b" / "records.csv").unlink()
     with pytest.raises(
@@ -466,7 +460,7 @@ def test_joining_refuses_such_a_unit_before_it_reads_a_record(tmp_path: Path) ->
 
 
 def test_records_out_of_range_are_told_to_their_owner_and_join(tmp_path: Path) -> None:
-    federation(tmp_path, HISTOGRAM)
+    federation(tmp_path, ONE_SUM)
     desk = with_unit(tmp_path, "b", "", scale=100.0)
     check_records(desk)
     (reported,) = doubts(desk)
@@ -475,15 +469,15 @@ def test_records_out_of_range_are_told_to_their_owner_and_join(tmp_path: Path) -
 
 
 def test_percent_that_lie_within_one_are_doubted(tmp_path: Path) -> None:
-    federation(tmp_path, HISTOGRAM)
+    federation(tmp_path, ONE_SUM)
     desk = with_unit(tmp_path, "b", "percent")
     assert doubts(desk) == ["all scores are from 0 to 1, and are read as percent"]
     assert ("scores", "percent, converted to the plan's probability") in preview(desk)
 
 
 def test_scores_that_fit_are_not_doubted(tmp_path: Path) -> None:
-    federation(tmp_path, HISTOGRAM)
-    assert doubts(PartyDesk.open(tmp_path / "a" / "party.toml")) == []
+    federation(tmp_path, ONE_SUM)
+    assert doubts(reopened(tmp_path, 0)) == []
     assert doubts(with_unit(tmp_path, "b", "percent", scale=100.0)) == []
 
 
@@ -504,8 +498,8 @@ def test_scores_of_a_plan_in_one_process_must_be_of_one_scale(tmp_path: Path) ->
 
 
 def test_more_records_than_sums_have_room_for_are_told_to_their_owner(tmp_path: Path) -> None:
-    federation(tmp_path, HISTOGRAM)
-    desk = PartyDesk.open(tmp_path / "a" / "party.toml")
+    federation(tmp_path, ONE_SUM)
+    desk = reopened(tmp_path, 0)
     assert doubts(replace(desk, plan=replace(desk.plan, most_records=desk.records.records))) == []
     (reported,) = doubts(replace(desk, plan=replace(desk.plan, most_records=5)))
     assert "records are more than the 5 of a party for which the plan's sums have room" in reported

@@ -35,7 +35,9 @@ from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
 from tacit.running.session import sums
+from tacit.running.session.answers import REFUSED
 from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.session.debits import Debit, DeclinedError, unrecorded
 from tacit.running.session.messages import (
     COORDINATOR,
     ForeignMessageError,
@@ -47,9 +49,7 @@ from tacit.running.session.messages import (
     StaleMessageError,
     verified,
 )
-from tacit.running.session.party.answers import REFUSED
-from tacit.running.session.party.client import Party
-from tacit.running.session.party.debits import Debit, DeclinedError, unrecorded
+from tacit.running.session.party import Party
 from tacit.running.simulation import simulate
 from tacit.testing.recording import values_of
 from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hospital_training.model import Floats, scores_of, trained
 from tacit.running import flower
-from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party_file import PartyFile
 
 app = ClientApp()
 app.query("hello")(flower.hello)

@@ -12,10 +12,9 @@ from flwr.serverapp.strategy import FedAvg
 
 from hospital_training.model import fresh_weights
 from tacit.running import flower
-from tacit.running.session.coordinator import RunError
-from tacit.running.session.party.service import read_identity
+from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.result import concluded
+from tacit.running.session.service import read_identity
 
 TRAIN_TIME = 300.0
 """Seconds that hospitals have for a round of training."""

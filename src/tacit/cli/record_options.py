@@ -32,7 +32,7 @@ from tacit.data.units import PROBABILITY, REAL, UNITS
 from tacit.privacy import composition
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
-from tacit.running.persons import counted_clients, unit_of
+from tacit.running.spending import counted_clients, unit_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -7,7 +7,7 @@ sensitivity is 1 whichever of these the guarantee is about, and discrete Laplace
 / epsilon`` costs epsilon (Laplace mechanism on the integers, Ghosh et al. 2012). Beside another
 protocol on the complete records, a record that becomes incomplete costs both: the budgets add up. A
 person may have any number of incomplete records, so the count protects no person
-(``running.persons``).
+(``running.spending``).
 """
 
 from __future__ import annotations

@@ -16,10 +16,9 @@ from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.registry import comparison_names
 from tacit.results.server_result import ComparisonResult
 from tacit.results.several import Comparison
-from tacit.running.arguments import check_given
-from tacit.running.evaluating import concluded_here, noise_source
-from tacit.running.persons import counted_clients, per_record, unit_of
+from tacit.running.evaluating import Setup, check_given
 from tacit.running.simulation import simulate
+from tacit.running.spending import per_record
 
 
 def compare(
@@ -80,12 +79,18 @@ def compare(
     check_given(first, protocol, seed, noise)
     if len(set(names)) != 2:
         raise ValueError(f"two models need two names, got {names!r}")
-    both, chosen = _together(first, second), _comparing(protocol)
-    source = noise_source(both, seed) if noise is None else noise
-    most = unit_of(both, per_person)
-    state = ClientState() if state is None else state
-    both = counted_clients(both, most, state, source)[0]
-    run = simulate(both, per_record(chosen, most), source, state)
+    chosen = _comparing(protocol)
+    setup = Setup.of(
+        _together(first, second),
+        chosen,
+        seed,
+        noise=noise,
+        state=state,
+        per_person=per_person,
+        federation=federation,
+    )
+    divided = per_record(chosen, setup.per_person)
+    run = simulate(setup.clients, divided, setup.source, setup.state)
     server_result = run.server_result.published()
     if (
         not isinstance(server_result, ComparisonResult)
@@ -97,8 +102,8 @@ def compare(
         names,
         server_result.first.published().estimate(),
         server_result.second.published().estimate(),
-        concluded_here(both, chosen, run, source, most, federation=federation),
-        _exact(both) if exact else None,
+        setup.concluded(chosen, run),
+        _exact(setup.clients) if exact else None,
     )
 
 

@@ -1,10 +1,15 @@
-"""Evaluate a classifier on clients' data: one evaluation, or many repetitions."""
+"""Evaluate a classifier on clients' data in this process: one evaluation, or many repetitions.
+
+A ``Setup`` is what every evaluation of this process begins with: ``tacit.evaluate``, groups and
+comparisons. With a part of its epsilon an evaluation can also count incomplete records.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +18,20 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
 from tacit.privacy import composition
+from tacit.privacy.cost import Adjacency, check_budget
 from tacit.privacy.noise import NoiseSource, SimulatedNoise, SystemNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.conversation import ClientState, Protocol, View
 from tacit.protocol.declared import result_of_client, revealed_to
+from tacit.protocol.registry import protocol_kinds
+from tacit.protocol.settings import known_settings
+from tacit.protocol.trust import Trust
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
-from tacit.results.run import Traffic
+from tacit.results.run import LeftOut, Traffic
 from tacit.results.server_result import ServerResult
-from tacit.running import missing
-from tacit.running.arguments import check_given
-from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
-from tacit.running.mpc.runner import MPCRun, run_mpc
-from tacit.running.persons import counted_clients, per_record, unit_of
+from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, MPCRun, run_mpc
 from tacit.running.simulation import Run, replicate, simulate
+from tacit.running.spending import counted_clients, per_record, unit_of
 from tacit.running.units import result_unit, taken_by
 
 IDEAL = (
@@ -38,195 +44,176 @@ HERE = (
     "on this machine, whose user could read all records"
 )
 
-ENGINES = ("ideal", "spu")
+Engine = Literal["ideal", "spu"]
 """Who computes joint steps: a trusted party, or the clients' processes."""
+ENGINES = ("ideal", "spu")
+EXPECTED = "protocol must be a protocol with its settings"
+NOBODY = "missing_epsilon counts records that were left out: read them with missing='drop'"
+PERSONS = (
+    "missing_epsilon counts records, of which a person may have many: it cannot be used where a "
+    "person is the unit of privacy"
+)
 
 
-def evaluate(
-    clients: Clients,
-    protocol: Protocol,
-    seed: int | None = None,
-    *,
-    state: ClientState | None = None,
-    noise: NoiseSource | None = None,
-    exact: bool = False,
-    federation: str | None = None,
-    engine: Literal["ideal", "spu"] = "ideal",
-    ledgers: Ledgers = NO_LEDGERS,
-    per_person: int | None = None,
-    missing_epsilon: float | None = None,
-) -> Evaluation:
-    """Run one evaluation and return the estimate with its errors and its costs.
-
-    Parameters
-    ----------
-    clients : the clients' records. The unit that they name decides where a protocol that counts
-        scores in cells has them, unless a setting of the protocol does.
-    protocol : which protocol to run, with its settings.
-    seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy
-        for clients that were split from one party's records, and comes exact from the operating
-        system for real clients.
-    state : the clients' state, stored by the caller between evaluations: labels flipped once are
-        then reused for the same records in the same order, at no further cost.
-    noise : a noise source to use instead.
-    exact : also compute the exact figure, which is not private.
-    federation : what the records are called; results under one name are taken to be about the same
-        records when they are compared.
-    engine : who computes what clients compute together: ``"ideal"``, a trusted party in this
-        process, or ``"spu"``, the clients by cryptography, each in a process of its own (the extra
-        ``two-party``; docs/protocols/mpc.md).
-    ledgers : with ``engine="spu"`` the file of every client's ledger, by the client's name. Clients
-        that exist do not compute together without: each debits its ledger before it answers.
-    per_person : where the clients say whose records they are (``Clients.persons``), the most
-        records of a person that count at a client, 1 by default. They are drawn at random. Epsilon
-        is then a person's, and the protocol runs with a part of it for each of these records
-        (``tacit.running.persons``). A person with records at two clients is not covered.
-    missing_epsilon : the part of the protocol's epsilon that goes to a noisy number of the records
-        that were left out as incomplete (``Clients.left_out``). Without it the result says how many
-        beside exact figures only, as that number is not private.
-
-    Raises
-    ------
-    DataError : when the records cannot be evaluated: fewer than two, where the guarantee does not
-        hide whether a record is there, a class absent where the protocol can tell, or scores in a
-        unit that it cannot take.
-    ValueError : for a seed together with a noise source, settings that do not go with the clients'
-        unit, an unknown engine, or ledgers without the engine ``"spu"``; with it, for simulated
-        noise, a protocol without joint steps, or clients that exist and have no ledgers; for a
-        ``missing_epsilon`` where nothing was left out, or that leaves the protocol no budget.
-    MPCError : when a client's process fails or does not answer in time.
-
-    Examples
-    --------
-    >>> import numpy as np, tacit
-    >>> rng = np.random.default_rng(0)
-    >>> labels = rng.integers(0, 2, 20000)
-    >>> scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
-    >>> clients = tacit.Clients.split(scores, labels, clients=20, by="uniform", seed=0)
-    >>> result = tacit.evaluate(clients, tacit.FedAUC(epsilon=1.0), seed=1, exact=True)
-    >>> low, high = result.auc.interval(0.95)
-    >>> low < result.exact < high
-    True
-    """
-    check_given(clients, protocol, seed, noise)
-    source = noise_source(clients, seed, engine) if noise is None else noise
-    most = unit_of(clients, per_person)
-    stored = ClientState() if most and state is None else state
-    if most and stored is not None:
-        clients = counted_clients(clients, most, stored, source)[0]
-    run = protocol
-    if missing_epsilon is not None:
-        missing.check_countable(clients, most, engine)
-        run = missing.shared_budget(protocol, missing_epsilon)
-    result = evaluate_counted(
-        clients,
-        run,
-        source,
-        most,
-        state=state,
-        exact=exact,
-        federation=federation,
-        engine=engine,
-        ledgers=ledgers,
-    )
-    if missing_epsilon is None:
-        return replace(result, left_out=missing.left_out_in_result(clients, exact))
-    return missing.with_noisy_count(result, clients, run, missing_epsilon, source)
-
-
-def evaluate_counted(
-    clients: Clients,
-    protocol: Protocol,
-    source: NoiseSource,
-    per_person: int,
-    *,
-    state: ClientState | None = None,
-    exact: bool = False,
-    federation: str | None = None,
-    engine: Literal["ideal", "spu"] = "ideal",
-    ledgers: Ledgers = NO_LEDGERS,
-) -> Evaluation:
-    """As ``evaluate``, of records that all count.
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a run in this process begins with: records that all count, and their noise.
 
     Parameters
     ----------
     clients : the records, of which no client has more than ``per_person`` of one person.
-    protocol : with the budget of a person, where a person is the unit of privacy.
+    inside : which of the records given to ``of`` these are, shape (M,).
     source : the noise.
     per_person : 0 where a record is the unit of privacy.
-    state, exact, federation, engine, ledgers : as for ``evaluate``.
+    state : the clients' state.
+    federation, engine, ledgers : as for ``tacit.evaluate``.
     """
-    if not protocol.guarantee.hides_presence:
-        _check_records(clients)
-    protocol, clients = taken_by(protocol, clients)
-    divided = per_record(protocol, per_person)
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
-    if ledgers and engine != "spu":
-        raise ValueError("clients' processes debit ledgers: ledgers need engine 'spu'")
-    if engine == "spu" and state is not None:
-        raise ValueError("clients in separate processes have a state each: state cannot be given")
-    stored = ClientState() if state is None and engine == "ideal" else state
-    run: Run
-    if engine == "spu":
-        run = run_mpc(clients, divided, source, ledgers=ledgers, per_person=per_person)
-    else:
-        run = simulate(clients, divided, source, stored)
-    revealed = None if stored is None else revealed_to(stored)
-    return concluded_here(
-        clients,
-        protocol,
-        run,
-        source,
-        per_person,
-        known=None if revealed is None else result_of_client(divided, revealed),
-        exact=protocol.exact(clients) if exact else None,
-        federation=federation,
-    )
 
+    clients: Clients
+    inside: NDArray[np.bool_]
+    source: NoiseSource
+    per_person: int
+    state: ClientState
+    federation: str | None
+    engine: Engine
+    ledgers: Ledgers
 
-def concluded_here(
-    clients: Clients,
-    protocol: Protocol,
-    run: Run,
-    source: NoiseSource,
-    per_person: int,
-    *,
-    known: ServerResult | None = None,
-    exact: float | None = None,
-    federation: str | None = None,
-) -> Evaluation:
-    """The evaluation of a run in this process, whose clients were all here.
+    @classmethod
+    def of(
+        cls,
+        clients: Clients,
+        protocol: Protocol,
+        seed: int | None = None,
+        *,
+        noise: NoiseSource | None = None,
+        state: ClientState | None = None,
+        per_person: int | None = None,
+        federation: str | None = None,
+        engine: Engine = "ideal",
+        ledgers: Ledgers = NO_LEDGERS,
+    ) -> Setup:
+        """The set-up of these clients, whose counted records are drawn where persons are known.
 
-    Parameters
-    ----------
-    clients : whose records were evaluated.
-    protocol : what the result names, with the whole budget of a person where one is the unit.
-    run : the rounds, with what the server concluded and what they cost.
-    source : where the run's noise came from.
-    per_person : 0 where a record is the unit of privacy.
-    known : the result, where a client knows it and the server does not.
-    exact : the exact figure, for a user who asked for it.
-    federation : as for ``evaluate``.
-    """
-    by_processes = isinstance(run, MPCRun)
-    return evaluation_of(
-        protocol,
-        run.server_result if known is None else known,
-        # Processes state what a person spends; elsewhere a record's cost counts per_person times.
-        spent=run.spent if by_processes else composition.of_person(run.spent, per_person),
-        traffic=Traffic(run.rounds, run.bytes_sent),
-        clients=clients.count,
-        noise=noise_name(source) if protocol.draws_noise else "none",
-        exact=exact,
-        before=(*simulation_warnings(clients, source), *_mpc_warnings(run)),
-        names=clients.names,
-        federation=federation,
-        simulated=clients.simulated or not isinstance(source, SystemNoise),
-        time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
-        unit=result_unit(protocol, clients),
-        per_person=per_person,
-    )
+        Parameters
+        ----------
+        clients, seed, noise, state, per_person, federation, engine, ledgers : as for
+            ``tacit.evaluate``.
+        protocol : with its settings.
+
+        Raises
+        ------
+        TypeError : for anything but clients and a protocol, with what was probably meant.
+        DataError : for ``per_person`` without persons.
+        ValueError : for a seed together with a noise source, an unknown engine, and for ledgers or
+            a state that the engine does not use.
+        """
+        check_given(clients, protocol, seed, noise)
+        if engine not in ENGINES:
+            raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
+        if ledgers and engine != "spu":
+            raise ValueError("clients' processes debit ledgers: ledgers need engine 'spu'")
+        if engine == "spu" and state is not None:
+            raise ValueError(
+                "clients in separate processes have a state each: state cannot be given"
+            )
+        source = noise_source(clients, seed, engine) if noise is None else noise
+        stored, most = ClientState() if state is None else state, unit_of(clients, per_person)
+        counted, inside = counted_clients(clients, most, stored, source)
+        return cls(counted, inside, source, most, stored, federation, engine, ledgers)
+
+    def evaluated(self, protocol: Protocol, *, exact: bool = False) -> Evaluation:
+        """The evaluation of one run.
+
+        Parameters
+        ----------
+        protocol : with the budget of a person, where a person is the unit of privacy.
+        exact : also compute the exact figure.
+
+        Raises
+        ------
+        DataError, ValueError, MPCError : as ``tacit.evaluate``.
+        """
+        if not protocol.guarantee.hides_presence:
+            _check_records(self.clients)
+        protocol, clients = taken_by(protocol, self.clients)
+        divided, most = per_record(protocol, self.per_person), self.per_person
+        run: Run
+        if self.engine == "spu":
+            run = run_mpc(clients, divided, self.source, ledgers=self.ledgers, per_person=most)
+        else:
+            run = simulate(clients, divided, self.source, self.state)
+        revealed = revealed_to(self.state)
+        return replace(self, clients=clients).concluded(
+            protocol,
+            run,
+            known=None if revealed is None else result_of_client(divided, revealed),
+            exact=protocol.exact(clients) if exact else None,
+        )
+
+    def evaluated_with_count(
+        self, protocol: Protocol, missing_epsilon: float, *, exact: bool = False
+    ) -> Evaluation:
+        """The evaluation with a noisy number of the records that were left out as incomplete.
+
+        Parameters
+        ----------
+        protocol : with the whole budget.
+        missing_epsilon : the part of its epsilon for that number.
+        exact : as for ``evaluated``.
+
+        Raises
+        ------
+        ValueError : where nothing was left out, the number would not be covered by the guarantee,
+            or the part leaves the protocol no budget.
+        """
+        _check_countable(self)
+        protocol = shared_budget(protocol, missing_epsilon)
+        result = self.evaluated(protocol, exact=exact)
+        counting = counting_protocol(protocol, missing_epsilon)
+        run = simulate(self.clients, counting, self.source)
+        traffic = Traffic(
+            result.traffic.rounds + run.rounds, result.traffic.bytes_sent + run.bytes_sent
+        )
+        left_out = LeftOut(estimate=run.server_result.published().estimate(), spent=run.spent)
+        return replace(result, spent=result.spent + run.spent, traffic=traffic, left_out=left_out)
+
+    def concluded(
+        self,
+        protocol: Protocol,
+        run: Run,
+        *,
+        known: ServerResult | None = None,
+        exact: float | None = None,
+    ) -> Evaluation:
+        """The evaluation of a run of these clients.
+
+        Parameters
+        ----------
+        protocol : what the result names, with the whole budget of a person where one is the unit.
+        run : the rounds, with what the server concluded and what they cost.
+        known : the result, where a client knows it and the server does not.
+        exact : the exact figure, for a user who asked for it.
+        """
+        clients, source = self.clients, self.source
+        by_processes = isinstance(run, MPCRun)
+        computed = HERE if by_processes else IDEAL
+        return evaluation_of(
+            protocol,
+            run.server_result if known is None else known,
+            # processes state a person's cost; elsewhere a record's counts per_person times
+            spent=run.spent if by_processes else composition.of_person(run.spent, self.per_person),
+            traffic=Traffic(run.rounds, run.bytes_sent),
+            clients=clients.count,
+            noise=noise_name(source) if protocol.draws_noise else "none",
+            exact=exact,
+            before=(*simulation_warnings(clients, source), *((computed,) if run.mpc else ())),
+            names=clients.names,
+            federation=self.federation,
+            simulated=clients.simulated or not isinstance(source, SystemNoise),
+            time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
+            unit=result_unit(protocol, clients),
+            per_person=self.per_person,
+        )
 
 
 def repeat(
@@ -262,12 +249,6 @@ def exact_auc(clients: Clients) -> float:
     return auc(clients.scores, clients.labels)
 
 
-def _mpc_warnings(run: Run) -> tuple[str, ...]:
-    if isinstance(run, MPCRun):
-        return (HERE,)
-    return (IDEAL,) if run.mpc else ()
-
-
 def _check_records(clients: Clients) -> None:
     if clients.records < 2:
         raise DataError(f"an evaluation needs at least two records, got {clients.records}")
@@ -299,3 +280,144 @@ def simulation_warnings(clients: Clients, source: NoiseSource) -> tuple[str, ...
     if not isinstance(source, SystemNoise):
         return ("this is a simulation: its noise is not fit for a release",)
     return ()
+
+
+def check_given(
+    clients: Any, protocol: Any, seed: int | None = None, noise: NoiseSource | None = None
+) -> None:
+    """Refuse anything but clients, with how they are made, and a protocol with its settings.
+
+    Raises
+    ------
+    TypeError : naming the type that was given.
+    ValueError : for a seed together with a noise source.
+    """
+    if not isinstance(clients, Clients):
+        raise TypeError(
+            f"clients must be tacit.Clients, got {type(clients).__name__}: make them by "
+            "tacit.Clients.from_frame(frame, client=COLUMN), from_arrays(scores, labels, ids), or "
+            "tacit.read(files)"
+        )
+    check_protocol(protocol)
+    if seed is not None and noise is not None:
+        raise ValueError("give a seed or a noise source, not both")
+
+
+def check_protocol(protocol: Any) -> None:
+    """Refuse anything but a protocol with its settings, with what was probably meant.
+
+    Raises
+    ------
+    TypeError : naming what was given.
+
+    Examples
+    --------
+    >>> check_protocol(1.0)
+    Traceback (most recent call last):
+    TypeError: protocol must be a protocol with its settings, got 1.0: write epsilon=1.0
+    """
+    if isinstance(protocol, Protocol):
+        return
+    if isinstance(protocol, type) and issubclass(protocol, Protocol):
+        settings = "epsilon=1.0" if "epsilon" in known_settings(protocol) else ""
+        name = protocol.__name__
+        raise TypeError(f"{EXPECTED}, got the class {name}: write {name}({settings})")
+    if isinstance(protocol, int | float):
+        raise TypeError(f"{EXPECTED}, got {protocol!r}: write epsilon={protocol!r}")
+    if hasattr(protocol, "__array__") or isinstance(protocol, list | tuple):
+        raise TypeError(
+            f"{EXPECTED}, got {type(protocol).__name__}: scores and labels are one argument, "
+            "(scores, labels)"
+        )
+    if isinstance(protocol, str):
+        raise TypeError(
+            f"{EXPECTED}, got the name {protocol!r}: only tacit.evaluate takes names, with the "
+            "settings"
+        )
+    raise TypeError(f"{EXPECTED}, got {type(protocol).__name__}")
+
+
+def shared_budget(protocol: Protocol, missing_epsilon: float) -> Protocol:
+    """The protocol with what is left of its epsilon for it.
+
+    Parameters
+    ----------
+    protocol : with the whole budget.
+    missing_epsilon : the part for the count of incomplete records.
+
+    Raises
+    ------
+    ValueError : for a part that is not below the whole, and for a protocol without a budget.
+    """
+    check_budget(missing_epsilon)
+    changeable: Any = protocol
+    whole = getattr(protocol, "epsilon", None)
+    private = math.isfinite(protocol.guarantee.epsilon)
+    if whole is None or not private or "epsilon" not in {each.name for each in fields(changeable)}:
+        raise ValueError(
+            f"{protocol.name} with these settings has no epsilon of which a count of incomplete "
+            "records could take a part"
+        )
+    if protocol.guarantee.adjacency not in (
+        *(Adjacency.RECORD, Adjacency.REPLACE),
+        Adjacency.LABEL,
+    ):
+        raise ValueError(f"{protocol.name} hides no label, so no count of missing ones is private")
+    if missing_epsilon >= whole:
+        raise ValueError(f"missing_epsilon must be below epsilon, {whole:g}, got {missing_epsilon}")
+    rest: Protocol = replace(changeable, epsilon=whole - missing_epsilon)
+    return rest
+
+
+def _check_countable(setup: Setup) -> None:
+    """Refuse to count where nothing was left out, or where the count would not be covered.
+
+    Raises
+    ------
+    ValueError : with the reason.
+    """
+    if setup.clients.left_out is None:
+        raise ValueError(NOBODY)
+    if setup.per_person:
+        raise ValueError(PERSONS)
+    if setup.engine != "ideal":
+        raise ValueError(
+            f"missing_epsilon counts in this process, not with engine {setup.engine!r}"
+        )
+
+
+def counting_protocol(protocol: Protocol, epsilon: float) -> Protocol:
+    """The protocol that counts incomplete records under the trust and adjacency of another.
+
+    It counts by a sum where all that the other one asks for are sums, and else by client.
+
+    Raises
+    ------
+    ValueError : where no registered protocol counts them.
+    """
+    kinds = [kind for kind in protocol_kinds().values() if kind.counts_missing]
+    if not kinds:
+        raise ValueError("no registered protocol counts incomplete records")
+    summed = all(step.view_under(protocol) is View.SUM for step in protocol.steps)
+    trust = Trust.SECURE_SUM if summed else Trust.EACH
+    adjacency = protocol.guarantee.adjacency
+    made: Protocol = kinds[0](
+        epsilon=epsilon,
+        trust=trust.value,
+        adjacency=None if adjacency is None else adjacency.value,
+    )
+    return made
+
+
+def left_out_in_result(clients: Clients, exact: bool) -> LeftOut | None:
+    """What a result without a noisy count says of incomplete records; None where none may be.
+
+    Parameters
+    ----------
+    clients : with the records that were left out.
+    exact : whether the result has exact figures anyway. The exact number of incomplete records is
+        outside of every guarantee, as ``Evaluation.exact`` is, and written beside it only.
+    """
+    if clients.left_out is None:
+        return None
+    return LeftOut(clients.left_out if exact else None)

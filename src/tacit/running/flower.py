@@ -27,7 +27,9 @@ from typing import Any
 from tacit.crypto.identities import is_signed
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
-from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.deployment.flower_programs.holding import wait_after
+from tacit.running.files import write_public
+from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError, concluded
 from tacit.running.session.messages import (
     MARK_BYTES,
     MARK_POSITION,
@@ -35,9 +37,9 @@ from tacit.running.session.messages import (
     VERSION,
     SignedMessageError,
 )
-from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.speaking import Speaker, printable, tell_owner
+from tacit.running.session.service import PartyDesk, read_identity
+from tacit.running.speaking import LOG_PREFIX, Speaker, printable, tell_owner
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
@@ -53,11 +55,8 @@ MAX_WHOLE_BYTES = 2**20
 HELLO, MESSAGE = "query.hello", "query.letter"
 SAID, BYTES = "said", "bytes"
 
-POLL_SECONDS = 0.05
-"""Shortest time between two looks for replies, or for nodes."""
 MAX_POLL_SECONDS = 0.5
-POLL_FRACTION = 1 / 20
-"""The time between two looks, as a fraction of the time since something last came."""
+"""Longest time between two looks for replies, or for nodes."""
 
 NONCE_BYTES = 16
 NOWHERE = -1
@@ -120,7 +119,7 @@ class Nodes:
             new = set(self._grid.get_node_ids()) - greeted
             if not new:
                 speaker.wait(time.monotonic(), lambda: self._awaited(ends))
-                time.sleep(_poll_seconds(time.monotonic() - since))
+                time.sleep(wait_after(time.monotonic() - since, MAX_POLL_SECONDS))
                 continue
             greeted |= new
             self._greet(new, max(ends - time.monotonic(), 1.0), speaker, opening)
@@ -241,7 +240,8 @@ class Nodes:
             if not waiting or now >= ends:
                 break
             speaker.wait(now, words)
-            time.sleep(max(min(started + _poll_seconds(now - since), ends) - now, 0.0))
+            looked = started + wait_after(now - since, MAX_POLL_SECONDS)
+            time.sleep(max(min(looked, ends) - now, 0.0))
 
     def _take(self, coordinator: Coordinator, replies: Iterable[Any]) -> None:
         owners = {node: index for index, node in self.node_of.items()}
@@ -315,11 +315,6 @@ def conduct(
             coordinator, messages = following, following.open()
 
 
-def _poll_seconds(idle: float) -> float:
-    """Seconds until the next look when nothing has come for so long."""
-    return min(max(POLL_SECONDS, idle * POLL_FRACTION), MAX_POLL_SECONDS)
-
-
 def greeting(digest: bytes, nonce: bytes) -> bytes:
     """What a party signs to take its seat."""
     return b"tacit greeting 1" + digest + nonce
@@ -332,25 +327,26 @@ client = ClientApp()
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Coordinate one run, and write its result."""
-    from tacit.running.session.result import (  # noqa: PLC0415 -- nodes have no use for it
-        ROWS_SUFFIX,
-        concluded,
-    )
+    from tacit.running.deployment.server import ROWS_SUFFIX  # noqa: PLC0415 -- nodes have no use for it
 
     config = context.run_config
     plan = Plan.read(str(config["plan"]))
     identity = read_identity(Path(str(config["identity"])))
 
     def tell(line: str) -> None:
-        print(f"tacit: {escaped(line)}", flush=True)
+        print(f"{LOG_PREFIX}{escaped(line)}", flush=True)
 
     coordinator, received = conduct(grid, plan, identity, tell, _node_names(config))
     result = concluded(plan, coordinator, received)
     path = Path(str(config["result"]))
     if config.get("ticket"):  # `tacit run` waits for it
-        write_result(path.with_suffix(ROWS_SUFFIX), {"rows": result.to_rows()})
-    write_result(path, with_fingerprint(result.to_dict()))
+        write_public(path.with_suffix(ROWS_SUFFIX), _json({"rows": result.to_rows()}))
+    write_public(path, _json(with_fingerprint(result.to_dict())))
     tell("the result is written")
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(content, indent=2, allow_nan=False)}\n".encode()
 
 
 def _node_names(config: Mapping[str, Any]) -> dict[int, str]:
@@ -372,11 +368,8 @@ def hello(message: Message, context: Context) -> Message:
         digest, nonce = bytes(words["digest"]), bytes(words["nonce"])
         desk = PartyDesk.open(str(context.node_config["party"]), digest[:MARK_BYTES])
         desk.set_limit()
-    except (ValueError, OSError, KeyError) as error:
-        tell_owner(f"this party is not ready: {error}")
-        return said(message, version=VERSION, place=NOWHERE, digest=b"")
     except Exception as error:  # Flower would send its text to the coordinator
-        tell_owner(f"this party failed: {type(error).__name__}: {error}")
+        _refusal(error)
         return said(message, version=VERSION, place=NOWHERE, digest=b"")
     agreed = desk.plan.agreement().digest
     signature = desk.identity.sign(greeting(agreed, nonce))
@@ -395,22 +388,20 @@ def answer(message: Message, context: Context) -> Message:
         request = message_in(message)
         desk = PartyDesk.open(str(context.node_config["party"]), request[MARK_POSITION])
         return Message(enclosed(desk.answer(request)), reply_to=message)
-    except SignedMessageError as error:
-        tell_owner(f"a message was refused: {error}")
-        return said(message, refused="it does not accept the message")
-    except (ValueError, OSError, KeyError) as error:
-        tell_owner(f"this party cannot answer: {error}")
-        return said(message, refused="it is not ready")
     except Exception as error:  # Flower would send its text to the coordinator
-        tell_owner(f"this party failed: {type(error).__name__}: {error}")
-        return said(message, refused="it failed, and its own log says why")
+        return said(message, refused=_refusal(error))
 
 
-def write_result(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a result whole, or leave the path as it was."""
-    draft = path.with_name(f".{path.name}.part")
-    draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    draft.replace(path)
+def _refusal(error: Exception) -> str:
+    """The words for others about an error, whose text the party's owner alone reads."""
+    if isinstance(error, SignedMessageError):
+        tell_owner(f"a message was refused: {error}")
+        return "it does not accept the message"
+    if isinstance(error, ValueError | OSError | KeyError):
+        tell_owner(f"this party is not ready: {error}")
+        return "it is not ready"
+    tell_owner(f"this party failed: {type(error).__name__}: {error}")
+    return "it failed, and its own log says why"
 
 
 def enclosed(message: bytes) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -15,10 +14,8 @@ from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, worst_case
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.several import Group, GroupedEvaluation
-from tacit.running.arguments import check_given
-from tacit.running.evaluating import evaluate_counted, noise_source
-from tacit.running.missing import left_out_in_result
-from tacit.running.persons import counted_clients, per_record, unit_of
+from tacit.running.evaluating import Engine, Setup, check_given, left_out_in_result, noise_source
+from tacit.running.spending import per_record
 
 READ_OFF = (
     "the list of groups was read off the records, so it shows that each of them has a record, "
@@ -34,7 +31,7 @@ def evaluate_groups(
     *,
     exact: bool = False,
     federation: str | None = None,
-    engine: Literal["ideal", "spu"] = "ideal",
+    engine: Engine = "ideal",
     per_person: int | None = None,
 ) -> GroupedEvaluation:
     """Evaluate each group's records once, and compare the groups' figures.
@@ -91,13 +88,9 @@ def evaluate_groups(
     check_given(clients, protocol)
     if groups.of_record.size != clients.records:
         raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
-    left_out = left_out_in_result(clients, exact)
     seeds = _seeds(seed, len(groups.names))
-    most = unit_of(clients, per_person)
-    if most:
-        source = noise_source(clients, seed)
-        clients, inside = counted_clients(clients, most, ClientState(), source)
-        groups = replace(groups, of_record=groups.of_record[inside])
+    setup = Setup.of(clients, protocol, seed, per_person=per_person, engine=engine)
+    groups, most = replace(groups, of_record=groups.of_record[setup.inside]), setup.per_person
     hidden = protocol.guarantee.hides_presence
     results, costs = [], []
     for index, name in enumerate(groups.names):
@@ -106,18 +99,16 @@ def evaluate_groups(
             reason = f"an evaluation needs at least two records, got {size}"
             results.append(Group(name, size, None, reason))
             continue
-        members = groups.members(clients, index, all_clients=hidden)
-        called = None if federation is None else f"{federation}, group {name}"
+        members = groups.members(setup.clients, index, all_clients=hidden)
+        part = replace(
+            setup,
+            clients=members,
+            source=noise_source(members, seeds[index], engine),
+            state=ClientState(),
+            federation=None if federation is None else f"{federation}, group {name}",
+        )
         try:
-            result = evaluate_counted(
-                members,
-                protocol,
-                noise_source(members, seeds[index], engine),
-                most,
-                exact=exact and not _lacks_a_class(members, protocol),
-                federation=called,
-                engine=engine,
-            )
+            result = part.evaluated(protocol, exact=exact and not _lacks_a_class(members, protocol))
         except DataError as error:
             if not (_tells_classes(protocol) and _lacks_a_class(members, protocol)):
                 raise
@@ -127,7 +118,13 @@ def evaluate_groups(
         results.append(Group(name, size, result))
         costs.append(result.spent)
     notes = (READ_OFF,) if hidden and not groups.agreed else ()
-    return GroupedEvaluation(tuple(results), worst_case(costs), protocol.figure, notes, left_out)
+    return GroupedEvaluation(
+        tuple(results),
+        worst_case(costs),
+        protocol.figure,
+        notes,
+        left_out_in_result(clients, exact),
+    )
 
 
 def _tells_classes(protocol: Protocol) -> bool:

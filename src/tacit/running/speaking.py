@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from tacit.results.text import escaped
 
+LOG_PREFIX = "tacit: "
+"""Beginning of every line that this package's programs write into a log."""
 MAX_REASON = 200
 """Characters of a reason that everyone may read."""
 
@@ -54,7 +56,7 @@ NEXT_SECONDS = 15.0
 
 def tell_owner(sentence: str) -> None:
     """Tell who runs this program, in its log; the sentence may quote what another machine sent."""
-    print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
+    print(f"{LOG_PREFIX}{escaped(sentence)}", file=sys.stderr, flush=True)
 
 
 class Speaker:

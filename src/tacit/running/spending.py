@@ -1,17 +1,40 @@
-"""What a record spends over the rounds of a conversation."""
+"""The unit of privacy of a run: what a record spends, and which records of a person count."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.privacy.cost import NOTHING, Cost, worst_case
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.data.persons import SEED_BYTES
+from tacit.privacy import composition
+from tacit.privacy.cost import MIN_BUDGET, NOTHING, Cost, worst_case
+from tacit.privacy.mechanisms.response import UniformIntegers
+from tacit.privacy.noise import NoiseSource, SystemNoise
+from tacit.protocol.conversation import ClientState, Lasting, Protocol
+from tacit.protocol.settings import known_settings
 
 MAX_ROUNDS = 60
 """Rounds of a run that cost something; which of them a record spoke in fits into an integer."""
+
+SLACK = 1 + 1e-9
+"""Factor by which roundings of floating-point numbers may exceed a guarantee."""
+
+NOTE = ("counted records of persons",)
+"""Key of the draw's seed in a client's state."""
+
+NO_PERSONS = "its own file does not say whose its records are"
+"""Reason that a party gives where a plan lets so many records of a person count."""
+
+PERSONS_UNUSED = "its own file names persons, and the plan protects records"
+"""Reason that a party gives where a plan would protect only one record of a person."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +106,10 @@ def exceeds(spent: Cost, allowed: Cost) -> bool:
     """
     if spent == NOTHING or allowed.epsilon == np.inf:
         return False
-    slack = 1 + 1e-9
     return (
         spent.adjacency != allowed.adjacency
-        or spent.epsilon > allowed.epsilon * slack
-        or spent.delta > allowed.delta * slack
+        or spent.epsilon > allowed.epsilon * SLACK
+        or spent.delta > allowed.delta * SLACK
     )
 
 
@@ -106,3 +128,162 @@ def added(before: Cost, after: Cost) -> Cost:
     rho = None if after.rho is None else max(after.rho - (before.rho or 0.0), 0.0)
     epsilon, delta = max(after.epsilon - before.epsilon, 0.0), max(after.delta - before.delta, 0.0)
     return Cost(epsilon, delta, after.adjacency, rho) if epsilon or delta or rho else NOTHING
+
+
+@dataclass(frozen=True)
+class CountedSeed(Lasting):
+    """What draws a client's counted records; a client has one, so that every run counts the same.
+
+    Parameters
+    ----------
+    seed : 32 secret random bytes.
+    """
+
+    seed: bytes
+
+
+def seed_of(state: ClientState, noise: NoiseSource | None = None) -> bytes:
+    """The seed in a client's state; the first call draws and notes it.
+
+    Parameters
+    ----------
+    state : the client's.
+    noise : where a simulation's draw comes from. Others come from the operating system.
+    """
+    note: CountedSeed | None = state.recall(NOTE)
+    if note is None:
+        note = CountedSeed(_drawn_seed(noise))
+        state.keep(NOTE, note)
+    return note.seed
+
+
+def persons_misfit(per_person: int, named: bool, one_each: bool) -> str:
+    """Why a party cannot answer a plan, by words of configuration alone; empty where it can.
+
+    Parameters
+    ----------
+    per_person : of the plan; 0 where it protects records.
+    named : whether the party's file names a column of persons.
+    one_each : whether it says that every record is another person's.
+    """
+    if per_person and not (named or one_each):
+        return NO_PERSONS
+    return PERSONS_UNUSED if named and not per_person else ""
+
+
+def counted_clients(
+    clients: Clients, per_person: int, state: ClientState, noise: NoiseSource | None = None
+) -> tuple[Clients, NDArray[np.bool_]]:
+    """The records that count, as client steps see them, and which those are, shape (M,).
+
+    Parameters
+    ----------
+    clients : all records, with their persons where ``per_person`` is not 0.
+    per_person : the most records of a person that count at a client; 0 where a record is the unit.
+    state : the clients' state, which keeps the draw.
+    noise : of the run.
+
+    Raises
+    ------
+    DataError : for records whose persons are not known.
+    """
+    if per_person == 0:
+        return clients, np.ones(clients.records, dtype=np.bool_)
+    return clients.counted(per_person, seed_of(state, noise))
+
+
+def unit_of(clients: Clients, per_person: int | None) -> int:
+    """How many records of a person count: one, where persons are known and no number is given.
+
+    Raises
+    ------
+    DataError : for a number without persons.
+    ValueError : for a number that cannot be.
+    """
+    if clients.persons is None and per_person is not None:
+        raise DataError("per_person needs persons: nothing says whose records these are")
+    if clients.persons is None:
+        return 0
+    chosen = 1 if per_person is None else per_person
+    composition.check_per_person(chosen)
+    return chosen
+
+
+def _drawn_seed(noise: NoiseSource | None) -> bytes:
+    if noise is None or isinstance(noise, SystemNoise):
+        return secrets.token_bytes(SEED_BYTES)
+    words: NDArray[Any] = noise.draw(UniformIntegers(2**32), (SEED_BYTES // 4,))
+    return words.ravel()[: SEED_BYTES // 4].astype("<u4").tobytes()
+
+
+def per_record(protocol: Protocol, per_person: int) -> Protocol:
+    """The protocol with the part of its budget that one of a person's counted records has.
+
+    The epsilon of the settings is a person's: a record has a k-th of it, and the delta with which k
+    records of a person make the whole (``privacy.composition``).
+
+    Parameters
+    ----------
+    protocol : with the budget of a person.
+    per_person : k, the most records of a person that count; 0 for a budget of a record.
+
+    Raises
+    ------
+    ValueError : for a protocol without a budget, or too little of it for a record.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> per_record(tacit.DPAUC(1.0), 4).epsilon
+    0.25
+    """
+    if per_person == 0:
+        return protocol
+    composition.check_per_person(per_person)
+    guarantee = protocol.guarantee
+    settings = {name: getattr(protocol, name) for name in known_settings(type(protocol))}
+    if math.isinf(guarantee.epsilon) or "epsilon" not in settings:
+        raise ValueError(
+            f"{protocol.name} protects no record by differential privacy, so it protects no "
+            "person: leave per_person out"
+        )
+    if protocol.counts_missing:
+        raise ValueError(
+            f"{protocol.name} counts incomplete records, of which a person may have any number, so "
+            "it protects no person: leave per_person out"
+        )
+    if per_person == 1:
+        return protocol
+    budget = float(settings["epsilon"])
+    epsilon = budget / per_person
+    if epsilon < MIN_BUDGET:
+        raise ValueError(
+            f"epsilon must be at least {per_person * MIN_BUDGET:g} where {per_person} records of a "
+            f"person count, got {budget:g}"
+        )
+    changes: dict[str, Any] = {"epsilon": epsilon}
+    if guarantee.delta > 0:
+        delta = guarantee.delta / composition.delta_weights(
+            guarantee.epsilon / per_person, per_person
+        )
+        changes |= _with_delta(settings, delta)
+    changeable: Any = protocol
+    divided: Protocol = replace(changeable, **changes)
+    spent = composition.of_person(divided.guarantee, per_person)
+    if spent.epsilon > guarantee.epsilon * SLACK or spent.delta > guarantee.delta * SLACK:
+        raise ValueError(
+            f"{protocol.name} with these settings has no budget that could be divided among "
+            f"{per_person} records of a person"
+        )
+    return divided
+
+
+def _with_delta(settings: Mapping[str, Any], delta: float) -> dict[str, Any]:
+    """The settings that hold a delta, with another: one of that name, or a choice's parameter."""
+    if "delta" in settings:
+        return {"delta": delta}
+    return {
+        name: replace(value, delta=delta)
+        for name, value in settings.items()
+        if "delta" in getattr(value, "__dataclass_fields__", {})
+    }

@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.data.persons import SEED_BYTES, as_persons
 from tacit.data.splitting import binormal_scores
@@ -24,10 +25,9 @@ from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, Vie
 from tacit.protocol.forecast import Metric
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.results.server_result import ServerResult
-from tacit.running.evaluating import evaluate, repeat_results
-from tacit.running.persons import per_record
+from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
-from tacit.running.spending import exceeds
+from tacit.running.spending import exceeds, per_record
 from tacit.testing import recording
 
 MIN_TIGHTNESS = 0.6

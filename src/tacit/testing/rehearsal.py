@@ -20,12 +20,12 @@ from tacit.data.clients import Clients
 from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.running.mpc.transport import Transport
-from tacit.running.persons import per_record
 from tacit.running.session import messages
 from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
-from tacit.running.session.party.client import Party
-from tacit.running.session.party.debits import Guard, unrecorded
+from tacit.running.session.debits import Guard, unrecorded
+from tacit.running.session.party import Party
 from tacit.running.simulation import Run
+from tacit.running.spending import per_record
 from tacit.running.units import chosen_settings, default_unit, suited
 from tacit.testing.room import Room
 

@@ -20,11 +20,10 @@ from tacit.data.engines.dialects import ConstantTable
 from tacit.data.engines.opening import DatabaseTable, from_database, public_address
 from tacit.data.errors import DataError
 from tacit.data.reading import read
-from tacit.running.session.party.party_file import PartyFile, read_records
+from tacit.running.session.party_file import PartyFile, read_records
 from tests.data.engines.conftest import SCRIPT, TERMINATED, Server, example
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
-from tests.running.deployment.federation_files import HISTOGRAM, federation
-from tests.running.session.party.test_service import coordinated, desk_of, desks_of
+from tests.running.desks import HISTOGRAM, coordinated, desk_of, desks_of, federation
 from tests.running.session.test_changed_records import name_records, paid
 
 

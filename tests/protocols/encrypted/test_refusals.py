@@ -30,15 +30,16 @@ from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.encrypted.steps import open_masked
 from tacit.protocols.published.fhe.packing import Scale
+from tacit.running.files import write_private
+from tacit.running.session import service
+from tacit.running.session.answers import REFUSED
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, verified
-from tacit.running.session.party import service
-from tacit.running.session.party.answers import REFUSED
-from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
 from tacit.running.simulation import simulate
 from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
-from tests.running.deployment.federation_files import federation as federation_on_disk
+from tests.running.desks import federation as federation_on_disk
 
 REVEAL: Literal["parties", "aggregator"] = "parties"
 CHECKED = EncryptedAUC(THRESHOLDS, "malicious", most_records=RECORDS, scale="even", reveal=REVEAL)
@@ -280,14 +281,14 @@ def test_parties_that_are_stopped_over_a_confirmation_remember_it(
         written.append(path)
         whole(path, content)
 
-    whole = service._replace
-    monkeypatch.setattr(service, "_replace", stopped)
+    whole = write_private
+    monkeypatch.setattr(service, "write_private", stopped)
     for messages in asked:
         for index, message in messages.items():
             written.clear()
             with contextlib.suppress(OSError):
                 liar.desk(index).answer(message)
-    monkeypatch.setattr(service, "_replace", whole)
+    monkeypatch.setattr(service, "write_private", whole)
     said = []
     for number, ((coordinator, _), messages) in enumerate(zip(sessions, asked, strict=True)):
         answers = liar.ahead(coordinator, messages, rounds=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tacit import Clients, ScoreHistogram, binormal_scores
+from tacit.api import evaluate
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
@@ -16,7 +17,7 @@ from tacit.protocols.histogram.looking.looks import LISTED, PARTS, first_look, s
 from tacit.protocols.histogram.looking.placing import balanced_knots, with_edges
 from tacit.protocols.shared.cells import KNOTS
 from tacit.results.evaluation import Evaluation
-from tacit.running.evaluating import evaluate, exact_auc
+from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 from tacit_studies.floors.curve_areas import areas_between, exact_curves
 

@@ -37,19 +37,29 @@ PLANS: dict[str, dict[str, Any]] = {
 DEADLINE = 120.0
 
 
+ANY = {"epsilon": float("inf"), "adjacency": "label"}
+
+
 class Federation:
-    """A coordinator with several plans, and three parties that agreed to all of them."""
+    """A coordinator with several plans, and parties that agreed to all of them."""
 
     connected: Program
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        plans: dict[str, dict[str, Any]],
+        parties: tuple[str, ...] = PARTIES,
+        limit: dict[str, Any] = ANY,
+    ) -> None:
         self.folder, self.port = folder, free_port()
+        self.plans, self.parties, self._limit = plans, parties, limit
         self.coordinator = Coordinator(folder / "centre")
         make_certificates(self.coordinator.certificates, ["127.0.0.1"])
         self.coordinator.nodes.mkdir()
-        for name, settings in PLANS.items():
+        for name, settings in plans.items():
             self.plan(name).write_text(self._plan(name, settings))
-        for name in PARTIES:
+        for name in parties:
             public = stored_node_key(folder / name / "node.key")
             shutil.copy(public, self.coordinator.nodes / f"{name}.pub")
             (folder / name / "party.toml").write_text(self._party(name))
@@ -61,33 +71,35 @@ class Federation:
     def _plan(self, name: str, settings: dict[str, Any]) -> str:
         centre = stored_identity(self.coordinator.identity).public.hex()
         head = {"name": name, "coordinator": centre, "deadline": DEADLINE}
-        keys = {part: stored_identity(self.folder / part / "identity.key") for part in PARTIES}
-        parties = [{"name": part, "key": keys[part].public.hex()} for part in PARTIES]
+        keys = {part: stored_identity(self.folder / part / "identity.key") for part in self.parties}
+        parties = [{"name": part, "key": keys[part].public.hex()} for part in self.parties]
         return toml_text({"plan": head, "protocol": settings, "party": parties})
 
     def _party(self, name: str) -> str:
-        agreed = [str(self.plan(part)) for part in PLANS]
+        agreed = [str(self.plan(part)) for part in self.plans]
         records = str(HOSPITALS / name / "records.csv")
         return toml_text(
             {
                 "party": {"name": name, "plan": agreed},
                 "data": {"file": records, "dataset": "registry"},
-                "limit": {"epsilon": float("inf"), "adjacency": "label"},
+                "limit": self._limit,
                 "mpc": {"listen": f"127.0.0.1:{free_port()}"},
             }
         )
 
-    def start(self, running: ExitStack) -> None:
-        """Start the server and the three nodes, and wait until they are connected.
+    def server(self, lasting: bool = False) -> Program:
+        """Start the server; as in a local run its state is in memory, unless it is ``lasting``."""
+        return start_server(self.coordinator, "127.0.0.1", self.port, lasting=lasting)
 
-        As in a local run, the server's state is in memory, and the nodes fork from its prepared
-        process. A server with a database, and nodes with their own processes, are those of the
-        walk-through.
+    def start(self, running: ExitStack) -> None:
+        """Start the server and all nodes, which fork from its prepared process, and wait for them.
+
+        A server with a database, and nodes with their own processes, are those of the walk-through.
         """
-        server = start_server(self.coordinator, "127.0.0.1", self.port, lasting=False)
-        running.enter_context(server)
-        assert register_nodes(self.coordinator) == list(PARTIES)
-        nodes = [running.enter_context(self.node(name)) for name in PARTIES]
+        running.enter_context(self.server())
+        assert register_nodes(self.coordinator) == list(self.parties)
+        assert register_nodes(self.coordinator) == []
+        nodes = [running.enter_context(self.node(name)) for name in self.parties]
         for node in nodes:
             wait_connected(node, WAIT)
         self.connected = nodes[0]
@@ -110,7 +122,7 @@ class Federation:
 @pytest.fixture(scope="package")
 def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     """A running server with three parties connected, of which nothing is left afterwards."""
-    made = Federation(tmp_path_factory.mktemp("federation"))
+    made = Federation(tmp_path_factory.mktemp("federation"), PLANS)
     with ExitStack() as running:
         made.start(running)
         yield made

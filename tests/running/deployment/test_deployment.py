@@ -53,9 +53,9 @@ from tacit.running.deployment.local import local_parties, toml_text
 from tacit.running.deployment.node import follow
 from tacit.running.deployment.preview import preview
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.session.party.party_file import PartyFile
-from tacit.running.session.party.service import PartyDesk
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.processes import WAIT
 
@@ -515,11 +515,11 @@ def test_a_run_waits_for_a_server_that_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         written = json.dumps(server.getsockname()[:2])
         coordinator.private.mkdir()
-        clock = Clock(lambda: _written(coordinator.private / "address.json", written), at=3.0)
+        clock = Clock(lambda: _written(coordinator.private / "address.json", written), at=4.0)
         coordinator.wait_running(lines.append, clock.sleep, clock.now)
-    assert clock.seconds == 3.0
+    assert clock.seconds == 4.0
     (line,) = lines
-    assert "tacit serve; waiting for it, 60 s, Ctrl-C ends" in line
+    assert "tacit serve; retrying, 60 s left, Ctrl-C ends" in line
 
 
 def _written(path: Path, text: str) -> None:

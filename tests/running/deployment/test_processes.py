@@ -31,20 +31,17 @@ from tacit.running.deployment.flower_programs.programs import (
 from tacit.running.deployment.keys import (
     Certificates,
     make_certificates,
-    stored_identity,
     stored_node_key,
 )
-from tacit.running.deployment.node import RefusedError, start_node, wait_connected
-from tacit.running.deployment.runs import conduct_run
+from tacit.running.deployment.node import RefusedError, wait_connected
 from tacit.running.deployment.server import (
     CONNECTION,
-    Coordinator,
+    conduct_run,
     nodes_online,
     register_nodes,
     runs_of,
-    start_server,
 )
-from tacit.running.session.party.service import PartyDesk
+from tacit.running.session.service import PartyDesk
 from tests.running.deployment.conftest import PARTIES, Federation
 from tests.running.deployment.processes import (
     HOSPITALS,
@@ -53,6 +50,7 @@ from tests.running.deployment.processes import (
     nothing_left,
     processes_in,
 )
+from tests.running.desks import edited
 from tests.terminal import typed
 
 pytest.importorskip("flwr")
@@ -175,58 +173,22 @@ def test_a_federation_on_one_machine(tmp_path: Path) -> None:
     assert nothing_left(tmp_path)
 
 
-class Site:
-    """A server, and one party that may connect to it."""
+ONE = {"one": {"name": "dpauc", "epsilon": 1.0}}
+"""The plan of a site: a server, and one party, whose limit is enough for one run."""
 
-    connected: Program
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
-        self.coordinator = Coordinator(folder / "centre")
-        self.party = folder / "a" / "party.toml"
-        make_certificates(self.coordinator.certificates, ["127.0.0.1"])
-        public = stored_node_key(folder / "a" / "node.key")
-        self.coordinator.nodes.mkdir()
-        shutil.copy(public, self.coordinator.nodes / "a.pub")
-        self.plan = self.coordinator.folder / "plan.toml"
-        self.plan.write_text(self._plan())
-        records = HOSPITALS / "a" / "records.csv"
-        self.party.write_text(
-            f'[party]\nname = "a"\nplan = "{self.plan}"\n'
-            f'[data]\nfile = "{records}"\ndataset = "registry"\n[limit]\nepsilon = 1.5\n'
-        )
-
-    def _plan(self) -> str:
-        key = stored_identity(self.folder / "a" / "identity.key").public.hex()
-        centre = stored_identity(self.coordinator.identity).public.hex()
-        return (
-            f'[plan]\nname = "one"\ncoordinator = "{centre}"\n'
-            f'[protocol]\nname = "dpauc"\nepsilon = 1.0\n[[party]]\nname = "a"\nkey = "{key}"\n'
-        )
-
-    def node(self, name: str, key: Path | None = None, authority: Path | None = None) -> Program:
-        """A SuperNode of its own configuration."""
-        return start_node(
-            self.party,
-            f"127.0.0.1:{self.port}",
-            authority or self.coordinator.certificates.authority,
-            key or self.folder / "a" / "node.key",
-            self.folder / "nodes" / name,
-        )
+def site_in(folder: Path) -> Federation:
+    return Federation(folder, ONE, ("a",), {"epsilon": 1.5})
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     """A running server with the party connected."""
-    federation_site = Site(tmp_path_factory.mktemp("site"))
-    with start_server(federation_site.coordinator, "127.0.0.1", federation_site.port):
-        assert register_nodes(federation_site.coordinator) == ["a"]
-        assert register_nodes(federation_site.coordinator) == []
-        with federation_site.node("a") as node:
-            wait_connected(node, WAIT)
-            federation_site.connected = node
-            yield federation_site
-    assert nothing_left(federation_site.folder)
+    made = site_in(tmp_path_factory.mktemp("site"))
+    with ExitStack() as running:
+        made.start(running)
+        yield made
+    assert nothing_left(made.folder)
 
 
 def test_wrong_nodes_and_servers_are_refused(federation: Federation, tmp_path: Path) -> None:
@@ -349,19 +311,19 @@ def test_strangers_take_over_no_task(federation: Federation) -> None:
 
 
 @pytest.mark.thorough
-def test_a_limit_ends_the_second_run(site: Site) -> None:
+def test_a_limit_ends_the_second_run(site: Federation) -> None:
     """The ledger allows epsilon 1.5, and a run costs 1; the refusal is told without its numbers."""
     said: list[str] = []
-    result = conduct_run(site.coordinator, site.plan, 60.0, said.append).content
+    result = conduct_run(site.coordinator, site.plan("one"), 60.0, said.append).content
     assert result["spent"]["epsilon"] == 1.0
     assert any(line.startswith("round 0: 1 of 1 parties answered") for line in said)
     with pytest.raises(DeploymentError, match="privacy budget") as caught:
-        conduct_run(site.coordinator, site.plan, 60.0, said.append)
+        conduct_run(site.coordinator, site.plan("one"), 60.0, said.append)
     assert "1.5" not in str(caught.value)
 
 
 @pytest.mark.thorough
-def test_our_components_in_another_flower_project(site: Site, tmp_path: Path) -> None:
+def test_our_components_in_another_flower_project(site: Federation, tmp_path: Path) -> None:
     """A user of Flower mounts both components, and runs them with Flower's own commands alone."""
     project = write_application(tmp_path / "theirs", "theirs.apps:server", "theirs.apps:client")
     (project / "theirs").mkdir()
@@ -380,7 +342,7 @@ def test_our_components_in_another_flower_project(site: Site, tmp_path: Path) ->
     link = (*tls, "--ssl-keyfile", str(files.key), "--disable-runtime-dependency-installation")
     node = ("--superlink", f"127.0.0.1:{port}", "--root-certificates", str(files.authority))
     reported = ("--port", str(free_port()), "--node-config", f'party="{party}"')
-    settings = f'plan="{site.plan}" identity="{site.coordinator.identity}" result="{result}"'
+    settings = f'plan="{site.plan("one")}" identity="{site.coordinator.identity}" result="{result}"'
     with ExitStack() as running:
         flower = Flower(home)
         log = tmp_path / "link.log"
@@ -396,33 +358,31 @@ def test_our_components_in_another_flower_project(site: Site, tmp_path: Path) ->
     assert nothing_left(tmp_path)
 
 
-def own_book(site: Site, folder: Path) -> Path:
+def own_book(site: Federation, folder: Path) -> Path:
     """The party's file again, with another ledger."""
-    identity = site.folder / "a" / "identity.key"
+    identity, party = site.folder / "a" / "identity.key", folder / "party.toml"
+    shutil.copy(site.folder / "a" / "party.toml", party)
     message = f'name = "a"\nidentity = "{identity}"\nledger = "{folder / "ledger.db"}"'
-    (folder / "party.toml").write_text(site.party.read_text().replace('name = "a"', message, 1))
-    return folder / "party.toml"
+    edited(party, ('name = "a"', message))
+    return party
 
 
 @pytest.mark.thorough
 def test_a_server_that_is_killed_comes_back(tmp_path: Path) -> None:
     """Killed without warning and started again from its database, it knows its nodes; a node whose
     key was taken away may not connect any more."""
-    federation_site = Site(tmp_path)
-    with start_server(federation_site.coordinator, "127.0.0.1", federation_site.port) as server:
-        register_nodes(federation_site.coordinator)
+    site = site_in(tmp_path)
+    with site.server(lasting=True) as server:
+        register_nodes(site.coordinator)
         os.kill(server.pid, signal.SIGKILL)
         with pytest.raises(DeploymentError, match="ended with status -9"):
             server.wait_until(lambda: False, WAIT)
-    with start_server(federation_site.coordinator, "127.0.0.1", federation_site.port):
-        assert register_nodes(federation_site.coordinator) == []
-        with federation_site.node("again") as node:
+    with site.server(lasting=True):
+        assert register_nodes(site.coordinator) == []
+        with site.node("a", "again") as node:
             wait_connected(node, WAIT)
-        (federation_site.coordinator.nodes / "a.pub").unlink()
-        assert register_nodes(federation_site.coordinator) == []
-        with (
-            federation_site.node("gone") as node,
-            pytest.raises(RefusedError, match="does not know"),
-        ):
+        (site.coordinator.nodes / "a.pub").unlink()
+        assert register_nodes(site.coordinator) == []
+        with site.node("a", "gone") as node, pytest.raises(RefusedError, match="does not know"):
             wait_connected(node, WAIT)
     assert nothing_left(tmp_path)

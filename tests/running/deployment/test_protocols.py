@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit.ledger.ledger import Ledger
 from tacit.results.saved.reading import check_result
-from tacit.running.deployment.runs import conduct_run
+from tacit.running.deployment.server import conduct_run
 from tests.running.deployment.conftest import DEADLINE, PARTIES, PLANS, Federation
 from tests.running.deployment.processes import HOSPITALS
 

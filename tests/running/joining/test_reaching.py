@@ -13,6 +13,7 @@ import pytest
 from tacit.running.deployment.door import Door
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
+    UnreachableError,
     free_port,
     without_proxy,
 )
@@ -20,7 +21,7 @@ from tacit.running.deployment.node import RefusedError
 from tacit.running.joining import invitations
 from tacit.running.joining.coordinator import publish_roster
 from tacit.running.joining.invitations import HEADER, PATH, READ_EVERY, RosterDoor, records_in
-from tacit.running.joining.site import UnreachableError, ask, proxy_for, reach
+from tacit.running.joining.site import ask, proxy_for, reach
 from tests.running.joining.loopback import connect_proxy, tls_server
 from tests.running.joining.studies import Study, quick_codes
 

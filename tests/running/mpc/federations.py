@@ -10,7 +10,7 @@ from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.results.server_result import ServerResult
-from tacit.running.mpc.processes import Parties
+from tacit.running.mpc.runner import Parties
 from tacit.running.mpc.transport import Session
 from tacit.running.session.coordinator import Coordinator
 

@@ -23,8 +23,7 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.deployment.flower_programs.programs import Program
 from tacit.running.mpc.party_program import reason_of
-from tacit.running.mpc.processes import Parties
-from tacit.running.mpc.runner import MPCRun, run_mpc
+from tacit.running.mpc.runner import MPCRun, Parties, run_mpc
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
 from tacit.testing.recording import values_of

@@ -15,15 +15,15 @@ from tacit.data.clients import Clients
 from tacit.local.paired.protocol import PairedUStatistic
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Step
-from tacit.running.session.party.debits import Debit
+from tacit.running.session.debits import Debit
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
 
 SOURCES = Path(tacit.__file__).parent
 ANSWERING = {
-    "running.session.party.answers.Answers.computed",
-    "running.session.party.client_together.ClientComputations._reply",
+    "running.session.answers.Answers.computed",
+    "running.session.together.ClientComputations._reply",
 }
 """Where records of clients that exist meet a question; each of them is watched below."""
 ONE_PROCESS = {

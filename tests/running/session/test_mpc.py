@@ -20,6 +20,7 @@ from tacit.protocols.fedauc.hidden_ranks import RankProgram, rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.mpc.transport import Announcement, UnreachableError
 from tacit.running.session.coordinator import LostPartyError, RunError
+from tacit.running.session.debits import Debit, unrecorded
 from tacit.running.session.exchanges import MPCExchange
 from tacit.running.session.messages import (
     COORDINATOR,
@@ -30,9 +31,8 @@ from tacit.running.session.messages import (
     announced,
     query_name,
 )
-from tacit.running.session.party.client import Party
-from tacit.running.session.party.client_together import STOPPED
-from tacit.running.session.party.debits import Debit, unrecorded
+from tacit.running.session.party import Party
+from tacit.running.session.together import STOPPED
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.testing.room import Room

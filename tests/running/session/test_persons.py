@@ -14,21 +14,28 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.running.persons import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients, per_record
-from tacit.running.session.coordinator import Coordinator, RunError
+from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.messages import Agreement
-from tacit.running.session.party.service import CHANGED_RECORDS, PartyDesk
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.result import concluded
+from tacit.running.session.service import CHANGED_RECORDS, PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
+from tacit.running.spending import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients, per_record
 from tacit.testing.rehearsal import Keys, rehearse
-from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
-
-RESPONSE = (
-    'name = "published-dpauc"\nepsilon = 1.0\n'
-    'mechanism = "randomised-response"\nadjacency = "label"'
+from tests.running.desks import (
+    FEDAUC,
+    ONE_SUM,
+    RESPONSE,
+    advanced,
+    carried,
+    coordinated,
+    desk_of,
+    edited,
+    federation,
+    messages_in,
+    reopened,
 )
+
 PROTOCOLS = (FedAUC(1.0), DPAUC(1.0), ScoreHistogram("secure-sum", 1.0), TwoRoundAUC(2.0))
 
 
@@ -45,10 +52,9 @@ def visits(clients: int = 4, records: int = 200) -> Clients:
 def with_persons(home: Path, protocol: str, per_person: int = 2) -> Identity:
     """A federation's files in which every three rows are one person's."""
     coordinator = federation(home, protocol)
-    plan = home / "plan.toml"
-    plan.write_text(plan.read_text().replace("[plan]", f"[plan]\nper_person = {per_person}", 1))
+    edited(home / "plan.toml", ("[plan]", f"[plan]\nper_person = {per_person}"))
     for party in home.glob("*/party.toml"):
-        party.write_text(party.read_text().replace("[data]", '[data]\nperson = "who"', 1))
+        edited(party, ("[data]", '[data]\nperson = "who"'))
         records = party.parent / "records.csv"
         header, *rows = records.read_text().splitlines()
         named = [f"{row},{index // 3}" for index, row in enumerate(rows)]
@@ -56,25 +62,9 @@ def with_persons(home: Path, protocol: str, per_person: int = 2) -> Identity:
     return coordinator
 
 
-def carried(home: Path, identity: Identity) -> Coordinator:
-    """A whole run, with every desk opened anew for every message."""
-    plan = Plan.read(home / "plan.toml")
-    coordinator = Coordinator(plan.agreement(), identity)
-    files = [home / party.name / "party.toml" for party in plan.parties]
-    for file in files:
-        PartyDesk.open(file).set_limit()
-    messages = coordinator.open()
-    while messages:
-        for index, message in messages.items():
-            coordinator.receive(index, PartyDesk.open(files[index]).answer(message))
-        messages = coordinator.close()
-    return coordinator
-
-
 def limit_at(home: Path, adjacency: str) -> None:
     for party in home.glob("*/party.toml"):
-        text = party.read_text()
-        party.write_text(text.replace('adjacency = "label"', f'adjacency = "{adjacency}"'))
+        edited(party, ('adjacency = "label"', f'adjacency = "{adjacency}"'))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
@@ -131,16 +121,14 @@ def test_the_agreement_covers_how_many_count() -> None:
         Agreement(DPAUC(1.0), public, keys.coordinator.public, per_person=-1)
 
 
-@pytest.mark.parametrize(("protocol", "unit"), [(HISTOGRAM, "person"), (FEDAUC, "person-label")])
+@pytest.mark.parametrize(("protocol", "unit"), [(ONE_SUM, "person"), (FEDAUC, "person-label")])
 def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) -> None:
     identity = with_persons(tmp_path, protocol)
     limit_at(tmp_path, unit)
     coordinator = carried(tmp_path, identity)
-    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
-        ledger.verify()
-        lines = [line for line in ledger.lines() if line.step is not None]
-        assert {line.adjacency for line in lines} == {unit}
-        assert sum(line.epsilon for line in lines) == pytest.approx(1.0)
+    lines = messages_in(tmp_path)
+    assert {line.adjacency for line in lines} == {unit}
+    assert sum(line.epsilon for line in lines) == pytest.approx(1.0)
     result = concluded(Plan.read(tmp_path / "plan.toml"), coordinator, {})
     content = result.to_dict()
     assert content["protocol"]["epsilon"] == 1.0
@@ -164,22 +152,18 @@ def test_records_that_became_another_persons_within_a_run_are_declined(tmp_path:
     """Other records of a person would count in the second round than in the first."""
     identity = with_persons(tmp_path, FEDAUC)
     limit_at(tmp_path, "person-label")
-    coordinator = Coordinator(Plan.read(tmp_path / "plan.toml").agreement(), identity)
-    for index, message in coordinator.open().items():
-        desk = PartyDesk.open(tmp_path / "abc"[index] / "party.toml")
-        desk.set_limit()
-        coordinator.receive(index, desk.answer(message))
+    coordinator = coordinated(tmp_path, identity)
+    messages = advanced(tmp_path, coordinator, rounds=1)
     records = tmp_path / "a" / "records.csv"
     header, *rows = records.read_text().splitlines()
     rows[0], rows[3] = (f"{rows[at].rpartition(',')[0]},{who}" for at, who in ((0, 1), (3, 0)))
     records.write_text("\n".join([header, *rows]) + "\n")
-    reply = PartyDesk.open(tmp_path / "a" / "party.toml").answer(coordinator.close()[0])
-    coordinator.receive(0, reply)
+    coordinator.receive(0, desk_of(tmp_path, 0).answer(messages[0]))
     assert coordinator.declined == {0: CHANGED_RECORDS}
 
 
 def test_a_limit_on_records_counts_a_persons_run_as_two_changes(tmp_path: Path) -> None:
-    identity = with_persons(tmp_path, HISTOGRAM)
+    identity = with_persons(tmp_path, ONE_SUM)
     limit_at(tmp_path, "record")
     carried(tmp_path, identity)
     with Ledger(tmp_path / "a" / "ledger.db") as ledger:
@@ -189,52 +173,48 @@ def test_a_limit_on_records_counts_a_persons_run_as_two_changes(tmp_path: Path) 
 
 
 def test_a_limit_on_persons_refuses_a_run_about_records(tmp_path: Path) -> None:
-    identity = federation(tmp_path, HISTOGRAM)
+    identity = federation(tmp_path, ONE_SUM)
     limit_at(tmp_path, "person")
     with pytest.raises(RunError, match="declined"):
         carried(tmp_path, identity)
 
 
 def test_a_file_that_names_no_person_is_refused_on_the_partys_screen(tmp_path: Path) -> None:
-    with_persons(tmp_path, HISTOGRAM)
-    party = tmp_path / "a" / "party.toml"
-    text = party.read_text()
-    party.write_text(text.replace('person = "who"\n', ""))
+    with_persons(tmp_path, ONE_SUM)
+    party, one_each = tmp_path / "a" / "party.toml", "every_record_another_person = true"
+    edited(party, ('person = "who"\n', ""))
     desk = PartyDesk.open(party)
     assert desk.misfit
-    with pytest.raises(PlanError, match="every_record_another_person = true"):
+    with pytest.raises(PlanError, match=one_each):
         desk.check_unit()
-    party.write_text(text.replace('person = "who"', "every_record_another_person = true"))
+    edited(party, ("[data]", f"[data]\n{one_each}"))
     assert not PartyDesk.open(party).misfit
-    party.write_text(text.replace("[data]", "[data]\nevery_record_another_person = true"))
+    edited(party, ("[data]", '[data]\nperson = "who"'))
     with pytest.raises(PlanError, match="cannot both be given"):
         PartyDesk.open(party)
 
 
 def test_a_file_with_persons_is_refused_where_the_plan_protects_records(tmp_path: Path) -> None:
-    with_persons(tmp_path, HISTOGRAM)
-    plan = tmp_path / "plan.toml"
-    plan.write_text(plan.read_text().replace("per_person = 2\n", ""))
+    with_persons(tmp_path, ONE_SUM)
+    edited(tmp_path / "plan.toml", ("per_person = 2\n", ""))
     with pytest.raises(PlanError, match="the plan needs per_person"):
-        PartyDesk.open(tmp_path / "a" / "party.toml").check_unit()
+        reopened(tmp_path, 0).check_unit()
 
 
 def test_every_record_another_person_takes_part(tmp_path: Path) -> None:
-    identity = with_persons(tmp_path, HISTOGRAM)
+    identity = with_persons(tmp_path, ONE_SUM)
     for party in tmp_path.glob("*/party.toml"):
-        replaced = party.read_text().replace('person = "who"', "every_record_another_person = true")
-        party.write_text(replaced)
+        edited(party, ('person = "who"', "every_record_another_person = true"))
     limit_at(tmp_path, "person")
     assert carried(tmp_path, identity).server_result is not None
 
 
 @pytest.mark.parametrize("number", ["0", "2.5", "true", "100000"])
 def test_numbers_of_persons_records_that_cannot_be_are_refused(tmp_path: Path, number: str) -> None:
-    federation(tmp_path, HISTOGRAM)
-    plan = tmp_path / "plan.toml"
-    plan.write_text(plan.read_text().replace("[plan]", f"[plan]\nper_person = {number}", 1))
+    federation(tmp_path, ONE_SUM)
+    edited(tmp_path / "plan.toml", ("[plan]", f"[plan]\nper_person = {number}"))
     with pytest.raises(PlanError, match=r"per_person must be from 1 to"):
-        Plan.read(plan)
+        Plan.read(tmp_path / "plan.toml")
 
 
 def test_a_plan_without_a_budget_for_each_record_is_refused(tmp_path: Path) -> None:
@@ -245,7 +225,7 @@ def test_a_plan_without_a_budget_for_each_record_is_refused(tmp_path: Path) -> N
 
 def test_what_is_read_stays_in_memory(tmp_path: Path) -> None:
     """No digest of a person is in any file that a party writes."""
-    identity = with_persons(tmp_path, HISTOGRAM)
+    identity = with_persons(tmp_path, ONE_SUM)
     limit_at(tmp_path, "person")
     carried(tmp_path, identity)
     digests = {bytes(digest) for digest in as_persons(np.arange(50))}

@@ -14,10 +14,10 @@ from tacit import FedAUC, ScoreHistogram
 from tacit.data.form import FileForm
 from tacit.ledger.entries import Limit
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.running.session.party.party_file import PartyFile, read_records
+from tacit.running.session.party_file import PartyFile, read_records
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
-from tests.running.deployment.federation_files import HISTOGRAM, federation
+from tests.running.desks import HISTOGRAM, federation
 
 KEYS = [f"{number:064x}" for number in range(4)]
 PLAN = f"""\

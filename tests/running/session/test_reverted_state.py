@@ -23,9 +23,9 @@ from tacit.running.session.messages import (
     SignedMessageError,
     verified,
 )
-from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
-from tests.running.deployment.federation_files import HISTOGRAM, federation
+from tacit.running.session.service import PartyDesk
+from tests.running.desks import ONE_SUM, RESPONSE, federation
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
 ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
@@ -33,12 +33,6 @@ FHE = (
     'name = "published-fhe"\nthresholds = 5\nmost_records = 1000\n'
     'scheme = "bfv(adversary=malicious)"'
 )
-RESPONSE = (
-    'name = "published-dpauc"\nepsilon = 1.0\n'
-    'mechanism = "randomised-response"\nadjacency = "label"'
-)
-
-
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 10))]
 """Of random attacks."""
 
@@ -246,7 +240,7 @@ def answers_of(attack: Attack) -> dict[tuple[bytes, int], set[bytes]]:
 def test_no_two_answers_leave_under_one_mask(tmp_path: Path, turn: int) -> None:
     """Shares and masked numbers are drawn anew, so they leave once; with fresh keys, or for the
     same bytes, the run goes on, as after a crash."""
-    attack = Attack(tmp_path, HISTOGRAM)
+    attack = Attack(tmp_path, ONE_SUM)
     for _ in range(turn):
         attack.copy()
         attack.go_on()
@@ -277,7 +271,7 @@ def test_no_two_answers_leave_under_one_mask(tmp_path: Path, turn: int) -> None:
 def test_keys_that_have_masked_mask_for_no_other_survivors(tmp_path: Path) -> None:
     """Two announcements of who shared: one of all, one without party c."""
     settings = "min_clients = 2\ncolluders = 0"
-    protocol = HISTOGRAM.replace("secure-sum", "secure-sum(dropouts=0.34)")
+    protocol = ONE_SUM.replace("secure-sum", "secure-sum(dropouts=0.34)")
     attack = Attack(tmp_path, protocol, parties=3, extra=settings)
     whole, messages = attack.coordinator, attack.rounds[-1]
     without = Coordinator(attack.agreement, attack.identity)
@@ -321,7 +315,7 @@ def test_no_two_uploads_leave_under_one_session(tmp_path: Path, settings: str, s
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_is_put_back_every_mask_hides_one_vector(tmp_path: Path, seed: int) -> None:
     """Random messages and turns, from random copies of the state, over two runs that overlap."""
-    rng, attack = np.random.default_rng(seed), Attack(tmp_path, HISTOGRAM)
+    rng, attack = np.random.default_rng(seed), Attack(tmp_path, ONE_SUM)
     for number in range(2):
         for _ in range(2 + number):
             attack.copy()
@@ -344,7 +338,7 @@ def test_whatever_is_put_back_every_mask_hides_one_vector(tmp_path: Path, seed: 
 def test_a_sum_is_certified_and_opened_once(tmp_path: Path, back: int) -> None:
     """No message of a secure sum after the masked one costs anything; each has its debit, so that a
     party that was put back to before it signed a list signs no second one."""
-    attack = Attack(tmp_path, HISTOGRAM)
+    attack = Attack(tmp_path, ONE_SUM)
     going = True
     while going:
         attack.copy()

@@ -29,7 +29,7 @@ from tacit.protocol.trust import Trust, trust_words
 from tacit.results.displays import draw_groups
 from tacit.results.several import GroupedEvaluation
 from tacit.results.text import as_lines
-from tacit.running.persons import unit_of
+from tacit.running.spending import unit_of
 from tacit.running.units import taken_by
 
 trust_option = click.option(

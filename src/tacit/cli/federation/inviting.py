@@ -17,12 +17,12 @@ from tacit.cli.federation.shared import read_letter, stoppable
 from tacit.cli.federation.templates import party_text, plan_text
 from tacit.cli.shell import show
 from tacit.data import units
-from tacit.running.deployment.files import write_private
 from tacit.running.deployment.server import Coordinator
+from tacit.running.files import write_private
 from tacit.running.joining import coordinator as joining
 from tacit.running.joining.letters import NAME, Answer, LetterError, is_code, roster_code
-from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import read_identity
 
 Parties = dict[str, str | None]
 """Names with their public identity keys, None where these are not known."""

@@ -10,7 +10,7 @@ import click
 from tacit.cli.federation.shared import show_rows, stoppable
 from tacit.running.deployment import keys as key_files
 from tacit.running.deployment import server
-from tacit.running.deployment.files import write_public
+from tacit.running.files import write_public
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
 EXAMPLES = """\b

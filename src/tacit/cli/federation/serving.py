@@ -21,7 +21,7 @@ from tacit.cli.shell import check_signal, complain, show
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
-from tacit.running.deployment import keys, runs, server
+from tacit.running.deployment import keys, server
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.local import run_locally
 from tacit.running.joining import coordinator as joining
@@ -123,7 +123,7 @@ def _outcome(run: Mapping[str, Any]) -> str:
     state, _, how = str(run["status"]).partition(":")
     if not how:
         return state
-    details = runs.reason_of(run)
+    details = server.reason_of(run)
     return OUTCOMES.get(how, how) + (f": {details}" if details else "")
 
 
@@ -189,7 +189,7 @@ def run(
             study_plan, coordinator = Plan.read(plan), server.Coordinator.of(plan)
             study_plan.agreement()
             coordinator.wait_running(show)
-            done = runs.conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)
+            done = server.conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)
         else:
             done = run_locally(plan, local, show, tell)
     content = done.content
@@ -200,7 +200,7 @@ def run(
     check_signal(result.has_signal or result.protocol.get("reveal") == "parties")
 
 
-def _rows(done: runs.Conducted) -> list[tuple[str, str]]:
+def _rows(done: server.Conducted) -> list[tuple[str, str]]:
     """The summary that `tacit evaluate` prints too, with what each site sent."""
     sent = [
         (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")

@@ -24,9 +24,9 @@ from tacit.running.deployment.node import follow, start_node, wait_connected
 from tacit.running.joining import letters, site
 from tacit.running.joining.invitations import NOT_YET, OK
 from tacit.running.joining.site import accept as accept_invitation
-from tacit.running.session.party.party_file import PartyFile
-from tacit.running.session.party.service import PartyDesk
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
 
 ACCEPT_EXAMPLES = """\b
 Examples:

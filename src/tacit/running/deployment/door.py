@@ -19,8 +19,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from tacit.running.deployment.files import write_private
 from tacit.running.deployment.flower_programs.programs import DeploymentError
+from tacit.running.files import write_private
 
 HEADER = "x-tacit-token"
 NODES = "/v1/fleet/"

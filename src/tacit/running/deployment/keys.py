@@ -24,8 +24,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tacit.crypto.identities import Identity
-from tacit.running.deployment.files import write_private, write_public
-from tacit.running.session.party.service import read_identity
+from tacit.running.files import write_private, write_public
+from tacit.running.session.service import read_identity
 
 
 class KeyFileError(ValueError):

@@ -20,16 +20,22 @@ from typing import Any
 from tacit.data.engines.opening import DatabaseTable
 from tacit.data.errors import DataError
 from tacit.data.scales import check_scales
-from tacit.running.deployment.files import private_folder, write_public
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
-from tacit.running.deployment.runs import Conducted, conduct_run
-from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.session.party.party_file import PartyFile
-from tacit.running.session.party.service import PartyDesk
+from tacit.running.deployment.server import (
+    Conducted,
+    Coordinator,
+    alone,
+    conduct_run,
+    register_nodes,
+    start_server,
+)
+from tacit.running.files import private_folder, write_public
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 
 HIDDEN = ".tacit"

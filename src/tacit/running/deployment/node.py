@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 
 from tacit.running.deployment.door import write_token
-from tacit.running.deployment.files import private_folder
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.guards import write_guards
 from tacit.running.deployment.flower_programs.template import start_template
+from tacit.running.files import private_folder
+from tacit.running.speaking import LOG_PREFIX
 
 CONNECTED = "SuperNode ID:"
 """What Flower writes when the server has let a node in."""
 RECEIVED = re.compile(r"Receiving: query\.(\w+) message")
-LOG_PREFIX = "tacit: "
 WORDS = {"hello": "a run begins: asked who this party is"}
 """What arriving messages are called; what the others cost, the party itself says."""
 LOST = "Connection attempt failed"

@@ -15,9 +15,9 @@ from tacit.privacy.cost import Adjacency, Cost, amount_line
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.text import protocol_line
-from tacit.running.persons import counted_clients
-from tacit.running.session.party.debits import limit_line
-from tacit.running.session.party.service import PartyDesk
+from tacit.running.session.debits import limit_line
+from tacit.running.session.service import PartyDesk
+from tacit.running.spending import counted_clients
 from tacit.running.units import for_plan
 
 HIDES = {

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import re
+import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,18 +16,32 @@ from pathlib import Path
 from typing import Any
 
 from tacit.running.deployment.door import check_closed, write_token
-from tacit.running.deployment.files import private_folder, write_private, write_public
 from tacit.running.deployment.flower_programs import programs
-from tacit.running.deployment.flower_programs.guards import TICKETS, write_guards
+from tacit.running.deployment.flower_programs.guards import (
+    TICKETS,
+    write_application,
+    write_guards,
+    write_ticket,
+)
 from tacit.running.deployment.flower_programs.template import start_template
 from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
+from tacit.running.files import private_folder, write_private, write_public
+from tacit.running.speaking import LOG_PREFIX
 
 CONNECTION = "tacit"
 """What the configuration calls this server."""
 START_TIME = 180.0
-PATIENCE, LOOK_SECONDS = 60.0, 1.0
-"""Seconds for which a run waits for its server, and between two looks."""
+PATIENCE = 60.0
+"""Seconds for which a run waits for its server."""
 PORT = 8443
+ROWS_SUFFIX = ".rows.json"
+"""Ending of the file beside a result that holds its summary as labelled lines."""
+STARTED = re.compile(r"Successfully started run (\d+)")
+SLACK = 90.0
+"""Seconds beyond a round's deadline in which a run must say something, before it is looked
+after."""
+ENDED = "finished"
+FAILED = "ServerApp failed with "
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
 
 
@@ -91,7 +107,7 @@ class Coordinator:
         try:
             host, port = json.loads((self.private / "address.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise programs.DeploymentError(
+            raise programs.UnreachableError(
                 f"no server was started from {self.folder}; start one with: tacit serve"
             ) from None
         return str(host), int(port)
@@ -105,7 +121,7 @@ class Coordinator:
         """
         host, port = self.address()
         if not programs.is_listening(host, port):
-            raise programs.DeploymentError(
+            raise programs.UnreachableError(
                 f"no server listens on {host}:{port}; start it with: tacit serve"
             )
 
@@ -115,30 +131,18 @@ class Coordinator:
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wait for a server that is not there yet; a line says so at once.
+        """Wait for a server that is not there yet; a line says so at once, and now and again.
 
         Parameters
         ----------
-        tell : receives the line.
+        tell : receives the lines.
         sleep, now : the clock.
 
         Raises
         ------
         DeploymentError : when none listens after ``PATIENCE`` seconds.
         """
-        ends, announced = now() + PATIENCE, False
-        while True:
-            try:
-                return self.check_running()
-            except programs.DeploymentError as error:
-                if now() >= ends:
-                    raise programs.DeploymentError(
-                        f"{error}; gave up after {PATIENCE:.0f} s"
-                    ) from None
-                if not announced:
-                    tell(f"{error}; waiting for it, {PATIENCE:.0f} s, Ctrl-C ends")
-                announced = True
-            sleep(LOOK_SECONDS)
+        programs.retried(self.check_running, PATIENCE, tell, sleep, now)
 
     def registered(self) -> dict[str, dict[str, str]]:
         """The nodes that may connect: name, key and Flower's number."""
@@ -304,3 +308,121 @@ def _write_connection(coordinator: Coordinator, host: str, port: int) -> None:
     )
     write_public(coordinator.private / "flower" / "config.toml", text.encode())
     write_private(coordinator.private / "address.json", json.dumps([host, port]).encode())
+
+
+@dataclass(frozen=True)
+class Conducted:
+    """What a run gave.
+
+    Parameters
+    ----------
+    content : the result, as its JSON has it.
+    rows : its summary, as labelled lines.
+    """
+
+    content: dict[str, Any]
+    rows: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Conducted:
+        """What a coordinator's program wrote."""
+        rows = json.loads(path.with_suffix(ROWS_SUFFIX).read_text(encoding="utf-8"))["rows"]
+        return cls(
+            json.loads(path.read_text(encoding="utf-8")),
+            tuple((str(name), str(value)) for name, value in rows),
+        )
+
+
+def conduct_run(
+    coordinator: Coordinator,
+    plan: Path,
+    deadline: float,
+    tell: programs.Tell,
+    verbose: programs.Tell | None = None,
+) -> Conducted:
+    """Run a plan on the server, and give the result as the coordinator wrote it.
+
+    Parameters
+    ----------
+    coordinator : the coordinator's folder, whose server is running.
+    plan : the plan.
+    deadline : seconds that a round of the run may take.
+    tell : receives a line about each step of the run.
+    verbose : receives the commands and all output of Flower.
+
+    Raises
+    ------
+    DeploymentError : for a run without a result, with the reason.
+    """
+    folder = private_folder(coordinator.private / "results")
+    result = folder / f"{secrets.token_hex(8)}.json"
+    settings = {"plan": str(plan), "identity": str(coordinator.identity), "result": str(result)}
+    allowed = write_ticket(coordinator.tickets, settings)
+    application = write_application(coordinator.private / "application")
+    flower = coordinator.flower(verbose)
+    command = ("flwr", "run", str(application), CONNECTION, "--stream")
+    number, log = "", result.with_suffix(".log")
+    with flower.start(log, *command, "--run-config", programs.settings_text(allowed)) as program:
+        try:
+            for line in program.lines(deadline + SLACK):
+                number = number or _number(line)
+                _report(line, tell, verbose)
+        except BaseException:
+            _stop(coordinator, number, verbose)
+            raise
+        finally:
+            (coordinator.tickets / allowed["ticket"]).unlink(missing_ok=True)
+            log.unlink()
+    if not result.exists():
+        raise programs.DeploymentError(_reason(coordinator, number, verbose))
+    return Conducted.read(result)
+
+
+def _number(line: str) -> str:
+    match = STARTED.search(line)
+    return match[1] if match else ""
+
+
+def _report(line: str, tell: programs.Tell, verbose: programs.Tell | None) -> None:
+    if line.startswith(LOG_PREFIX):
+        tell(line.removeprefix(LOG_PREFIX))
+    elif verbose is not None and line:
+        verbose(line)
+
+
+def _stop(coordinator: Coordinator, number: str, verbose: programs.Tell | None) -> None:
+    """End a run for which the caller no longer waits."""
+    if number:
+        with contextlib.suppress(programs.DeploymentError):
+            coordinator.flower(verbose).call("flwr", "stop", number, CONNECTION)
+
+
+def reason_of(run: Mapping[str, Any]) -> str:
+    """Why a run ended, without what Flower puts before it; empty where nobody says.
+
+    Examples
+    --------
+    >>> reason_of({"status-details": "ServerApp failed with exception: b declined"})
+    'b declined'
+    >>> reason_of({"status-details": "N/A"})
+    ''
+    """
+    details = str(run.get("status-details") or "")
+    return "" if details == "N/A" else details.removeprefix(FAILED).removeprefix("exception: ")
+
+
+def _reason(coordinator: Coordinator, number: str, verbose: programs.Tell | None) -> str:
+    """Why a run left no result, as its server says."""
+    if not number:
+        return f"the server did not start the run; see {coordinator.private / 'superlink.log'}"
+    try:
+        for _ in range(10):
+            matching = [
+                run for run in runs_of(coordinator, verbose) if str(run["run-id"]) == number
+            ]
+            if matching and str(matching[0]["status"]).startswith(ENDED):
+                return f"the run gave no result: {reason_of(matching[0])}"
+            time.sleep(1.0)
+    except programs.DeploymentError as error:
+        return f"the server went away during the run: {error}"
+    return "the run gave no result, and its server does not say why"

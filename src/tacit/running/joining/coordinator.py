@@ -16,8 +16,8 @@ from typing import Any
 
 from tacit.crypto.identities import Identity
 from tacit.running.deployment import keys
-from tacit.running.deployment.files import private_folder, write_private, write_public
 from tacit.running.deployment.server import PORT, Coordinator
+from tacit.running.files import private_folder, write_private, write_public
 from tacit.running.joining import letters
 from tacit.running.joining.invitations import INVITATIONS, ROSTER_FILE, Record
 from tacit.running.session.plan_file import Plan

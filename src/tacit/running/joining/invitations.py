@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.running.deployment.door import App, Receive, Scope, Send, respond, shown
-from tacit.running.deployment.files import write_private
+from tacit.running.files import write_private
 from tacit.running.joining.letters import Answer, Invitation
 
 ROSTER_FILE, INVITATIONS = "roster.json", "invitations"

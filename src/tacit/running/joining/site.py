@@ -19,14 +19,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tacit.running.deployment.files import write_private, write_public
-from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
+from tacit.running.deployment.flower_programs.programs import (
+    DeploymentError,
+    Tell,
+    UnreachableError,
+    require_flower,
+    retried,
+)
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import FOREIGN_SERVER, FOREIGN_WORDS, RefusedError
+from tacit.running.files import write_private, write_public
 from tacit.running.joining import letters
 from tacit.running.joining.invitations import HEADER, PATH, ROSTER_FILE
-from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import read_identity
 
 INVITATION_FILE, ANSWER_FILE = "invitation.json", "answer.json"
 PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
@@ -169,13 +175,6 @@ def take_roster(content: bytes, text: str, folder: Path) -> None:
 
 
 CONNECT_SECONDS, READ_SECONDS = 4.0, 15.0
-RETRY_SECONDS = 2.0
-SPEAK_SECONDS = 15.0
-"""Seconds after which a reason that has not changed is said again."""
-
-
-class UnreachableError(DeploymentError):
-    """A server that does not answer now, and may answer later."""
 
 
 @dataclass(frozen=True)
@@ -259,17 +258,7 @@ def reach(
     """
     proxy = proxy_for(server)
     tell(f"connecting to {server}{f' through the proxy {proxy}' if proxy else ''}")
-    ends, said, again = now() + patience, "", 0.0
-    while True:
-        try:
-            return ask(server, authority, token)
-        except UnreachableError as error:
-            if now() >= ends:
-                raise DeploymentError(f"{error}; gave up after {patience:.0f} s") from None
-            if str(error) != said or now() >= again:
-                tell(f"{error}; retrying, {max(ends - now(), 0):.0f} s left, Ctrl-C ends")
-                said, again = str(error), now() + SPEAK_SECONDS
-            sleep(RETRY_SECONDS)
+    return retried(lambda: ask(server, authority, token), patience, tell, sleep, now)
 
 
 def _translated(error: Exception, server: str) -> DeploymentError:

@@ -3,7 +3,7 @@
 It reads orders from a connection that it inherits, and answers there. The first comes from whoever
 runs the party: its records, its ledger, its key, and what was agreed. All later ones are signed
 messages of the session's coordinator, which the party answers as in any federation
-(``session.party.client.Party``). It computes with the other parties over their own channels, and
+(``session.party.Party``). It computes with the other parties over their own channels, and
 ends when the connection does.
 """
 
@@ -29,9 +29,9 @@ from tacit.protocol.registry import protocol_of
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.mpc.channels import TunnelTransport
 from tacit.running.mpc.spu import load_engine
+from tacit.running.session.debits import Guard, LedgerGuard, fingerprint, unrecorded
 from tacit.running.session.messages import Agreement, SignedMessageError
-from tacit.running.session.party.client import Party
-from tacit.running.session.party.debits import Guard, LedgerGuard, fingerprint, unrecorded
+from tacit.running.session.party import Party
 from tacit.running.speaking import UNFIT, tell_owner
 
 LOCAL = ("127.0.0.1", 0)

@@ -1,9 +1,15 @@
-"""The coordinator of a run: carries a protocol's conversation by messages, without I/O."""
+"""The coordinator of a run: carries a protocol's conversation by messages, without I/O.
+
+Its result is the evaluation as the coordinator alone can know it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
+
+import numpy as np
 
 from tacit.crypto.identities import Identity, ReplayError, SumError
 from tacit.crypto.secure_sum.terms import new_session
@@ -12,15 +18,20 @@ from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, cost_line, worst_case
 from tacit.protocol import fields, releases
 from tacit.protocol.conversation import Conversation, Query, View
 from tacit.protocol.values import named_values
+from tacit.results.concluding import evaluation_of
+from tacit.results.evaluation import Evaluation
+from tacit.results.run import Traffic
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.transport import Session
 from tacit.running.session import exchanges, messages
+from tacit.running.session.plan_file import Plan
 from tacit.running.speaking import checked_reason, printable
 
 DECLINED = "declined: "
 """Beginning of a ledger's reasons."""
 SUM_ATTEMPTS = 3
 """How often a run that restarts tries one sum."""
+LEFT_OUT = "{name} is not in this result: {why}"
 ATTEMPTS = "a sum took {count} attempts, and what was spent has the debits of each of them"
 
 
@@ -347,3 +358,47 @@ def _reason(body: bytes) -> str:
         return checked_reason(reason)
     except ValueError as error:
         raise fields.MessageError(str(error)) from None
+
+
+def concluded(plan: Plan, coordinator: Coordinator, received: Mapping[int, int]) -> Evaluation:
+    """The evaluation of a run that has ended.
+
+    Parameters
+    ----------
+    plan : what was run.
+    coordinator : after its last round.
+    received : the bytes that each party sent.
+
+    Raises
+    ------
+    RunError : for a run without a result.
+    """
+    protocol = plan.protocol
+    if coordinator.server_result is None:
+        raise RunError("the run has no result")
+    members = coordinator.active
+    left = [index for index in range(len(plan.parties)) if index not in members]
+    left_out = [
+        LEFT_OUT.format(
+            name=plan.parties[index].name,
+            why=coordinator.declined.get(index, "it did not answer"),
+        )
+        for index in left
+    ]
+    return evaluation_of(
+        protocol,
+        coordinator.server_result,
+        spent=coordinator.most_spent,
+        traffic=Traffic(
+            coordinator.queries,
+            np.array([received.get(index, 0) for index in members], dtype=np.int64),
+        ),
+        clients=len(members),
+        noise="system",
+        before=(*left_out, *coordinator.repeats),
+        unit=plan.unit,
+        names=tuple(plan.parties[index].name for index in members),
+        federation=plan.name,
+        time=datetime.now(UTC),
+        per_person=plan.per_person,
+    )

@@ -99,7 +99,7 @@ class Agreement:
         them, rounded up, and none of two.
     unit : in what the protocol takes scores; empty for its default.
     per_person : the most records of a person that count at a party. The protocol then has the
-        budget of one of them (``tacit.running.persons``), and costs are a person's; 0 where they
+        budget of one of them (``tacit.running.spending``), and costs are a person's; 0 where they
         are a record's.
     most_records : the records of a party for which sums have room. A party with more is counted as
         far as there is room; fewer mean shorter messages.

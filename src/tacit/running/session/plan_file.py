@@ -15,9 +15,9 @@ from tacit.privacy.composition import of_person
 from tacit.privacy.cost import Cost
 from tacit.protocol.conversation import MAX_RECORDS, Protocol
 from tacit.protocol.registry import SettingError, protocol_of
-from tacit.running.persons import per_record
 from tacit.running.session.messages import Agreement, check_certified
 from tacit.running.session.toml_source import PlanError, Source, Table
+from tacit.running.spending import per_record
 from tacit.running.units import check_plan_unit, default_unit, suited
 
 DEADLINE = 120.0

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tacit.crypto.identities import KEY_BYTES
 
@@ -102,7 +102,7 @@ class Table:
             if key not in keys:
                 self.refuse(key, f"unknown key {key!r}; known are {', '.join(keys)}")
 
-    def refuse(self, key: str, reason: str) -> None:
+    def refuse(self, key: str, reason: str) -> NoReturn:
         """Raise the error of a key."""
         raise self.source.error(self.name, key, reason)
 
@@ -113,7 +113,7 @@ class Table:
             self.refuse(key, f"{key!r} is missing")
         if not isinstance(value, str) or (not value and key in self.values):
             self.refuse(key, f"{key} must be a text that is not empty, got {value!r}")
-        return str(value)
+        return value
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A text, or several."""
@@ -146,7 +146,7 @@ class Table:
         value = self.values.get(key, False)
         if not isinstance(value, bool):
             self.refuse(key, f"{key} must be true or false, got {value!r}")
-        return bool(value)
+        return value
 
     def choice(self, key: str, *choices: Any) -> Any:
         """One of several texts; the first by default."""
@@ -190,5 +190,4 @@ class Table:
         match = re.fullmatch(r"([1-9]\d{0,4})([dwy])", value) if isinstance(value, str) else None
         if match is None:
             self.refuse(key, f"{key} must be as 90d, 4w or 1y, got {value!r}")
-            return None
         return timedelta(days=int(match[1]) * PERIODS[match[2]])

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.evaluation import Evaluation
-from tacit.running.evaluating import evaluate
 from tacit_studies.measuring import Bench, Job
 from tacit_studies.rows import Measured, Row, Target
 from tacit_studies.sources import Floats, Labels

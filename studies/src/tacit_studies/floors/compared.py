@@ -15,12 +15,12 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
+from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.histogram.comparing import both_models
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.running.comparing import compare
-from tacit.running.evaluating import evaluate
 from tacit_studies.measuring import Bench, Job
 from tacit_studies.rows import Measured, Row, Target
 

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 import scipy
 
+from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
 from tacit.protocols.histogram.protocol import ScoreHistogram
@@ -25,7 +26,6 @@ from tacit.results.estimate import Estimate, Numbers
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import CURVE_CELLS, calibration_curve
 from tacit.results.measures.figures import too_few_records
-from tacit.running.evaluating import evaluate
 from tacit_studies.measuring import WORKERS, Bench, Job
 from tacit_studies.rows import Beside, Row, Target
 from tacit_studies.sources import Floats

@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 
+from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.planning.searching import best_settings, families
@@ -21,7 +22,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.forecast import AREA, ECE, Family, Metric
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.histogram.figure_forecast import ece_of
-from tacit.running.evaluating import evaluate, repeat
+from tacit.running.evaluating import repeat
 from tacit_studies.measuring import Bench, Job, quotient
 from tacit_studies.rows import Measured, Row, Target
 from tacit_studies.sources import Floats

@@ -19,10 +19,11 @@ from functools import partial
 
 import numpy as np
 
+from tacit.api import evaluate
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.running.evaluating import evaluate, exact_auc
+from tacit.running.evaluating import exact_auc
 from tacit_studies.floors.rows import (
     MANY,
     MEAN,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.metrics.functional import brier
 from tacit.metrics.logistic import calibration_slope, intercept_beside_slope
@@ -19,7 +20,6 @@ from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures import smooth_calibration
 from tacit.results.measures.figures import CellView
-from tacit.running.evaluating import evaluate
 from tacit_studies.golden.records import Scored
 
 FINEST = 20

@@ -32,12 +32,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tacit.running.deployment import files
+from tacit.running import files
 from tacit.running.deployment.door import NODES, Door, Token, token_path
 from tacit.running.deployment.flower_programs import launcher
 from tacit.running.deployment.flower_programs.holding import MIN_WAIT, Arrivals, Holding, Waits
-from tacit.running.deployment.flower_programs.lifetime import end_with_owner
-from tacit.running.deployment.flower_programs.programs import FOLDER
+from tacit.running.deployment.flower_programs.programs import FOLDER, end_with_owner
 
 NAME = "tacit-federation"
 SERVER = "tacit.running.flower:server"

@@ -1,11 +1,15 @@
 """Flower's own programs as child processes: started, watched, and never left behind.
 
-They end with the process that started them, also where that one is killed: see ``lifetime``.
+A process that starts a program holds a lock on a file, and the program, like every program that it
+starts in turn, waits in a separate thread for that lock. The kernel releases a lock when its
+owner ends, however it ends; what gets the lock then ends at once. Nothing is polled, and nothing
+rests on process groups, which Flower's own programs leave.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.util
 import json
 import os
@@ -15,13 +19,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, NoReturn, Self, TypeVar
 
-from tacit.running.deployment.flower_programs.lifetime import Owner
-
+OWNER = "TACIT_OWNER"
+"""The environment variable that names the file to watch."""
 FOLDER = "TACIT_PROGRAMS"
 """The environment variable that names the folder of guarded programs."""
 LOOPBACK = "127.0.0.1"
@@ -45,10 +50,51 @@ Waiting = Callable[[float], None]
 """A function that receives, while something is waited for, how many seconds are left."""
 SPEAK_SECONDS = 5.0
 """Seconds between two calls of it."""
+RETRY_SECONDS, REPEAT_SECONDS = 2.0, 15.0
+"""Seconds between two attempts to reach a server, and until a reason that has not changed is said
+again."""
+Result = TypeVar("Result")
 
 
 class DeploymentError(RuntimeError):
     """A program, a port or a server outside this process does not work."""
+
+
+class UnreachableError(DeploymentError):
+    """A server that does not answer now, and may answer later."""
+
+
+def retried(
+    attempt: Callable[[], Result],
+    patience: float,
+    tell: Tell,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.monotonic,
+) -> Result:
+    """What an attempt gives, once its server can be reached; lines say why it cannot be yet.
+
+    Parameters
+    ----------
+    attempt : tries once.
+    patience : seconds after which this gives up.
+    tell : receives a line for each reason, and the same again from time to time.
+    sleep, now : the clock.
+
+    Raises
+    ------
+    DeploymentError : of the attempt, or when the time is over.
+    """
+    ends, said, again = now() + patience, "", 0.0
+    while True:
+        try:
+            return attempt()
+        except UnreachableError as error:
+            if now() >= ends:
+                raise DeploymentError(f"{error}; gave up after {patience:.0f} s") from None
+            if str(error) != said or now() >= again:
+                tell(f"{error}; retrying, {max(ends - now(), 0):.0f} s left, Ctrl-C ends")
+                said, again = str(error), now() + REPEAT_SECONDS
+            sleep(RETRY_SECONDS)
 
 
 def require_flower() -> None:
@@ -86,6 +132,65 @@ def is_listening(host: str, port: int) -> bool:
             return True
     except OSError:
         return False
+
+
+class Owner:
+    """The lock of a process on the programs that it starts; leaving its block releases it.
+
+    Parameters
+    ----------
+    folder : where the locked file lies, made if there is none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder.resolve() / f".owner-{secrets.token_hex(8)}"
+        self._file = self._path.open("xb")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What a program's environment says of it."""
+        return {OWNER: str(self._path)}
+
+    def release(self) -> None:
+        """End what still watches the lock."""
+        self._path.unlink(missing_ok=True)
+        self._file.close()
+
+
+def end_with_owner() -> None:
+    """End this process when the one that started it ends, if the environment names that process."""
+    name = os.environ.get(OWNER)
+    if name is None:
+        return
+    path = Path(name)
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        _end()
+    threading.Thread(target=_end_once_free, args=(file, path), daemon=True).start()
+
+
+def _end_once_free(file: IO[bytes], path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        with contextlib.suppress(OSError):
+            path.unlink()
+    finally:
+        _end()
+
+
+def _end() -> NoReturn:
+    """End at once: handlers and threads of Flower's own may not delay it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise SystemExit(1)
 
 
 class Flower:

@@ -33,14 +33,14 @@ from typing import NoReturn
 import numpy as np
 
 from tacit.protocol.registry import kind_of, names_registered_by
-from tacit.running.deployment.files import private_folder
 from tacit.running.deployment.flower_programs import guards, launcher
 from tacit.running.deployment.flower_programs.programs import Flower, Program
+from tacit.running.files import private_folder
 
 PREPARED = (
     "tacit.running.deployment.flower_programs.answering",
     "tacit.running.flower",
-    "tacit.running.session.result",
+    "tacit.running.session.coordinator",
     "flwr.cli.app",
     "flwr.supernode.cli",
     "flwr.supernode.main",

@@ -202,8 +202,7 @@ def _form(data: Table) -> FileForm:
         return FileForm(positive, separator, decimal, data.text("unit", "") == units.PERCENT)
     except DataError as error:
         refused = str(error)
-    data.refuse(next((key for key in FORM_KEYS if refused.startswith(key)), "positive"), refused)
-    return PLAIN
+        data.refuse(next((k for k in FORM_KEYS if refused.startswith(k)), "positive"), refused)
 
 
 def _limit(limit: Table, dataset: str) -> Limit | None:

@@ -18,6 +18,7 @@ from tacit.protocol.fields import decode, encode
 from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.running.session.coordinator import Coordinator, RunError
+from tacit.running.session.debits import Debit, DeclinedError, unrecorded
 from tacit.running.session.messages import (
     COORDINATOR,
     KIND_POSITION,
@@ -25,8 +26,7 @@ from tacit.running.session.messages import (
     MalformedMessageError,
     verified,
 )
-from tacit.running.session.party.client import Party
-from tacit.running.session.party.debits import Debit, DeclinedError, unrecorded
+from tacit.running.session.party import Party
 from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tests.federations import binormal_clients
 from tests.laws import ONE_OF_EACH, PROTOCOLS

@@ -13,10 +13,9 @@ from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import mpc
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply, View
-from tacit.running.persons import counted_clients
+from tacit.running.session.debits import Account, Debit, DeclinedError, Guard
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
-from tacit.running.session.party.debits import Account, Debit, DeclinedError, Guard
-from tacit.running.spending import Payment, added, exceeds, most_spent
+from tacit.running.spending import Payment, added, counted_clients, exceeds, most_spent
 from tacit.running.units import FOREIGN_UNIT
 
 UNANSWERABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)

@@ -1,9 +1,11 @@
-"""Files of keys and settings, written whole."""
+"""Files of keys, settings and states, written whole: content and name are on disk on return."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from tacit.ledger.files import sync
 
 PRIVATE_FOLDER, PROGRAM, PRIVATE, PUBLIC = 0o700, 0o700, 0o600, 0o644
 
@@ -44,6 +46,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
             os.fsync(file.fileno())
         draft.chmod(mode)
         draft.replace(path)
+        sync(path.parent)
     except OSError:
         draft.unlink(missing_ok=True)
         raise

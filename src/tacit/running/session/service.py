@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,12 +35,11 @@ from tacit.protocol import fields, values
 from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.declared import Revealed, result_of_client
 from tacit.results.estimate import finite
+from tacit.running.files import write_private
 from tacit.running.mpc.transport import Transport
-from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
-from tacit.running.session import messages
-from tacit.running.session.party import debits
-from tacit.running.session.party.client import Party, state_kinds
-from tacit.running.session.party.party_file import (
+from tacit.running.session import debits, messages
+from tacit.running.session.party import Party, state_kinds
+from tacit.running.session.party_file import (
     ONE_EACH,
     PartyFile,
     columns_misfit,
@@ -51,6 +49,7 @@ from tacit.running.session.party.party_file import (
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 from tacit.running.speaking import printable, tell_owner
+from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, persons_misfit
 from tacit.running.units import FOREIGN_UNIT, unit_misfit
 
 CLIENT_STATE_FILE, NO_NOTES = "notebook", values.encode_values({"notes": {}})
@@ -200,21 +199,21 @@ class PartyDesk:
                     party.resume(state.read_bytes())
                 except (fields.MessageError, KeyError, TypeError, ValueError) as error:
                     raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
-            party.when_taking(lambda: _replace(state, party.state))
+            party.when_taking(lambda: write_private(state, party.state))
             spent = party.spent
             try:
                 reply = party.answer(message)
             except messages.SignedMessageError:
                 if party.has_begun:
-                    _replace(state, party.state)
+                    write_private(state, party.state)
                 raise
             revealed = party.revealed()
             if revealed is not None:
                 self._write_revealed(session, revealed)
             content = values.encode_values({"notes": self._lasting(party, before)}, self._kinds)
             if content != before:
-                _replace(notebook, content)
-            _replace(state, party.state)
+                write_private(notebook, content)
+            write_private(state, party.state)
             if party.failure:
                 tell_owner(printable(party.failure))
             self._tell_cost(party, spent, ledger)
@@ -253,7 +252,7 @@ class PartyDesk:
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         text = json.dumps(content, indent=2) + "\n"
-        _replace(folder / f"{session}.json", text.encode("utf-8"))
+        write_private(folder / f"{session}.json", text.encode("utf-8"))
 
     def _lasting(self, party: Party, before: bytes) -> dict[tuple[Any, ...], Any]:
         """The notes that outlive the run: those that say so, and those that runs before it left.
@@ -330,7 +329,7 @@ class PartyDesk:
             if not path.exists():
                 if path.with_suffix(f".{RUN}").exists():
                     raise debits.DeclinedError(LOST_MARK)
-                _replace(path, mark)
+                write_private(path, mark)
             elif path.read_bytes() != mark:
                 raise debits.DeclinedError(CHANGED_RECORDS)
             return guard(debit)
@@ -375,22 +374,6 @@ def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
         if plan.agreement().digest[: messages.MARK_BYTES] == mark:
             return plan
     raise PlanError("this party agreed to no such plan")
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file whole, readable by its owner only; content and name are on disk on return."""
-    draft = path.with_suffix(".part")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        sync(path.parent)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _forget_old(home: Path) -> None:

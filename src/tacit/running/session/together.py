@@ -13,8 +13,8 @@ from tacit.protocol import fields, mpc, values
 from tacit.protocol.conversation import Query, View
 from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
 from tacit.running.session import messages
-from tacit.running.session.party.answers import Answers, checked_query, program_of
-from tacit.running.session.party.debits import DeclinedError
+from tacit.running.session.answers import Answers, checked_query, program_of
+from tacit.running.session.debits import DeclinedError
 from tacit.running.session.sums import flattened, sum_terms, with_room
 
 MASKING = 1

@@ -23,22 +23,21 @@ from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 from tacit.running.deployment.preview import check_records, doubts
 from tacit.running.session.coordinator import RunError
-from tacit.running.session.party.debits import fingerprint
-from tacit.running.session.party.party_file import (
+from tacit.running.session.debits import fingerprint
+from tacit.running.session.party_file import (
     NO_GROUP_COLUMN,
     PartyFile,
     columns_misfit,
     read_records,
 )
-from tacit.running.session.party.service import PartyDesk
+from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Fault, rehearse
 from tests import classified
-from tests.running.deployment.federation_files import federation
-from tests.running.session.party.test_service import carried, desk_of, desks_of
+from tests.running.desks import carried, desk_of, desks_of, edited, federation, messages_in
 
-EXAMPLE = Path(__file__).parents[4] / "examples" / "classes-and-groups"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "classes-and-groups"
 CLASSES = (
     'name = "multiclass-histogram"\nepsilon = 1.0\nclasses = ["bacterial", "viral", "healthy"]'
 )
@@ -52,33 +51,24 @@ COLUMNS = (
 )
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A folder for a federation with the records of the example."""
-    return tmp_path
-
-
 def federated(home: Path, protocol: str, columns: str = COLUMNS) -> Identity:
     """A federation whose parties have the example's records, and name these columns."""
     identity = federation(home, protocol, limit="epsilon = 5.0")
     for name in "abc":
         lines = (EXAMPLE / name / "records.csv").read_text().splitlines()
         (home / name / "records.csv").write_text("\n".join(lines[: ROWS + 1]) + "\n")
-        file = home / name / "party.toml"
-        file.write_text(file.read_text().replace("[limit]", f"{columns}[limit]"))
+        edited(home / name / "party.toml", ("[limit]", f"{columns}[limit]"))
     return identity
 
 
-def changed_file(home: Path, old: str, new: str, rows: int = 1) -> None:
-    """Replace a text in party a's records."""
-    file = home / "a" / "records.csv"
-    file.write_text(file.read_text().replace(old, new, rows))
+def records_of(home: Path) -> Path:
+    return home / "a" / "records.csv"
 
 
 @pytest.mark.parametrize("protocol", [CLASSES, GROUPS])
-def test_parties_find_what_one_process_finds(home: Path, protocol: str) -> None:
-    found = carried(home, federated(home, protocol), NoNoise()).server_result
-    desks = desks_of(home)
+def test_parties_find_what_one_process_finds(tmp_path: Path, protocol: str) -> None:
+    found = carried(tmp_path, federated(tmp_path, protocol), NoNoise()).server_result
+    desks = desks_of(tmp_path)
     parts = [replace(desk.records, names=()) for desk in desks]
     pooled = Clients.concatenate(parts)
     alone = simulate(pooled, desks[0].plan.protocol, NoNoise()).server_result
@@ -90,10 +80,7 @@ def test_parties_find_what_one_process_finds(home: Path, protocol: str) -> None:
         assert (mine.name, mine.positives) == (other.name, other.positives)
         for figure, estimate in mine.figures.items():
             assert estimate.value == pytest.approx(other.figures[figure].value)
-    with Ledger(home / "a" / "ledger.db") as ledger:
-        ledger.verify()
-        paid = [line.epsilon or 0.0 for line in ledger.lines() if line.step is not None]
-    assert sum(paid) == pytest.approx(1.0)
+    assert sum(line.epsilon for line in messages_in(tmp_path)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -101,17 +88,16 @@ def test_parties_find_what_one_process_finds(home: Path, protocol: str) -> None:
     [(CLASSES, "'fungal' in row 1 is none of"), (GROUPS, "none of day, night")],
 )
 def test_a_value_that_the_plan_does_not_name_costs_nothing(
-    home: Path, protocol: str, value: str
+    tmp_path: Path, protocol: str, value: str
 ) -> None:
     """It is refused on the own screen before the party joins, and in a run before any debit."""
-    federated(home, protocol)
-    changed_file(home, ",healthy,", ",fungal,")
-    changed_file(home, ",day", ",dusk")
-    desk = desk_of(home, 0)
+    federated(tmp_path, protocol)
+    edited(records_of(tmp_path), (",healthy,", ",fungal,"))
+    edited(records_of(tmp_path), (",day", ",dusk"))
+    desk = desk_of(tmp_path, 0)
     with pytest.raises(DataError, match=value):
         check_records(desk)
-    with Ledger(home / "a" / "ledger.db") as ledger:
-        assert not [line for line in ledger.lines() if line.step is not None]
+    assert not messages_in(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -124,23 +110,23 @@ def test_a_value_that_the_plan_does_not_name_costs_nothing(
     ],
 )
 def test_columns_that_do_not_suit_the_plan_are_refused_by_words_alone(
-    home: Path, protocol: str, columns: str, sentence: str
+    tmp_path: Path, protocol: str, columns: str, sentence: str
 ) -> None:
-    federated(home, protocol, columns)
-    (home / "a" / "records.csv").unlink()  # no record is read
+    federated(tmp_path, protocol, columns)
+    records_of(tmp_path).unlink()  # no record is read
     with pytest.raises(PlanError, match=sentence):
-        check_records(PartyDesk.open(home / "a" / "party.toml"))
+        check_records(PartyDesk.open(tmp_path / "a" / "party.toml"))
 
 
-def test_a_party_without_columns_declines_for_a_reason_without_records(home: Path) -> None:
-    identity = federated(home, GROUPS, "")
+def test_a_party_without_columns_declines_for_a_reason_without_records(tmp_path: Path) -> None:
+    identity = federated(tmp_path, GROUPS, "")
     with pytest.raises(RunError, match=NO_GROUP_COLUMN):
-        carried(home, identity)
+        carried(tmp_path, identity)
 
 
-def test_two_classes_or_one_group_need_no_column(home: Path) -> None:
-    federated(home, GROUPS, "")
-    file = PartyFile.read(home / "a" / "party.toml")
+def test_two_classes_or_one_group_need_no_column(tmp_path: Path) -> None:
+    federated(tmp_path, GROUPS, "")
+    file = PartyFile.read(tmp_path / "a" / "party.toml")
     for settings in ({"name": "multiclass-histogram"}, {"name": "grouped-histogram"}):
         protocol = protocol_of(settings["name"], {"epsilon": 1.0})
         assert not columns_misfit(file, protocol)
@@ -152,20 +138,20 @@ def test_two_classes_or_one_group_need_no_column(home: Path) -> None:
     [(CLASSES, ",healthy,", ",viral,"), (CLASSES, "0.1356,", "0.1357,"), (GROUPS, "day", "night")],
 )
 def test_the_mark_of_records_holds_classes_scores_and_groups(
-    home: Path, protocol: str, old: str, new: str
+    tmp_path: Path, protocol: str, old: str, new: str
 ) -> None:
     """Records that differ in one of them are others: a run that began with these is declined."""
-    federated(home, protocol)
-    with Ledger(home / "a" / "ledger.db") as ledger:
-        before = fingerprint(ledger, desk_of(home, 0).records)
-        changed_file(home, old, new)
-        assert fingerprint(ledger, desk_of(home, 0).records) != before
+    federated(tmp_path, protocol)
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        before = fingerprint(ledger, desk_of(tmp_path, 0).records)
+        edited(records_of(tmp_path), (old, new))
+        assert fingerprint(ledger, desk_of(tmp_path, 0).records) != before
 
 
-def test_scores_of_every_class_are_checked_for_their_unit(home: Path) -> None:
-    federated(home, CLASSES)
-    changed_file(home, "0.5707", "57.07")
-    said = doubts(desk_of(home, 0))
+def test_scores_of_every_class_are_checked_for_their_unit(tmp_path: Path) -> None:
+    federated(tmp_path, CLASSES)
+    edited(records_of(tmp_path), ("0.5707", "57.07"))
+    said = doubts(desk_of(tmp_path, 0))
     assert said[0].startswith("1 of 450 scores are outside of what the plan takes")
 
 
@@ -182,20 +168,19 @@ def _values(home: Path, protocol: str) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("protocol", [CLASSES, GROUPS])
-def test_a_database_gives_the_records_of_a_file(home: Path, protocol: str) -> None:
-    federated(home, protocol)
-    from_file = _values(home, protocol)
-    csv = home / "a" / "records.csv"
-    with duckdb.connect(str(home / "a" / "clinic.duckdb")) as connection:
+def test_a_database_gives_the_records_of_a_file(tmp_path: Path, protocol: str) -> None:
+    federated(tmp_path, protocol)
+    from_file = _values(tmp_path, protocol)
+    csv = records_of(tmp_path)
+    with duckdb.connect(str(tmp_path / "a" / "clinic.duckdb")) as connection:
         connection.execute(f"CREATE TABLE scored AS FROM read_csv('{csv}')")
-    file = home / "a" / "party.toml"
     named = 'records = "duckdb://clinic.duckdb"\ntable = "scored"'
-    file.write_text(file.read_text().replace('file = "records.csv"', named))
-    np.testing.assert_array_equal(_values(home, protocol), from_file)
-    with duckdb.connect(str(home / "a" / "clinic.duckdb")) as connection:
+    edited(tmp_path / "a" / "party.toml", ('file = "records.csv"', named))
+    np.testing.assert_array_equal(_values(tmp_path, protocol), from_file)
+    with duckdb.connect(str(tmp_path / "a" / "clinic.duckdb")) as connection:
         connection.execute("UPDATE scored SET diagnosis = NULL, ward = NULL WHERE score > 0.9")
     with pytest.raises(DataError, match=r"has no value in .*, row"):
-        _values(home, protocol)
+        _values(tmp_path, protocol)
 
 
 @pytest.mark.parametrize(
@@ -225,9 +210,9 @@ def test_a_party_that_vanishes_is_left_out_with_its_classes(
     assert found.value == pytest.approx(float(alone.value))
 
 
-def test_incomplete_records_are_not_left_out_beside_classes(home: Path) -> None:
-    federated(home, CLASSES)
-    party_file = replace(PartyFile.read(home / "a" / "party.toml"), missing="drop")
+def test_incomplete_records_are_not_left_out_beside_classes(tmp_path: Path) -> None:
+    federated(tmp_path, CLASSES)
+    party_file = replace(PartyFile.read(tmp_path / "a" / "party.toml"), missing="drop")
     classes = {"epsilon": 1.0, "classes": ("bacterial", "viral", "healthy")}
     protocol = protocol_of("multiclass-histogram", classes)
     with pytest.raises(

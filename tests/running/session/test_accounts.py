@@ -11,7 +11,7 @@ from tacit.ledger.entries import Entry
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.running.session.party.debits import declined_line, paid_line
+from tacit.running.session.debits import declined_line, paid_line
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit import Clients, FedAUC, PublishedFedAUC, read
+from tacit import FedAUC, PublishedFedAUC
 from tacit.crypto.homomorphic import keys as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.ledger.entries import DEBIT, RepeatedError
@@ -28,7 +28,10 @@ from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.encrypted.steps import SeenSession
 from tacit.protocols.published.fhe.bfv import ExactParty
-from tacit.running.session.coordinator import Coordinator, RunError
+from tacit.results.evaluation import Evaluation
+from tacit.running.session.answers import REFUSED
+from tacit.running.session.coordinator import Coordinator, RunError, concluded
+from tacit.running.session.debits import Account
 from tacit.running.session.messages import (
     COORDINATOR,
     MARK_POSITION,
@@ -38,99 +41,58 @@ from tacit.running.session.messages import (
     StaleMessageError,
     verified,
 )
-from tacit.running.session.party.answers import REFUSED
-from tacit.running.session.party.client import state_kinds
-from tacit.running.session.party.debits import Account
-from tacit.running.session.party.service import (
+from tacit.running.session.party import state_kinds
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import (
     CHANGED_RECORDS,
     CLIENT_STATE_FILE,
     LOST_MARK,
     PartyDesk,
     read_identity,
 )
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.result import concluded
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
-from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
-
-RESPONSE = (
-    'name = "published-dpauc"\nepsilon = 1.0\n'
-    'mechanism = "randomised-response"\nadjacency = "label"'
+from tests.running.desks import (
+    FEDAUC,
+    HISTOGRAM,
+    ONE_SUM,
+    RESPONSE,
+    UNLIMITED,
+    advanced,
+    carried,
+    coordinated,
+    desk_of,
+    desks_of,
+    edited,
+    federation,
+    messages_in,
+    pooled,
+    told,
+    write_identity,
 )
+
 FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\ntrust = "local"'
-
-
-def reopened(home: Path, index: int) -> PartyDesk:
-    """A party's desk, opened anew as in a process of its own."""
-    return PartyDesk.open(home / "abcdefgh"[index] / "party.toml")
-
-
-def desk_of(home: Path, index: int) -> PartyDesk:
-    """A party's desk, with its limit in its ledger."""
-    desk = reopened(home, index)
-    desk.set_limit()
-    return desk
-
-
-def desks_of(home: Path) -> list[PartyDesk]:
-    return [desk_of(home, index) for index in range(len(Plan.read(home / "plan.toml").parties))]
-
-
-def coordinated(home: Path, identity: Identity) -> Coordinator:
-    return Coordinator(Plan.read(home / "plan.toml").agreement(), identity)
-
-
-def carried(home: Path, identity: Identity, noise: Any = None) -> Coordinator:
-    """A whole run, with every desk opened anew for every message."""
-    coordinator = coordinated(home, identity)
-    desks_of(home)
-    messages = coordinator.open()
-    while messages:
-        for index, message in messages.items():
-            coordinator.receive(index, reopened(home, index).answer(message, noise))
-        messages = coordinator.close()
-    return coordinator
-
-
-def pooled(home: Path) -> Clients:
-    files = [str(desk.party_file.records) for desk in desks_of(home)]
-    return read(files)
-
-
-@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
-def test_desks_find_what_the_simulation_finds(tmp_path: Path, protocol: str) -> None:
-    coordinator = carried(tmp_path, federation(tmp_path, protocol), NoNoise())
-    plan = Plan.read(tmp_path / "plan.toml")
-    expected = simulate(pooled(tmp_path), plan.protocol, NoNoise())
-    assert coordinator.server_result is not None
-    assert coordinator.server_result.value == expected.server_result.value
-    assert set(coordinator.spent.values()) == {expected.spent.figures}
 
 
 def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) -> None:
     carried(tmp_path, federation(tmp_path, HISTOGRAM))
-    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
-        ledger.verify()
-        messages = [line for line in ledger.lines() if line.step is not None]
-        paid = [line for line in messages if line.epsilon]
-        assert {(line.adjacency, line.dataset) for line in paid} == {("record", "registry")}
-        steps = [str(line.step).split()[1] for line in paid]
-        looks = ["first_look", "second_look", "third_look", "fourth_look"]
-        expected = [*looks[: len(steps) - 1], "summed_influences"]
-        assert steps in (looks[: len(steps)], expected)
-        assert paid[0].epsilon == 0.025
-        assert sum(line.epsilon for line in paid) == pytest.approx(1.0, abs=1e-9)
-        assert [int(str(line.step).split()[0]) for line in messages] == list(range(len(messages)))
+    messages = messages_in(tmp_path)
+    paid = [line for line in messages if line.epsilon]
+    assert {(line.adjacency, line.dataset) for line in paid} == {("record", "registry")}
+    steps = [str(line.step).split()[1] for line in paid]
+    looks = ["first_look", "second_look", "third_look", "fourth_look"]
+    expected = [*looks[: len(steps) - 1], "summed_influences"]
+    assert steps in (looks[: len(steps)], expected)
+    assert paid[0].epsilon == 0.025
+    assert sum(line.epsilon for line in paid) == pytest.approx(1.0, abs=1e-9)
+    assert [int(str(line.step).split()[0]) for line in messages] == list(range(len(messages)))
 
 
 def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
-    coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
-    messages = coordinator.open()
+    messages = coordinated(tmp_path, federation(tmp_path, FEDAUC)).open()
     first, again = (desk_of(tmp_path, 0).answer(messages[0]) for _ in range(2))
     assert first == again
-    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
-        assert len([line for line in ledger.lines() if line.step is not None]) == 1
+    assert len(messages_in(tmp_path)) == 1
 
 
 def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
@@ -167,8 +129,7 @@ def test_flips_of_records_in_another_order_are_paid(tmp_path: Path, protocol: st
         rewritten(tmp_path, order)
         spent.append([cost.epsilon for cost in carried(tmp_path, identity).spent.values()])
     assert spent == [[1.0] * 3, [1.0, 0.0, 0.0], [0.0] * 3]
-    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
-        assert sum(line.epsilon for line in ledger.lines() if line.step is not None) == 2.0
+    assert sum(line.epsilon for line in messages_in(tmp_path)) == 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,10 +152,9 @@ def test_a_run_that_does_not_know_flipped_labels_goes_on_and_leaves_them(tmp_pat
     """It has several rounds, between which the party's process ends."""
     identity = federation(tmp_path, RESPONSE)
     first, path = carried(tmp_path, identity), tmp_path / "plan.toml"
-    text = path.read_text()
-    path.write_text(text.replace(RESPONSE, HISTOGRAM))
+    edited(path, (RESPONSE, ONE_SUM))
     assert carried(tmp_path, identity).server_result is not None
-    path.write_text(text)
+    edited(path, (ONE_SUM, RESPONSE))
     again = carried(tmp_path, identity)
     assert first.server_result is not None
     assert again.server_result is not None
@@ -207,10 +167,10 @@ def test_a_class_of_the_same_name_forgets_no_flipped_labels(
 ) -> None:
     identity = federation(tmp_path, RESPONSE)
     carried(tmp_path, identity)
-    path, notebook = tmp_path / "plan.toml", tmp_path / "a" / "ledger-state" / CLIENT_STATE_FILE
+    notebook = tmp_path / "a" / "ledger-state" / CLIENT_STATE_FILE
     before = notebook.read_bytes()
     monkeypatch.setattr(registry, "_registered", {"namesake": Namesake})
-    path.write_text(path.read_text().replace(RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
+    edited(tmp_path / "plan.toml", (RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
     messages = coordinated(tmp_path, identity).open()
     desk_of(tmp_path, 0).answer(messages[0])
     assert notebook.read_bytes() == before
@@ -235,54 +195,47 @@ def test_records_that_changed_places_between_rounds_are_declined(
     tmp_path: Path, protocol: str, rounds: int
 ) -> None:
     """What a run keeps by the place of a record in the file would be another record's."""
-    identity = federation(tmp_path, protocol, extra="min_clients = 2\n")
-    coordinator = coordinated(tmp_path, identity)
-    messages = coordinator.open()
-    for _ in range(rounds):
-        for index, message in messages.items():
-            coordinator.receive(index, desk_of(tmp_path, index).answer(message))
-        messages = coordinator.close()
+    coordinator, message = asked_last(tmp_path, protocol, rounds)
     rewritten(tmp_path, lambda rows: rows[::-1])
-    coordinator.receive(0, desk_of(tmp_path, 0).answer(messages[0]))
+    coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
     assert coordinator.declined == {0: CHANGED_RECORDS}
 
 
-@pytest.mark.parametrize("aged", ["records", "run", "both"])
-def test_a_runs_files_are_removed_together(tmp_path: Path, aged: str) -> None:
+def asked_last(home: Path, protocol: str, rounds: int = 1) -> tuple[Coordinator, bytes]:
+    """A run after so many rounds, and what party a is asked then."""
+    coordinator = coordinated(home, federation(home, protocol, extra="min_clients = 2\n"))
+    return coordinator, advanced(home, coordinator, rounds)[0]
+
+
+@pytest.mark.parametrize("aged", [("records",), ("run",), ("records", "run")], ids="-".join)
+def test_a_runs_files_are_removed_together(tmp_path: Path, aged: tuple[str, ...]) -> None:
     """By the younger: a run that goes on for long still knows with which records it began."""
-    identity = federation(tmp_path, FEDAUC, extra="min_clients = 2\n")
-    coordinator = coordinated(tmp_path, identity)
-    messages = coordinator.open()
-    for index, message in messages.items():
-        coordinator.receive(index, desk_of(tmp_path, index).answer(message))
-    messages = coordinator.close()
+    coordinator, message = asked_last(tmp_path, FEDAUC)
     folder, then = tmp_path / "a" / "ledger-state", time.time() - 31 * 86_400
     files = {path.suffix[1:]: path for path in (*folder.glob("*.run"), *folder.glob("*.records"))}
-    for ending in ("records", "run") if aged == "both" else (aged,):
+    for ending in aged:
         os.utime(files[ending], (then, then))
-    if aged == "both":
-        carried(tmp_path, identity)
+    if len(aged) == 2:
+        desk_of(tmp_path, 0).answer(coordinator_again(tmp_path).open()[0])
         assert not any(path.exists() for path in files.values())
         return
-    path = tmp_path / "a" / "records.csv"
-    text = path.read_text().rstrip()
-    path.write_text(f"{text[:-1]}{1 - int(text[-1])}\n")
-    coordinator.receive(0, desk_of(tmp_path, 0).answer(messages[0]))
+    rewritten(tmp_path, lambda rows: [*rows[:-1], f"{rows[-1][:-1]}{1 - int(rows[-1][-1])}"])
+    coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
     assert coordinator.declined == {0: CHANGED_RECORDS}
     assert all(path.exists() for path in files.values())
 
 
+def coordinator_again(home: Path) -> Coordinator:
+    """A coordinator of another run."""
+    return coordinated(home, read_identity(home / "centre" / "identity.key"))
+
+
 def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> None:
     """Its records may be others than those that it began with."""
-    identity = federation(tmp_path, FEDAUC, extra="min_clients = 2\n")
-    coordinator = coordinated(tmp_path, identity)
-    messages = coordinator.open()
-    for index, message in messages.items():
-        coordinator.receive(index, desk_of(tmp_path, index).answer(message))
-    messages = coordinator.close()
+    coordinator, message = asked_last(tmp_path, FEDAUC)
     (mark,) = (tmp_path / "a" / "ledger-state").glob("*.records")
     mark.unlink()
-    coordinator.receive(0, desk_of(tmp_path, 0).answer(messages[0]))
+    coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
     assert coordinator.declined == {0: LOST_MARK}
 
 
@@ -318,7 +271,7 @@ def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> Non
 
 
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
-    identity = federation(tmp_path, HISTOGRAM, limit="epsilon = 1.5")
+    identity = federation(tmp_path, ONE_SUM, limit="epsilon = 1.5")
     carried(tmp_path, identity)
     with pytest.raises(RunError, match="declined: the privacy budget does not allow it") as caught:
         carried(tmp_path, identity)
@@ -357,73 +310,61 @@ MASKED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost
 def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
     """A federation on disk in which all have confirmed an answer, and the honest messages."""
     pytest.importorskip("tenseal")
-    identity = federation(home, FHE, limit='epsilon = inf\nadjacency = "label"')
+    identity = federation(home, FHE, limit=UNLIMITED)
     return identity, until_answers(home, coordinated(home, identity))
 
 
 def until_answers(home: Path, coordinator: Coordinator) -> dict[int, bytes]:
     """The messages with the answers of a session, which everybody has confirmed."""
-    messages = coordinator.open()
-    while coordinator.round < 4:
-        for index, message in messages.items():
-            coordinator.receive(index, desk_of(home, index).answer(message))
-        messages = coordinator.close()
+    messages = advanced(home, coordinator, rounds=4)
+    assert coordinator.round == 4
     return messages
+
+
+def revealed(home: Path, protocol: str, thresholds: int) -> tuple[Evaluation, list[dict[str, Any]]]:
+    """The coordinator's result of a run whose figure the parties alone learn, and their files."""
+    settings = f'name = "{protocol}"\nthresholds = {thresholds}\nmost_records = 1000'
+    settings += '\nreveal = "parties"'
+    identity = federation(home, settings, limit=UNLIMITED)
+    result = concluded(Plan.read(home / "plan.toml"), carried(home, identity), {})
+    assert not result.has_signal
+    assert result.breakdown is None
+    return result, told(home)
 
 
 def test_each_party_is_told_in_a_file_of_its_own(tmp_path: Path) -> None:
     """The coordinator's result, and every message that it had, are without a figure."""
-    settings = 'name = "encrypted-auc"\nthresholds = 10\nmost_records = 1000\nreveal = "parties"'
-    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
-    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
-    assert not result.has_signal
+    result, files = revealed(tmp_path, "encrypted-auc", 10)
     assert any("told to the parties alone" in warning for warning in result.warnings)
     expected = simulate(pooled(tmp_path), EncryptedAUC(10, most_records=1000), NoNoise())
-    told = []
-    for desk in desks_of(tmp_path):
-        (file,) = desk.party_file.results.glob("*.json")
-        assert file.stat().st_mode & 0o077 == 0
-        told.append(json.loads(file.read_text()))
-    assert len({each["value"] for each in told}) == 1
-    assert told[0]["value"] == pytest.approx(float(expected.server_result.value), abs=1e-6)
-    low, high = told[0]["interval"]
-    assert high - low == pytest.approx(2 * told[0]["half_range"])
-    assert [each["party"] for each in told] == [desk.party_file.name for desk in desks_of(tmp_path)]
+    assert len({each["value"] for each in files}) == 1
+    assert files[0]["value"] == pytest.approx(float(expected.server_result.value), abs=1e-6)
+    low, high = files[0]["interval"]
+    assert high - low == pytest.approx(2 * files[0]["half_range"])
+    assert [each["party"] for each in files] == ["a", "b", "c"]
 
 
 def test_each_party_is_told_the_figures_of_classes(tmp_path: Path) -> None:
     """One score is enough for two classes, of which both have the same AUC."""
-    settings = 'name = "encrypted-class-auc"\nthresholds = 10\nmost_records = 1000'
-    settings += '\nreveal = "parties"'
-    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
-    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
-    assert not result.has_signal
-    assert result.breakdown is None
-    for desk in desks_of(tmp_path):
-        (file,) = desk.party_file.results.glob("*.json")
-        told = json.loads(file.read_text())
-        areas = [each["measures"]["AUC"]["value"] for each in told["classes"]]
+    for file in revealed(tmp_path, "encrypted-class-auc", 10)[1]:
+        areas = [each["measures"]["AUC"]["value"] for each in file["classes"]]
         assert len(areas) == 2
-        assert told["value"] == pytest.approx(sum(areas) / 2)
-        assert 0.5 < told["value"] < 1
+        assert file["value"] == pytest.approx(sum(areas) / 2)
+        assert 0.5 < file["value"] < 1
 
 
 def test_the_file_of_a_party_has_the_warnings_of_its_result(tmp_path: Path) -> None:
     """Wide cells; the coordinator, which is not told, has none that follows from the figure."""
-    settings = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000\nreveal = "parties"'
-    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
-    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
+    result, files = revealed(tmp_path, "encrypted-auc", 5)
     assert not any("wider than 0.01" in warning for warning in result.warnings)
-    for desk in desks_of(tmp_path):
-        (file,) = desk.party_file.results.glob("*.json")
-        warnings = json.loads(file.read_text())["warnings"]
-        assert any("wider than 0.01" in warning for warning in warnings)
+    for file in files:
+        assert any("wider than 0.01" in warning for warning in file["warnings"])
 
 
 def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
     """After an earlier one, so that both begin with a note of it."""
     settings = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
-    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    identity = federation(tmp_path, settings, limit=UNLIMITED)
     carried(tmp_path, identity)
     runs = [coordinated(tmp_path, identity) for _ in range(2)]
     letters = [run.open() for run in runs]
@@ -491,7 +432,7 @@ def test_of_sessions_that_began_before_a_refusal_none_is_opened(
 def test_no_stored_state_has_the_identity_key(tmp_path: Path, settings: str) -> None:
     """It is in the party's key file alone; copies of a state are not guarded as that one is."""
     pytest.importorskip("tenseal")
-    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    identity = federation(tmp_path, settings, limit=UNLIMITED)
     coordinator = coordinated(tmp_path, identity)
     messages, stored = coordinator.open(), 0
     while messages:
@@ -555,16 +496,14 @@ def test_a_key_that_the_plan_does_not_name_is_refused(tmp_path: Path) -> None:
 def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC)
     first = Plan.read(tmp_path / "plan.toml")
-    text = (tmp_path / "plan.toml").read_text()
-    other = text.replace("epsilon = 1.0", "epsilon = 2.0")
-    (tmp_path / "later.toml").write_text(other)
+    shutil.copy(tmp_path / "plan.toml", tmp_path / "later.toml")
+    edited(tmp_path / "later.toml", ("epsilon = 1.0", "epsilon = 2.0"))
     later = Plan.read(tmp_path / "later.toml").agreement()
     path = tmp_path / "a" / "party.toml"
     message = Coordinator(later, identity).open()[0]
     with pytest.raises(PlanError, match="agreed to no such plan"):
         PartyDesk.open(path, message[MARK_POSITION])
-    both = path.read_text().replace('"../plan.toml"', '["../plan.toml", "../later.toml"]')
-    path.write_text(both, encoding="utf-8")
+    edited(path, ('"../plan.toml"', '["../plan.toml", "../later.toml"]'))
     assert PartyDesk.open(path).plan == first
     desk = PartyDesk.open(path, message[MARK_POSITION])
     desk.set_limit()
@@ -575,7 +514,7 @@ def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> No
 def test_a_party_under_another_name_is_refused(tmp_path: Path) -> None:
     federation(tmp_path, FEDAUC)
     path = tmp_path / "a" / "party.toml"
-    path.write_text(path.read_text().replace('name = "a"', 'name = "z"'), encoding="utf-8")
+    edited(path, ('name = "a"', 'name = "z"'))
     with pytest.raises(PlanError, match="calls the owner of this key 'a', the file 'z'"):
         PartyDesk.open(path)
 
@@ -630,7 +569,7 @@ def debits_of(desk: PartyDesk) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
 @pytest.mark.parametrize("most", [16, pytest.param(300, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
+@pytest.mark.parametrize("protocol", [FEDAUC, ONE_SUM], ids=["fedauc", "histogram"])
 def test_a_killed_party_never_replies_without_its_debit(
     tmp_path: Path, protocol: str, most: int
 ) -> None:
@@ -654,12 +593,12 @@ def test_a_killed_party_never_replies_without_its_debit(
             has_declined = bool(coordinator.declined)
             replies += not has_declined
             if has_declined:
-                assert protocol == HISTOGRAM
+                assert protocol == ONE_SUM
                 assert coordinator.declined == {0: RepeatedError.public}
             else:
                 messages = coordinator.close()
         finished += coordinator.server_result is not None
         assert has_declined or coordinator.server_result is not None
     assert len(paid) >= replies
-    answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 first_look"}
+    answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
     assert answered <= set(paid)

@@ -19,13 +19,12 @@ from tacit.protocol.conversation import ClientState, Protocol, View
 from tacit.protocol.declared import Revealed, revealed_to
 from tacit.protocol.values import Kind, decode_query, decode_values, encode_values
 from tacit.running.mpc.transport import Transport
-from tacit.running.persons import CountedSeed, persons_misfit
 from tacit.running.session import messages
-from tacit.running.session.party.answers import UNANSWERABLE, Answers, checked_query
-from tacit.running.session.party.client_together import ClientComputations, ClientSums
-from tacit.running.session.party.debits import Account, DeclinedError, Guard
+from tacit.running.session.answers import UNANSWERABLE, Answers, checked_query
+from tacit.running.session.debits import Account, DeclinedError, Guard
+from tacit.running.session.together import ClientComputations, ClientSums
 from tacit.running.speaking import UNFIT
-from tacit.running.spending import Payment
+from tacit.running.spending import CountedSeed, Payment, persons_misfit
 from tacit.running.units import for_plan, unit_misfit
 
 NO_SESSION = b""

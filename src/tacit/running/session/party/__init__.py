@@ -1,1 +1,0 @@
-"""A party's side of a run: its file, its records, its debits, its answers."""
