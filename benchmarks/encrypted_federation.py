@@ -19,8 +19,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import tomli_w
+
 from benchmarks.timing import row
-from tacit.running.deployment.local import run_locally, toml_text
+from tacit.running.deployment.local import run_locally
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "three-hospitals"
 PLAN, PARTIES, TIMES = "encrypted.toml", 3, 3
@@ -69,7 +71,7 @@ def watched(protocol: dict[str, dict[str, object]] | None) -> Watch:
         if protocol is not None:
             head, _, rest = plan.read_text(encoding="utf-8").partition("[protocol]")
             parties = rest[rest.index("[[party]]") :]
-            plan.write_text(f"{head}{toml_text(protocol)}\n{parties}", encoding="utf-8")
+            plan.write_text(f"{head}{tomli_w.dumps(protocol)}\n{parties}", encoding="utf-8")
         watch = Watch()
         run_locally(plan, PARTIES, watch.tell, watch.tell)
     if not watch.rounds or not watch.whole > 0:

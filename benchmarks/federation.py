@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import tomli_w
 
 from benchmarks.timing import row
 from tacit.running.deployment.flower_programs.guards import write_application
@@ -31,7 +32,6 @@ from tacit.running.deployment.flower_programs.programs import (
     is_listening,
 )
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
-from tacit.running.deployment.local import toml_text
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.server import (
     CONNECTION,
@@ -171,13 +171,13 @@ class Session:
             party = {"name": name, "plan": str(self._plan)}
             data = {"file": "records.csv", "dataset": "registry"}
             (home / "party.toml").write_text(
-                toml_text({"party": party, "data": data, "limit": {"epsilon": 100.0}})
+                tomli_w.dumps({"party": party, "data": data, "limit": {"epsilon": 100.0}})
             )
         head = {
             "name": "bench",
             "coordinator": stored_identity(self._coordinator.identity).public.hex(),
         }
-        self._plan.write_text(toml_text({"plan": head, "protocol": PLAN, "party": parties}))
+        self._plan.write_text(tomli_w.dumps({"plan": head, "protocol": PLAN, "party": parties}))
 
     def _start_guarded(self) -> list[Program]:
         """All programs as this package starts them."""
@@ -204,7 +204,7 @@ class Session:
         connection = {"address": address, "root-certificates": str(files.authority)}
         config = {"superlink": {"default": CONNECTION}, f"superlink.{CONNECTION}": connection}
         (self._folder / "flower").mkdir()
-        (self._folder / "flower" / "config.toml").write_text(toml_text(config))
+        (self._folder / "flower" / "config.toml").write_text(tomli_w.dumps(config))
         server = self._flower.start(
             self._folder / "superlink.log",
             "flower-superlink",

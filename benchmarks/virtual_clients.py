@@ -25,12 +25,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import tomli_w
 
 from benchmarks.timing import row
 from tacit.crypto.identities import Identity
 from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.flower_programs.programs import Flower, free_port, is_listening
-from tacit.running.deployment.local import toml_text
 from tacit.running.files import write_private
 
 CONNECTION, HOST, WAIT = "virtual", "127.0.0.1", 60.0
@@ -78,11 +78,11 @@ def write_federation(folder: Path, clients: int) -> str:
         party = {"name": name, "plan": "plan.toml", **files}
         data = {"file": f"{name}.csv", "dataset": "registry"}
         (folder / f"{name}.toml").write_text(
-            toml_text({"party": party, "data": data, "limit": {"epsilon": 100.0}})
+            tomli_w.dumps({"party": party, "data": data, "limit": {"epsilon": 100.0}})
         )
     head = {"name": "virtual", "coordinator": centre.public.hex(), "deadline": LONGEST}
     plan = {"plan": head | {"retries": 0}, "protocol": PLAN, "party": parties}
-    (folder / "plan.toml").write_text(toml_text(plan), encoding="utf-8")
+    (folder / "plan.toml").write_text(tomli_w.dumps(plan), encoding="utf-8")
     named = {"plan": "plan.toml", "identity": "identity.key", "result": "result.json"}
     return " ".join(f'{name}="{folder / file}"' for name, file in named.items())
 
@@ -145,7 +145,7 @@ def simulate(folder: Path, clients: int, actors: int) -> tuple[float, int, Seque
     home.mkdir()
     connection = {"address": f"{HOST}:{port}", "insecure": True}
     config = {"superlink": {"default": CONNECTION}, f"superlink.{CONNECTION}": connection}
-    (home / "config.toml").write_text(toml_text(config), encoding="utf-8")
+    (home / "config.toml").write_text(tomli_w.dumps(config), encoding="utf-8")
     flower = Flower(home, settings={"RAY_USAGE_STATS_ENABLED": "0"})
     link = ("flower-superlink", "--simulation", "--insecure", "--host", HOST)
     engine = f"num-supernodes={clients} client-resources-num-cpus=1 init-args-num-cpus={actors}"

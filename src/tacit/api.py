@@ -21,7 +21,7 @@ from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.registry import protocol_of
 from tacit.results.evaluation import Evaluation
-from tacit.running.evaluating import Engine, Setup, check_protocol, left_out_in_result
+from tacit.running.evaluating import Engine, Setup, check_protocol
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers
 from tacit.running.spending import unit_of
 
@@ -238,11 +238,7 @@ def evaluate(
         engine=engine,
         ledgers=ledgers,
     )
-    if missing_epsilon is None:
-        result = setup.evaluated(named, exact=exact)
-        result = replace(result, left_out=left_out_in_result(setup.clients, exact))
-    else:
-        result = setup.evaluated_with_count(named, missing_epsilon, exact=exact)
+    result = setup.evaluated_with_missing(named, missing_epsilon, exact=exact)
     return result if choice is None else replace(result, choice=choice.line)
 
 

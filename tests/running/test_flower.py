@@ -323,11 +323,6 @@ def test_a_node_is_called_as_the_coordinators_folder_calls_it(tmp_path: Path) ->
     assert any(line.startswith("north does not take part: it is not ready") for line in lines)
 
 
-def said(**values: Any) -> Any:
-    """What a node said to a greeting."""
-    return values
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

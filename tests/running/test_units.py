@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from tacit.running.deployment.preview import check_records, doubts, preview
 from tacit.running.evaluating import repeat
 from tacit.running.session.coordinator import RunError
 from tacit.running.session.messages import Agreement
-from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
@@ -171,21 +168,6 @@ def plan_text(home: Path, protocol: str, unit: str) -> Path:
     extra = f'unit = "{unit}"\n' if unit else ""
     federation(home, protocol, extra=extra)
     return home / "plan.toml"
-
-
-def test_a_plan_without_a_unit_has_the_digest_that_it_had(tmp_path: Path) -> None:
-    agreement = Plan.read(plan_text(tmp_path, ONE_SUM, "")).agreement()
-    before = {
-        "protocol": {"name": "score-histogram", **agreement.protocol.settings},
-        "parties": [key.hex() for key in agreement.parties],
-        "coordinator": agreement.coordinator.hex(),
-        "min_clients": 3,
-        "largest": 2**44,
-    }
-    reported = json.dumps(before, sort_keys=True, default=repr).encode()
-    assert agreement.digest == sha256(reported).digest()
-    named = Agreement(agreement.protocol, agreement.parties, agreement.coordinator)
-    assert named.digest == agreement.digest
 
 
 def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
@@ -479,11 +461,6 @@ def test_scores_that_fit_are_not_doubted(tmp_path: Path) -> None:
     federation(tmp_path, ONE_SUM)
     assert doubts(reopened(tmp_path, 0)) == []
     assert doubts(with_unit(tmp_path, "b", "percent", scale=100.0)) == []
-
-
-def test_a_party_file_from_before_names_no_unit(tmp_path: Path) -> None:
-    federation(tmp_path, FEDAUC)
-    assert PartyFile.read(tmp_path / "a" / "party.toml").unit is None
 
 
 def test_scores_of_a_plan_in_one_process_must_be_of_one_scale(tmp_path: Path) -> None:

@@ -150,15 +150,16 @@ class Setup:
             exact=protocol.exact(clients) if exact else None,
         )
 
-    def evaluated_with_count(
-        self, protocol: Protocol, missing_epsilon: float, *, exact: bool = False
+    def evaluated_with_missing(
+        self, protocol: Protocol, missing_epsilon: float | None, *, exact: bool = False
     ) -> Evaluation:
-        """The evaluation with a noisy number of the records that were left out as incomplete.
+        """The evaluation with what a result may say of records left out as incomplete.
 
         Parameters
         ----------
         protocol : with the whole budget.
-        missing_epsilon : the part of its epsilon for that number.
+        missing_epsilon : the part of its epsilon for a noisy number of these records; None for
+            none.
         exact : as for ``evaluated``.
 
         Raises
@@ -166,11 +167,13 @@ class Setup:
         ValueError : where nothing was left out, the number would not be covered by the guarantee,
             or the part leaves the protocol no budget.
         """
+        if missing_epsilon is None:
+            result = self.evaluated(protocol, exact=exact)
+            return replace(result, left_out=left_out_in_result(self.clients, exact))
         _check_countable(self)
         protocol = shared_budget(protocol, missing_epsilon)
         result = self.evaluated(protocol, exact=exact)
-        counting = counting_protocol(protocol, missing_epsilon)
-        run = simulate(self.clients, counting, self.source)
+        run = simulate(self.clients, counting_protocol(protocol, missing_epsilon), self.source)
         traffic = Traffic(
             result.traffic.rounds + run.rounds, result.traffic.bytes_sent + run.bytes_sent
         )

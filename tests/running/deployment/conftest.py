@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 from tacit.running.deployment.flower_programs.programs import Program, free_port
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
-from tacit.running.deployment.local import toml_text
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.server import (
     Coordinator,
@@ -73,12 +73,12 @@ class Federation:
         head = {"name": name, "coordinator": centre, "deadline": DEADLINE}
         keys = {part: stored_identity(self.folder / part / "identity.key") for part in self.parties}
         parties = [{"name": part, "key": keys[part].public.hex()} for part in self.parties]
-        return toml_text({"plan": head, "protocol": settings, "party": parties})
+        return tomli_w.dumps({"plan": head, "protocol": settings, "party": parties})
 
     def _party(self, name: str) -> str:
         agreed = [str(self.plan(part)) for part in self.plans]
         records = str(HOSPITALS / name / "records.csv")
-        return toml_text(
+        return tomli_w.dumps(
             {
                 "party": {"name": name, "plan": agreed},
                 "data": {"file": records, "dataset": "registry"},

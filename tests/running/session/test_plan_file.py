@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tacit import FedAUC, ScoreHistogram
+from tacit import FedAUC
 from tacit.data.form import FileForm
 from tacit.ledger.entries import Limit
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.session.party_file import PartyFile, read_records
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
-from tests.running.desks import HISTOGRAM, federation
 
 KEYS = [f"{number:064x}" for number in range(4)]
 PLAN = f"""\
@@ -149,11 +148,6 @@ def test_a_plan_of_sums_that_too_few_could_certify_is_refused(
 ) -> None:
     with pytest.raises(PlanError, match=message):
         read(tmp_path, of_five(*lines))
-
-
-def test_a_word_that_is_gone_is_refused_with_those_of_today(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r":3: \[plan\].*fewest.*min_clients"):
-        read(tmp_path, of_five("fewest = 4"))
 
 
 def test_a_plan_names_who_may_collude_or_takes_a_fifth(tmp_path: Path) -> None:
@@ -331,13 +325,6 @@ def test_an_address_is_a_host_and_a_port(tmp_path: Path, value: str) -> None:
     path.write_text(f"{PARTY}[mpc]\nlisten = {value}\n", encoding="utf-8")
     with pytest.raises(PlanError, match=r"\[mpc\] listen must be host:port, got"):
         PartyFile.read(path)
-
-
-def test_a_plan_of_every_trust_is_read(tmp_path: Path) -> None:
-    federation(tmp_path, HISTOGRAM)
-    plan = Plan.read(tmp_path / "plan.toml")
-    assert plan.protocol == ScoreHistogram("secure-sum", 1.0)
-    assert plan.min_clients == 3
 
 
 def test_a_plan_names_the_records_that_sums_have_room_for(tmp_path: Path) -> None:

@@ -8,14 +8,12 @@ a copy of the plan that names the keys.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import shutil
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from tacit.data.engines.opening import DatabaseTable
 from tacit.data.errors import DataError
@@ -188,6 +186,8 @@ def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: Coordinato
     The parties' identities are their own. The coordinator is one made for this machine. Parties
     that compute together listen on this machine alone.
     """
+    import tomli_w  # noqa: PLC0415 -- comes with Flower
+
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     steps = Plan.read(path).protocol.steps
     computes = any(step.computes is not None for step in steps)
@@ -209,40 +209,5 @@ def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: Coordinato
         )
         if computes:
             settings["mpc"] = {"listen": f"{HOST}:{programs.free_port()}"}
-        write_public(_party_file(coordinator.folder, name), toml_text(settings).encode())
-    write_public(coordinator.folder / "plan.toml", toml_text(content).encode())
-
-
-def toml_text(tables: Mapping[str, Any]) -> str:
-    """Tables of plain values, and lists of such tables, as TOML.
-
-    Examples
-    --------
-    >>> tables = {"plan": {"name": "x", "min_clients": 2}, "party": [{"name": "a"}]}
-    >>> print(toml_text(tables), end="")
-    [plan]
-    name = "x"
-    min_clients = 2
-    <BLANKLINE>
-    [[party]]
-    name = "a"
-    <BLANKLINE>
-    """
-    text = ""
-    for name, content in tables.items():
-        several = isinstance(content, list)
-        for table in content if several else [content]:
-            head = f"[[{name}]]" if several else f"[{name}]"
-            lines = [f"{key} = {_toml_value(value)}" for key, value in table.items()]
-            text += "\n".join([head, *lines]) + "\n\n"
-    return text
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value)
+        write_public(_party_file(coordinator.folder, name), tomli_w.dumps(settings).encode())
+    write_public(coordinator.folder / "plan.toml", tomli_w.dumps(content).encode())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -110,12 +111,20 @@ class Prepared:
         return said
 
 
-@pytest.fixture
-def prepared(tmp_path: Path) -> Iterator[Prepared]:
-    own = Prepared(tmp_path)
+@contextmanager
+def served(folder: Path, before: str = "") -> Iterator[Prepared]:
+    """A prepared process until the block ends."""
+    own = Prepared(folder, before)
     with own.program:
         yield own
     os.close(own.alive)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    """A prepared process that no test ends."""
+    with served(tmp_path_factory.mktemp("prepared")) as own:
+        yield own
 
 
 def has_ended(process: int) -> bool:
@@ -178,16 +187,16 @@ def test_forks_do_not_outlive_their_launcher(prepared: Prepared) -> None:
 
 
 @pytest.mark.parametrize("end", ["killed", "asked to end", "without its owner"])
-def test_forks_do_not_outlive_the_prepared_process(prepared: Prepared, end: str) -> None:
-    with prepared.start(SLEEP) as started:
+def test_forks_do_not_outlive_the_prepared_process(tmp_path: Path, end: str) -> None:
+    with served(tmp_path) as prepared, prepared.start(SLEEP) as started:
         fork = fork_of(started)
         if end == "without its owner":
             os.dup2(os.open(os.devnull, os.O_RDONLY), prepared.alive)
         else:
             os.kill(prepared.program.pid, signal.SIGKILL if end == "killed" else signal.SIGTERM)
         assert started.wait(WAIT) != 0
-    assert has_ended(fork)
-    assert has_ended(prepared.program.pid) or not prepared.program.is_running
+        assert has_ended(fork)
+        assert has_ended(prepared.program.pid) or not prepared.program.is_running
 
 
 def test_two_forks_share_no_randomness(tmp_path: Path) -> None:
@@ -195,10 +204,8 @@ def test_two_forks_share_no_randomness(tmp_path: Path) -> None:
     fork is copied with the process and so repeats, which shows that the comparison notices. The
     process draws before it forks, so that what a library keeps for later draws is there to be
     copied. All draws have 32 bits and more: a false alarm has a probability below 1e-8."""
-    own = Prepared(tmp_path, DRAWS + "\ndraws()\n")
-    with own.program:
+    with served(tmp_path, DRAWS + "\ndraws()\n") as own:
         said = [own.said("print(json.dumps(draws()))") for _ in range(2)]
-    os.close(own.alive)
     first, second = map(json.loads, said)
     assert first.pop("copied") == second.pop("copied")
     assert [name for name in first if first[name] == second[name]] == []
@@ -232,8 +239,7 @@ def test_a_process_that_cannot_fork_goes_on_and_its_forks_with_it(tmp_path: Path
         "    return whole()\n"
         "os.fork = fork\n"
     )
-    own = Prepared(tmp_path, limited)
-    with own.program, own.start(SLEEP) as started:
+    with served(tmp_path, limited) as own, own.start(SLEEP) as started:
         first = fork_of(started)
         with (
             launcher.connected(str(own.folder)) as connection,
@@ -243,7 +249,6 @@ def test_a_process_that_cannot_fork_goes_on_and_its_forks_with_it(tmp_path: Path
         assert own.said("print('still there')") == "still there\n"
         assert first in running()
         started.terminate()
-    os.close(own.alive)
 
 
 def test_a_fork_that_does_not_become_its_program_is_no_program(prepared: Prepared) -> None:
