@@ -28,8 +28,7 @@ from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.dpauc.protocol import DPAUC, dpauc_forecast
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.protocol import EncryptedAUC, masked_forecast
-from tacit.protocols.fedauc.forecast import expected_geometry, fedauc_forecast
-from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.fedauc.protocol import FedAUC, expected_geometry, fedauc_forecast
 from tacit.protocols.histogram.figure_forecast import ece_of, precision_of
 from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.histogram.protocol import ScoreHistogram

@@ -30,8 +30,7 @@ from tacit.protocol.values import encode_query
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.fedauc.forecast import planned_first_round
-from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.fedauc.protocol import FedAUC, planned_first_round
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.published.fedauc import PublishedFedAUC

@@ -1,4 +1,4 @@
-"""Settings outside their range are refused by a sentence that names the bound and the value."""
+"""Settings and scores outside their range are refused by a sentence that names the value."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tacit import Clients, DataError, evaluate
 from tacit.protocol.registry import protocol_of
 from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
 from tests.protocols.encrypted.variants import CHECKED
@@ -131,6 +132,26 @@ def test_settings_outside_their_range_are_refused(
     budget = {} if name in WITHOUT_EPSILON else {"epsilon": 1.0}
     with pytest.raises(ValueError, match=re.escape(message)):
         protocol_of(name, budget | settings)
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.5])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("dpauc", {}),
+        ("encrypted-auc", {"thresholds": 10}),
+        ("fedauc", {"trust": "mpc"}),
+        ("published-dpauc", {}),
+        ("published-noisy-scores", {}),
+    ],
+)
+def test_scores_outside_the_unit_interval_are_refused(
+    score: float, name: str, settings: dict[str, Any]
+) -> None:
+    budget = {} if name in WITHOUT_EPSILON else {"epsilon": 1.0}
+    clients = Clients.from_arrays([0.5, score, 0.2, 0.3], [1, 0, 1, 0], [0, 0, 1, 1])
+    with pytest.raises(DataError, match=rf"scores must be in \[0, 1\].*{score}"):
+        evaluate(clients, protocol_of(name, budget | settings))
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,10 @@ import pytest
 from tacit import DPAUC, Clients, DataError, NoisyScores, Protocol, ScoreHistogram, evaluate
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.cells import cell_counts
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
-
-
-@pytest.mark.parametrize(("adjacency", "scale"), [("record", 1), ("label", 1), ("replace", 2)])
-def test_the_histogram_has_the_sensitivity_of_one_record(adjacency: str, scale: float) -> None:
-    assert DPAUC(1.0, adjacency=adjacency).record_distance == scale  # type: ignore[arg-type]
 
 
 def test_cells_count_every_record_once() -> None:
@@ -37,16 +31,6 @@ def test_replicated_labels_are_counted_as_single_ones() -> None:
     several, _ = cell_counts(clients, edges, labels)
     for one, row in zip(labels, several, strict=True):
         np.testing.assert_array_equal(row, cell_counts(clients, edges, one)[0])
-
-
-@pytest.mark.parametrize("score", [-0.1, 1.5])
-@pytest.mark.parametrize("protocol", [DPAUC(1.0), PublishedDPAUC(1.0), NoisyScores(1.0)])
-def test_scores_outside_the_unit_interval_are_refused(
-    score: float, protocol: DPAUC | PublishedDPAUC | NoisyScores
-) -> None:
-    clients = Clients.from_arrays([0.5, score, 0.2], [1, 0, 1])
-    with pytest.raises(DataError, match=rf"scores must be in \[0, 1\].*{score}"):
-        evaluate(clients, protocol)
 
 
 def test_the_curve_runs_from_corner_to_corner() -> None:

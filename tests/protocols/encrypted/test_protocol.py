@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -97,18 +97,6 @@ def test_each_party_on_its_own_gives_the_same(form: str) -> None:
     data = federation(clients=3)
     protocol = VARIANTS[form](20, most_records=5000, perturbed=False)
     assert run(data, protocol, chunk=1) == naive_trapezoid(data, 20)
-
-
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 2**32), thresholds=st.integers(5, 60), clients=st.integers(2, 6))
-def test_any_data(seed: int, thresholds: int, clients: int) -> None:
-    """Ties, scores of 0 and 1, parties with one class."""
-    rng = np.random.default_rng(seed)
-    scores = np.round(rng.random(60), rng.integers(1, 4))
-    labels = rng.permutation(np.arange(60) % 3 == 0).astype(np.int8)
-    data = Clients.from_arrays(scores, labels, rng.permutation(np.arange(60) % clients))
-    protocol = EncryptedAUC(thresholds, most_records=60, perturbed=False)
-    assert run(data, protocol) == pytest.approx(naive_trapezoid(data, thresholds), rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -284,12 +272,6 @@ def test_one_class_alone_has_no_auc(form: str) -> None:
     data = Clients.from_arrays(np.linspace(0, 1, 20), np.ones(20), np.arange(20) % 2)
     with pytest.raises(DataError, match="without both classes"):
         run(data, VARIANTS[form](10, most_records=20))
-
-
-def test_scores_outside_the_unit_interval_are_refused() -> None:
-    data = Clients.from_arrays([0.1, 1.5, 0.2, 0.3], [0, 1, 1, 0], [0, 0, 1, 1])
-    with pytest.raises(DataError):
-        run(data, EncryptedAUC(10, most_records=20))
 
 
 def test_overflow_is_refused_before_anything_is_sent() -> None:
@@ -511,14 +493,6 @@ def test_steps_out_of_turn() -> None:
         send_counts.answer(data, Query(send_counts, protocol, per_client=boxes), NoNoise(), state)
     with pytest.raises(HomomorphicError, match="messages travel as bytes"):
         as_parts(np.zeros(3))
-
-
-def test_counts_of_one_client() -> None:
-    counts = Counts(
-        np.arange(6).reshape(3, 2), *np.ones((2, 3, 2), dtype=np.int64), *np.eye(2, dtype=int)
-    )
-    assert counts.of(1).rising.tolist() == [1, 3, 5]
-    assert counts.of(1).positives.tolist() == [0]
 
 
 @pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])

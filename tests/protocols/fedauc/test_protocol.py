@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import (
@@ -25,7 +23,6 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.noise import SimulatedNoise
 from tacit.privacy.symbols import flip_labels
-from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 
@@ -159,15 +156,6 @@ def test_influence_beats_adaptive_on_uniform_clients(own: Protocol, clients: int
     deviation = repeat(federation, own, 1500, seed=1).std()
     paper = repeat(federation, PublishedFedAUC(1.0), 1500, seed=2).std()
     assert deviation < 0.8 * paper
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.floats(0.05, 8.0), st.floats(0.01, 0.99))
-def test_shares_never_add_up_to_more_than_epsilon(epsilon: float, fraction: float) -> None:
-    noise = RankNoise("laplace", epsilon)
-    count, residual = noise.drawn(1, fraction).variance, noise.drawn(7, 1 - fraction).variance
-    spent = math.sqrt(2 / count) + 7 * math.sqrt(2 / residual)
-    assert spent == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_noise_without_a_seed_differs_from_run_to_run() -> None:

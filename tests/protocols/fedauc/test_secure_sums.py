@@ -23,7 +23,6 @@ from tacit.protocols.fedauc.secure_sums import (
     FirstRound,
     divided,
     keep_ranks,
-    sensitivity,
     summed_rank_pairs,
     summed_residuals,
 )
@@ -236,23 +235,3 @@ def test_the_settings_say_who_adds_noise() -> None:
     assert SUMMED.settings["trust"] == "secure-sum"
     assert SUMMED.title == "fedauc, secure-sum"
     assert FedAUC(1.0).title == "fedauc, each"
-
-
-def test_a_label_moves_the_released_sum_by_no_more_than_the_noise_hides() -> None:
-    """Every label of a client, at several pivots: by at most R units, and by R where it can."""
-    scores = np.arange(40) / 40
-    labels = np.tile([0, 1], 20)
-    clients = Clients.from_arrays(scores, labels)
-    whole = number_field(1.0)
-    for pivot in (0, 17, 39, 78):
-        query = residual_query(clients, pivot=np.array(pivot))
-        plain = query.step.answer(clients, query, NoNoise(), keep(clients))["residual"]
-        moves = []
-        for record in range(40):
-            other = labels.copy()
-            other[record] = 1 - other[record]
-            changed = Clients.from_arrays(scores, other)
-            reply = query.step.answer(changed, query, NoNoise(), keep(changed))
-            moves.append(abs(int(np.asarray(reply["residual"])) - int(np.asarray(plain))))
-        assert max(moves) == whole.sensitivity
-        assert int(sensitivity(40, np.array(pivot))) == max(pivot, 78 - pivot)

@@ -13,11 +13,9 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 import tacit
 from tacit.metrics.ranking import auc
-from tacit.privacy.noise import SimulatedNoise
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
-from tacit.running.simulation import simulate
 from tests.classified import CLASSES, class_clients, coverages, worst_loss
 
 MANY = tuple(map(str, range(200)))
@@ -170,10 +168,3 @@ def test_clients_of_other_classes_are_refused() -> None:
     plain = tacit.Clients.from_arrays([0.1, 0.9], [0, 1])
     with pytest.raises(tacit.DataError, match="4 classes need a column of scores each, got one"):
         tacit.evaluate(plain, several, seed=1)
-
-
-def test_clients_that_vanish_weaken_the_protection_which_the_result_says() -> None:
-    protocol = tacit.MulticlassHistogram(epsilon=1.0, classes=CLASSES)
-    run = simulate(class_clients(4000, 8), protocol, SimulatedNoise(1), asked=10)
-    assert run.server_result.protection is not None
-    assert 1 < run.server_result.protection.epsilon < math.inf

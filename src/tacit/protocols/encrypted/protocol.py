@@ -28,9 +28,7 @@ import tacit.protocol as tp
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol import audits, fields
 from tacit.protocol.declared import Revealed
-from tacit.protocol.scenario import (
-    round_seconds,
-)
+from tacit.protocol.scenario import round_seconds
 from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import TAG_BYTES, opened
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme
