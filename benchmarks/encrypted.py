@@ -22,12 +22,11 @@ from benchmarks.timing import clock, row
 from tacit.crypto.homomorphic.schemes import BfvEvaluator, bfv_parameters
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoNoise
-from tacit.protocols.encrypted.counts import class_cells, cumulative_counts
-from tacit.protocols.encrypted.masked_scheme import MaskedScheme
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.published.fhe.packing import Scale
+from tacit.protocols.published.fhe.packing import Scale, cumulative_counts
 from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.running.simulation import simulate
 

@@ -19,8 +19,8 @@ import tenseal  # type: ignore[import-untyped]
 import tacit
 from benchmarks.timing import paired, row
 from tacit.data.clients import Clients
-from tacit.protocols.encrypted.counts import Counts, cumulative_counts
 from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST
+from tacit.protocols.published.fhe.packing import Counts, cumulative_counts
 from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 
 PARTIES, THRESHOLDS, SHARES, TIMES = 100, 100, 4, 3

@@ -26,13 +26,13 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.forecast import AUC, Forecast, Metric, placement, wanted
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.dpauc.protocol import DPAUC, dpauc_forecast
-from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.protocol import EncryptedAUC, masked_forecast
 from tacit.protocols.fedauc.protocol import FedAUC, expected_geometry, fedauc_forecast
 from tacit.protocols.histogram.figure_forecast import ece_of, precision_of
 from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, published_dpauc_forecast
+from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.protocols.published.ustatistics import (
     PublishedHierarchicalAUC,
     PublishedUStatistic,

@@ -272,27 +272,25 @@ def _carried(stage: _Stage, parties: dict[int, Party], retries: int, restart: bo
         return coordinator
 
 
+@dataclass(eq=False)
 class _Stage:
     """The wires between a coordinator and parties, and what happens on them."""
 
-    def __init__(
-        self,
-        agreement: messages.Agreement,
-        keys: Keys,
-        faults: tuple[Fault, ...],
-        forge: Forge | None,
-        older: Rehearsal | None,
-        restarts: bool,
-    ) -> None:
-        self.agreement, self.keys = agreement, keys
-        self._faults, self._left = faults, [fault.times for fault in faults]
-        self._forge, self._older, self._restarts = forge, older, restarts
+    agreement: messages.Agreement
+    keys: Keys
+    faults: tuple[Fault, ...]
+    forge: Forge | None
+    older: Rehearsal | None
+    restarts: bool
+
+    def __post_init__(self) -> None:
+        self._left = [fault.times for fault in self.faults]
         self._late: list[tuple[str, int, bytes]] = []
         self._round = 0
         self._wires = threading.Lock()
         self.refusals: list[Refusal] = []
         self.messages: dict[tuple[str, int, int], bytes] = {}
-        size = len(agreement.parties)
+        size = len(self.agreement.parties)
         self.sent, self.received = (np.zeros(size, dtype=np.int64) for _ in range(2))
 
     def carry(self, coordinator: Coordinator, parties: dict[int, Party], retries: int) -> None:
@@ -324,7 +322,7 @@ class _Stage:
                 arriving = self._on_the_way("down", index, signed[index])
             for arrived in arriving:
                 self._down(coordinator, parties[index], index, arrived)
-                if self._restarts:
+                if self.restarts:
                     parties[index] = parties[index].restarted()
 
         if not any(_computes(message) for message in signed.values()):
@@ -368,7 +366,7 @@ class _Stage:
     def _met(self, way: str, index: int, reorder: bool = False) -> list[Fault]:
         """The faults of the script that happen now; each loses one of its ``times``."""
         met = []
-        for number, fault in enumerate(self._faults):
+        for number, fault in enumerate(self.faults):
             here = (fault.way, fault.party, fault.round) == (way, index, self._round)
             if here and self._left[number] and (fault.action == "reorder") is reorder:
                 self._left[number] -= 1
@@ -382,16 +380,16 @@ class _Stage:
             changed = bytearray(message)
             changed[fault.bit // 8 % len(message)] ^= 1 << fault.bit % 8
             return bytes(changed)
-        if fault.action == "replay" and self._older is not None:
-            return self._older.messages[fault.way, self._round, fault.party]
+        if fault.action == "replay" and self.older is not None:
+            return self.older.messages[fault.way, self._round, fault.party]
         return message
 
     def _forged(self, index: int, message: bytes) -> bytes:
         """What a dishonest coordinator sends and signs."""
-        if self._forge is None:
+        if self.forge is None:
             return message
         honest = messages.verified(message, self.agreement, messages.COORDINATOR, index)
-        body = self._forge(index, honest.kind, honest.body)
+        body = self.forge(index, honest.kind, honest.body)
         return replace(honest, body=body).signed(self.agreement, self.keys.coordinator)
 
 

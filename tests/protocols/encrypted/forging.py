@@ -6,9 +6,8 @@ import numpy as np
 
 import tacit
 from tacit.data.clients import Clients
-from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.published.fhe.bfv import ExactScheme
-from tacit.protocols.published.fhe.packing import Scale
+from tacit.protocols.published.fhe.packing import Scale, cumulative_counts
 
 THRESHOLDS, PARTIES, RECORDS = 10, 3, 3000
 HONEST = 100_003

@@ -19,13 +19,13 @@ import numpy as np
 
 from tacit.crypto.masking import Elements, MaskedValueError
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.counts import class_cells
 from tacit.protocols.encrypted.masked_scheme import (
     FORMS,
     SEED_BYTES,
     TAG_BYTES,
     MaskedScheme,
     Words,
+    class_cells,
     forms,
     untagged,
 )

@@ -27,8 +27,8 @@ from tacit.crypto.homomorphic.schemes import (
     random_residues,
 )
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.published.fhe.bfv import RUNS, CheatingError, ExactAggregator, ExactParty
+from tacit.protocols.published.fhe.packing import cumulative_counts
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,

@@ -16,7 +16,6 @@ import pytest
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.schemes import PLAIN_MODULI
-from tacit.protocols.encrypted.counts import Counts, cumulative_counts
 from tacit.protocols.published.fhe.bfv import (
     NOTHING,
     RUNS,
@@ -26,6 +25,7 @@ from tacit.protocols.published.fhe.bfv import (
     ExactParty,
     agreed,
 )
+from tacit.protocols.published.fhe.packing import Counts, cumulative_counts
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,

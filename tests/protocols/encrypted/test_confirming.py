@@ -14,8 +14,7 @@ from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply
 from tacit.protocols.encrypted import confirming
 from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer, digest, joined
-from tacit.protocols.encrypted.counts import Products
-from tacit.protocols.encrypted.masked_scheme import MaskedScheme
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOTE, RefusedAnswer, as_field, as_parts, seat_of

@@ -24,13 +24,13 @@ from tacit.data.ragged import Ragged
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC, pieces
-from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.sessions import as_field, as_parts
 from tacit.protocols.published.fhe.ckks import (
     ApproximateAggregator,
     ApproximateParty,
     ApproximateScheme,
 )
+from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.protocols.published.fhe.protocol import FheAUC
 from tests.classified import CLASSES, class_clients
 

@@ -22,13 +22,21 @@ from tacit.data.clients import Clients
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.declared import revealed_to
-from tacit.protocols.encrypted.counts import Products, class_cells, cumulative_counts
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY, UNPERTURBED_WARNING
-from tacit.protocols.encrypted.masked_scheme import PRECISION, SLACK, WIDTHS, MaskedScheme, certain
+from tacit.protocols.encrypted.masked_scheme import (
+    PRECISION,
+    SLACK,
+    WIDTHS,
+    MaskedScheme,
+    Products,
+    certain,
+    class_cells,
+)
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
 from tacit.protocols.encrypted.steps import boxes_of, meet, open_masked, seal_secret, send_masked
+from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 

@@ -25,11 +25,18 @@ from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.encrypted.counts import Counts, Products, cumulative_counts
+from tacit.protocols.encrypted.masked_scheme import Products
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.published.fhe.packing import MULTIPLIER_RANGE, Layout, Scale, uniform_below
+from tacit.protocols.published.fhe.packing import (
+    MULTIPLIER_RANGE,
+    Counts,
+    Layout,
+    Scale,
+    cumulative_counts,
+    uniform_below,
+)
 from tacit.protocols.published.fhe.protocol import (
     FheAUC,
     introduce,

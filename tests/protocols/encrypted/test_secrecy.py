@@ -17,8 +17,13 @@ from tacit.crypto.masking import REACH, log_uniform, neighbours
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocols.encrypted import masked_scheme as settings
-from tacit.protocols.encrypted.counts import Products, class_cells
-from tacit.protocols.encrypted.masked_scheme import SEED_BYTES, TAG_BYTES, MaskedScheme
+from tacit.protocols.encrypted.masked_scheme import (
+    SEED_BYTES,
+    TAG_BYTES,
+    MaskedScheme,
+    Products,
+    class_cells,
+)
 from tacit.protocols.encrypted.masked_sides import MaskedParty
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of

@@ -15,8 +15,15 @@ from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.data.errors import DataError
 from tacit.privacy.noise import NoNoise
 from tacit.protocols.encrypted import masked_sides
-from tacit.protocols.encrypted.counts import Products, class_cells
-from tacit.protocols.encrypted.masked_scheme import FORMS, PRECISION, MaskedScheme, Words, forms
+from tacit.protocols.encrypted.masked_scheme import (
+    FORMS,
+    PRECISION,
+    MaskedScheme,
+    Products,
+    Words,
+    class_cells,
+    forms,
+)
 from tacit.protocols.encrypted.masked_sides import (
     MaskedAggregator,
     MaskedParty,

@@ -43,7 +43,7 @@ from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
 from tacit.protocol.declared import Revealed
 from tacit.protocols.encrypted import sessions
-from tacit.protocols.encrypted.counts import Certain
+from tacit.protocols.encrypted.masked_scheme import Certain
 
 Exchange = Generator[Query, Reply, Reply]
 """Queries and replies, and at the end what the parties say of the answer."""

@@ -1,4 +1,4 @@
-"""The encrypted AUC on masked counts: its settings, its words, and what an answer's numbers say.
+"""The encrypted AUC on masked counts: what parties count, settings, words, and what answers say.
 
 With p and n the positives and negatives of all parties in every cell, from the highest down, and
 ``T_j = 2 (p_0 + ... + p_j) - p_j``, three bilinear forms of p and n give the AUC ``X / (2 Y)`` and
@@ -23,15 +23,18 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from functools import cached_property
 from math import floor, inf, log2, nextafter
 from typing import NamedTuple
 
 import numpy as np
 
+from tacit.arrays import Floats, Integers
 from tacit.crypto.masking import Elements, Field, MaskedValueError
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.counts import Certain, Products
+from tacit.protocols.shared.cells import cell_counts
 
 FORMS = 3
 TAG_BYTES = 8
@@ -64,6 +67,73 @@ TIMES_RECORDS = 2
 WIDTHS = (2, 1, 1)
 """Widths of the three perturbations: where numerator and tied pairs are both even or both odd, each
 multiplier fits them in one way, as each fits the denominator."""
+
+
+def class_cells(clients: Clients, thresholds: Floats) -> tuple[Integers, Integers]:
+    """Every client's positives and negatives in every cell, from the highest down, shape (N, K).
+
+    Parameters
+    ----------
+    clients : the clients.
+    thresholds : ascending from 0 to 1, or from minus to plus infinity, shape (N,).
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], where thresholds end there.
+    """
+    positives, records = cell_counts(clients, thresholds)
+    return positives[::-1], (records - positives)[::-1]
+
+
+@dataclass(frozen=True)
+class Certain:
+    """An AUC, and a bound of its distance to the exact one.
+
+    Parameters
+    ----------
+    value : the AUC.
+    half_range : the largest distance of the exact AUC of the records from ``value``.
+    """
+
+    value: float
+    half_range: float
+
+    def rounded(self, decimals: int, digits: int) -> Certain:
+        """The AUC rounded to ``decimals``; the half-range rounded up to ``digits`` digits."""
+        value = round(self.value, decimals)
+        reach = nextafter(self.half_range + abs(value - self.value), inf)
+        return Certain(value, rounded_up(reach, digits, decimals))
+
+
+def rounded_up(value: float, digits: int, decimals: int) -> float:
+    """A positive number rounded up to ``digits`` digits, and at most ``decimals`` decimal places.
+
+    Examples
+    --------
+    >>> rounded_up(0.0123456, digits=3, decimals=7), rounded_up(0.00000012, digits=3, decimals=7)
+    (0.0124, 2e-07)
+    """
+    exact = Decimal(value)
+    finest = max(exact.adjusted() - digits + 1, -decimals) if exact else -decimals
+    return float(exact.quantize(Decimal((0, (1,), finest)), ROUND_CEILING))
+
+
+class Products(NamedTuple):
+    """The three forms of all parties' counts, or the numbers of an answer about them.
+
+    An answer's numbers are multiplied by the aggregator's secret and perturbed. In
+    ``published.fhe`` all are twice these.
+
+    Parameters
+    ----------
+    numerator : of ``X = 2 A P N``.
+    denominator : of ``Y = P N``.
+    tied : of ``Z``, the pairs of one cell.
+    """
+
+    numerator: int
+    denominator: int
+    tied: int
 
 
 @dataclass(frozen=True)

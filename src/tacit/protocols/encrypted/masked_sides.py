@@ -51,13 +51,14 @@ from tacit.arrays import Integers
 from tacit.crypto import masking
 from tacit.crypto.masking import Elements, Field, MaskedValueError, total_mask
 from tacit.crypto.secure_sum.masking import derive
-from tacit.protocols.encrypted.counts import Certain, Products
 from tacit.protocols.encrypted.masked_scheme import (
     FORMS,
     SEED_BYTES,
     TAG_BYTES,
     WIDTHS,
+    Certain,
     MaskedScheme,
+    Products,
     Words,
     certain,
     forms,

@@ -25,7 +25,7 @@ from tacit.protocol.conversation import (
     Reply,
 )
 from tacit.protocol.declared import REVEALED, Revealed
-from tacit.protocols.encrypted.counts import Certain
+from tacit.protocols.encrypted.masked_scheme import Certain
 
 DIGITS = 7
 """Number of decimals of a released AUC."""

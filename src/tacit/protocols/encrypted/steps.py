@@ -17,7 +17,7 @@ from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
 from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.confirming import confirm_answer, tell_opened
-from tacit.protocols.encrypted.counts import class_cells
+from tacit.protocols.encrypted.masked_scheme import class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 
 SECRET_BYTES = 16

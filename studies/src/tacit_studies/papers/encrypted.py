@@ -25,10 +25,10 @@ from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.noise import NoNoise
-from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST, HiddenAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.published.dpauc.protocol import Laplace, PublishedDPAUC
+from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.running.evaluating import exact_auc, repeat
 from tacit.running.simulation import simulate

@@ -25,8 +25,7 @@ from tacit.protocol import audits
 from tacit.protocol.declared import Revealed
 from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import opened_once
-from tacit.protocols.encrypted.counts import Certain, class_cells
-from tacit.protocols.encrypted.masked_scheme import MaskedScheme
+from tacit.protocols.encrypted.masked_scheme import Certain, MaskedScheme, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedParty
 from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS, masked_forecast, masked_traffic
 from tacit.protocols.shared.class_scores import one_against_rest, scores_by_class

@@ -52,8 +52,8 @@ from tacit.arrays import Flags, Integers
 from tacit.crypto.homomorphic import schemes
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed, run_seed
-from tacit.protocols.encrypted.counts import Certain, Counts, Products
-from tacit.protocols.published.fhe.packing import TAG, Layout, Scale, uniform_below
+from tacit.protocols.encrypted.masked_scheme import Certain, Products
+from tacit.protocols.published.fhe.packing import TAG, Counts, Layout, Scale, uniform_below
 
 RUNS = 2
 MULTIPLIERS = 8

@@ -15,7 +15,8 @@ from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed
 from tacit.crypto.homomorphic.schemes import SLOTS, CkksEvaluator, CkksSecretKey
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.counts import Certain, Counts
+from tacit.protocols.encrypted.masked_scheme import Certain
+from tacit.protocols.published.fhe.packing import Counts
 
 CIPHERTEXTS = 4
 """Ciphertexts of a party: T, F, and each class's total followed by its counts in the cells."""

@@ -16,10 +16,11 @@ from math import inf, isqrt, nextafter
 
 import numpy as np
 
-from tacit.arrays import Integers
+from tacit.arrays import Floats, Integers
 from tacit.crypto.homomorphic import schemes
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.counts import Certain, Products
+from tacit.protocols.encrypted.masked_scheme import Certain, Products, class_cells
 
 MAX_NUMBER = 2**57
 """Upper bound of each number of an answer, for each plain modulus; well below that modulus."""
@@ -230,3 +231,54 @@ def uniform_below(bound: int) -> int:
     """A uniform number below a bound of at most 2^60; the bias is below 2^-60."""
     high, low = (int(word) for word in schemes.random_words(2))
     return ((high << 64) | low) % bound
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The counts that every client encrypts.
+
+    Parameters
+    ----------
+    rising : T, ``TP^n + TP^(n-1)``, shape (N, K).
+    falling : F, ``FP^n - FP^(n-1)``, shape (N, K): the negatives in every cell.
+    inside : the positives in every cell, shape (N, K); 0 in a cell that is a single score.
+    positives, negatives : the totals, shape (K,).
+    """
+
+    rising: Integers
+    falling: Integers
+    inside: Integers
+    positives: Integers
+    negatives: Integers
+
+    def of(self, client: int) -> Counts:
+        """The counts of one client."""
+        return Counts(
+            self.rising[:, client],
+            self.falling[:, client],
+            self.inside[:, client],
+            self.positives[client : client + 1],
+            self.negatives[client : client + 1],
+        )
+
+
+def cumulative_counts(clients: Clients, thresholds: Floats) -> Counts:
+    """The cumulative counts of every client, from the highest threshold down.
+
+    Parameters
+    ----------
+    clients : the clients.
+    thresholds : as in ``class_cells``; evenly spaced in Baykara et al. 2024, section IV-C.
+
+    The curve starts at (0, 0), so that scores of exactly 1 count too. They have a separate cell, in
+    which all pairs are ties: its count is exact. Above plus infinity there is no score.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], where thresholds end there.
+    """
+    positives, negatives = class_cells(clients, thresholds)
+    rising = 2 * np.cumsum(positives, axis=0) - positives
+    inside = positives.copy()
+    inside[0] = 0
+    return Counts(rising, negatives, inside, positives.sum(axis=0), negatives.sum(axis=0))

@@ -23,11 +23,11 @@ from tacit.protocol.declared import Revealed
 from tacit.protocol.scenario import round_seconds
 from tacit.protocols.encrypted import hidden, sessions
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
-from tacit.protocols.encrypted.counts import Certain, cumulative_counts
+from tacit.protocols.encrypted.masked_scheme import Certain
 from tacit.protocols.encrypted.sessions import STATE_TYPES
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale
+from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale, cumulative_counts
 
 
 @tp.step(once=True)
