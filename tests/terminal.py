@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import runpy
@@ -11,10 +12,12 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner, Result
 
 from tacit.cli import main
+from tacit.results.saved.reading import check_result
 
 SECONDS = 600.0
 """After which a line that hangs is ended."""
@@ -30,6 +33,30 @@ def run(*arguments: object) -> Result:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+def content_of(*arguments: object) -> dict[str, Any]:
+    """The JSON that our command prints where it succeeds."""
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return strict_json(result.stdout)
+
+
+def page_of(content: dict[str, Any], folder: Path) -> str:
+    """The report of a result, which must be as a result of this version is."""
+    check_result(content)
+    (folder / "r.json").write_text(json.dumps(content))
+    assert run("report", folder / "r.json", "-o", folder / "r.html").exit_code == 0
+    return (folder / "r.html").read_text()
+
+
+def strict_json(text: str) -> Any:
+    """What a text of JSON says, which has no constants of JavaScript."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
 
 
 def refusal_of(result: Result, code: int = 2) -> str:

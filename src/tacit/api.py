@@ -16,7 +16,7 @@ import pyarrow as pa
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.planning.choosing import Choice, choose
+from tacit.planning.planner import Choice, choose
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.registry import protocol_of
@@ -164,7 +164,7 @@ def evaluate(
         for clients that were split from one party's records, and comes exact from the operating
         system for real clients.
     epsilon, trust, settings : with a name, the protocol's settings; without a protocol, what
-        ``tacit.planning.choosing`` chooses by.
+        ``tacit.planning.planner`` chooses by.
     score, label, client, unit, person : the columns of frames and files, and the scores' unit.
         Without ``client`` a frame or file is one client.
     per_person : where records say whose they are, the most records of a person that count at a

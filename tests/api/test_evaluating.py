@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.planning.choosing import choose
+from tacit.planning.planner import choose
 
 SCORES, LABELS = tacit.binormal_scores(400, 1600, 0.8, seed=0)
 SITES = np.arange(2000) % 4

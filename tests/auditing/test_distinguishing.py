@@ -1,11 +1,25 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta, binom
 
-from tacit.auditing.distinguishing import distinguish
+from tacit.auditing.distinguishing import (
+    chi_square,
+    distinguish,
+    epsilon_bound,
+    interval,
+    learn,
+    least_probability,
+    lowest_bits,
+    most_probability,
+    telling,
+)
 from tacit.privacy.cost import analytic_gaussian_sigma
 from tacit.privacy.mechanisms.gaussian import Normal
 from tacit.privacy.mechanisms.laplace import Laplace
@@ -86,3 +100,112 @@ def test_draws_of_different_shapes_or_too_few_are_refused() -> None:
         distinguish(np.zeros((9, 1)), np.zeros((9, 2)))
     with pytest.raises(ValueError, match=r"at least 8, got \(7, 1\)"):
         distinguish(np.zeros((7, 1)), np.zeros((7, 1)))
+
+
+def naive_lowest_bit(value: float) -> int:
+    """The largest power of two that divides the number."""
+    exponent, fraction = 0, Fraction(value)
+    while fraction.denominator > 1:
+        fraction, exponent = fraction * 2, exponent - 1
+    while fraction.numerator % 2 == 0:
+        fraction, exponent = fraction / 2, exponent + 1
+    return exponent
+
+
+@given(st.lists(st.floats(-1e12, 1e12).filter(lambda v: abs(v) > 1e-12), min_size=1, max_size=20))
+def test_lowest_bits_are_those_of_exact_fractions(values: list[float]) -> None:
+    expected = [naive_lowest_bit(value) for value in values]
+    assert lowest_bits(np.array(values)).tolist() == expected
+
+
+def test_zero_has_no_lowest_bit() -> None:
+    assert lowest_bits(np.array([0.0, -0.0])).tolist() == [0.0, 0.0]
+
+
+def test_few_different_rows_are_learnt_as_wholes() -> None:
+    """Each column alone says nothing here; together they say everything."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (2, 4000))
+    first, second = np.stack([bits[0], bits[0]], 1), np.stack([bits[1], 1 - bits[1]], 1)
+    _, score = learn(first.astype(float), second.astype(float))
+    result = score(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]))
+    assert (result > 5).tolist() == [True, True, False, False]
+    assert (result < -5).tolist() == [False, False, True, True]
+
+
+def test_rows_that_were_never_seen_say_nothing() -> None:
+    _, by_row = learn(np.array([[1.0, 2.0]] * 9), np.array([[1.0, 3.0]] * 9))
+    assert by_row(np.array([[1.0, 7.0]])).tolist() == [0.0]
+
+
+def test_independent_columns_add_up() -> None:
+    """Two counts with Laplace noise that both move by one: the largest log-ratio is 2.
+
+    Both tails are far out; the learnt ratio there errs by about 0.1.
+    """
+    rng = np.random.default_rng(0)
+    first, second = (rng.laplace(shift, 1.0, (40_000, 2)) for shift in (1.0, 0.0))
+    (score,) = learn(first, second)
+    assert score(np.array([[6.0, 6.0]]))[0] == pytest.approx(2.0, abs=0.4)
+    assert score(np.array([[6.0, -6.0]]))[0] == pytest.approx(0.0, abs=0.4)
+
+
+def test_chi_square_of_two_coins_is_the_textbooks() -> None:
+    first = np.repeat([0.0, 1.0], [30, 70])[:, np.newaxis]
+    second = np.repeat([0.0, 1.0], [50, 50])[:, np.newaxis]
+    result, freedom = chi_square(first, second)
+    assert result == pytest.approx(20**2 / 80 + 20**2 / 120)
+    assert freedom.tolist() == [1.0]
+
+
+def test_equal_columns_do_not_tell_and_different_ones_do() -> None:
+    """400 equal columns at five standard deviations: a false alarm has probability below 0.01."""
+    rng = np.random.default_rng(0)
+    first, second = rng.laplace(size=(2, 3000, 400))
+    first[:, 7] += 0.5
+    assert np.flatnonzero(telling(first, second)).tolist() == [7]
+
+
+@given(tries=st.integers(1, 400), share=st.floats(0, 1), error=st.floats(1e-6, 0.4))
+def test_bounds_are_clopper_and_pearsons(tries: int, share: float, error: float) -> None:
+    hits = round(share * tries)
+    low, high = least_probability(hits, tries, error), most_probability(hits, tries, error)
+    assert low == (0 if hits == 0 else pytest.approx(beta.ppf(error, hits, tries - hits + 1)))
+    assert high == (
+        1 if hits == tries else pytest.approx(beta.ppf(1 - error, hits + 1, tries - hits))
+    )
+    if 0 < hits < tries:
+        assert binom.sf(hits - 1, tries, low) == pytest.approx(error)
+        assert binom.cdf(hits, tries, high) == pytest.approx(error)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.02, 0.5, 0.97, 1.0])
+def test_an_interval_covers_at_its_level(probability: float) -> None:
+    """Exact: the probability of all outcomes whose interval holds the truth."""
+    outcomes = np.arange(61)
+    covering = [low <= probability <= high for low, high in (interval(k, 60) for k in outcomes)]
+    assert binom.pmf(outcomes, 60, probability)[covering].sum() >= 0.95
+
+
+@given(ours=st.integers(0, 200), theirs=st.integers(0, 200), delta=st.floats(0, 0.5))
+def test_an_epsilon_bound_is_never_negative_and_falls_with_delta(
+    ours: int, theirs: int, delta: float
+) -> None:
+    bound = epsilon_bound(ours, theirs, 200, delta, 0.01)
+    assert 0 <= bound <= epsilon_bound(ours, theirs, 200, 0.0, 0.01) < math.inf
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 0.0), (1.0, 0.0), (1.0, 0.05), (4.0, 0.0)])
+def test_an_epsilon_bound_errs_no_more_often_than_it_says(epsilon: float, delta: float) -> None:
+    """The worst event of a mechanism that is exactly (epsilon, delta)-private, 20,000 times.
+
+    With an error of 0.05 a sound bound is wrong 1,000 times or less; the test alarms above 1,130,
+    with probability below 1e-4.
+    """
+    rng = np.random.default_rng(0)
+    rare = 0.8 * (1 - delta) / (1 + math.exp(epsilon))
+    first = rng.binomial(500, math.exp(epsilon) * rare + delta, 20_000)
+    second = rng.binomial(500, rare, 20_000)
+    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
+    wrong = [epsilon_bound(int(a), int(b), 500, delta, 0.05) > epsilon for a, b in pairs.T]
+    assert counts[np.array(wrong)].sum() <= 1130

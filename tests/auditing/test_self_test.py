@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tacit.auditing.exposure import Exposure
-from tacit.auditing.protocol_audit import audit
-from tacit.auditing.self_test import SelfTest, TrialOutcome, self_test, trials
+from tacit.auditing.protocol_audit import SelfTest, TrialOutcome, audit, self_test, trials
 from tacit.auditing.steps import StepAudit
 from tacit.protocol.audits import AuditCase
 

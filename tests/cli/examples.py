@@ -21,7 +21,7 @@ ANIMALS = ("cat", "dog", "bird")
 
 def example_files(folder: Path, records: Path) -> None:
     """Write a file of classes, counts of these records, a campaign with reports, and a study."""
-    _photos(folder / "photos.parquet")
+    _photos(folder / "pets.parquet")
     _counts(records, folder / "counts.csv")
     _campaign(folder)
     _study(folder)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tacit.auditing import protocol_audit, self_test
+from tacit.auditing import protocol_audit
 from tacit.auditing.steps import audit_target
 from tacit.cli import main
 from tacit.protocol.registry import kind_of, protocol_names
@@ -73,8 +73,8 @@ def test_a_protocol_without_a_guarantee_claims_nothing() -> None:
 
 def test_the_self_test_says_what_it_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one mechanism of each kind; ``tests/auditing/test_self_test.py`` tries all."""
-    some = list({trial.broken: trial for trial in self_test.trials()}.values())
-    monkeypatch.setattr(self_test, "trials", lambda: some)
+    some = list({trial.broken: trial for trial in protocol_audit.trials()}.values())
+    monkeypatch.setattr(protocol_audit, "trials", lambda: some)
     result = run("--self-test", "--quick")
     assert result.exit_code == 0, result.stdout
     assert result.stdout.count("caught") == 1

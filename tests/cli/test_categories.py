@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from tacit.cli import main
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.reading import FileColumns, read_categories
 from tacit.data.scales import in_unit
 from tacit.results.saved.reading import check_result
 from tests.classified import CLASSES, class_clients, group_clients
+from tests.terminal import content_of, page_of, refusal_of, run
 
 
 @pytest.fixture(scope="module")
@@ -41,50 +40,43 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(main, ["evaluate", *map(str, arguments)], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+def evaluated(*arguments: object) -> dict[str, Any]:
+    content = content_of("evaluate", *arguments)
+    check_result(content)
+    return content
 
 
 def refusal(*arguments: object) -> str:
-    result = CliRunner().invoke(main, ["evaluate", *map(str, arguments)])
-    assert result.exit_code == 2
-    return result.output
+    return refusal_of(run("evaluate", *arguments))
 
 
 def test_columns_name_the_classes_and_the_report_shows_them(files: Path, tmp_path: Path) -> None:
     sites = [files / f"c{k}.csv" for k in range(3)]
     options = ("--scores", "a,b,c,d", "--protocol", "multiclass-histogram", "--epsilon", 2)
-    content = json.loads(run(*sites, *options, "--json"))
-    check_result(content)
+    content = evaluated(*sites, *options)
     assert [part["name"] for part in content["classes"]] == list(CLASSES)
     assert content["protocol"]["classes"] == list(CLASSES)
     assert {"weighted AUC", "top-1 accuracy"} == content["measures"].keys()
-    (tmp_path / "r.json").write_text(json.dumps(content))
-    page = tmp_path / "r.html"
-    made = CliRunner().invoke(main, ["report", str(tmp_path / "r.json"), "-o", str(page)])
-    assert made.exit_code == 0, made.output
-    assert "Classes</h2>" in page.read_text()
+    page = page_of(content, tmp_path)
+    assert "Classes</h2>" in page
 
 
 def test_masked_counts_give_each_class_a_certain_range(files: Path) -> None:
     sites = [files / f"c{k}.csv" for k in range(3)]
     options = ("--scores", "a,b,c,d", "--protocol", "encrypted-class-auc", "--thresholds", 100)
-    content = json.loads(run(*sites, *options, "--most-records", 3000, "--exact", "--json"))
-    check_result(content)
+    content = evaluated(*sites, *options, "--most-records", 3000, "--exact")
     assert [part["name"] for part in content["classes"]] == list(CLASSES)
     assert all(part["records"] is None for part in content["classes"])
     low, high = content["estimate"]["interval"]
     assert low <= content["exact"] <= high
-    shown = run(*sites, *options, "--most-records", 3000)
+    shown = run("evaluate", *sites, *options, "--most-records", 3000).stdout
     assert "class d: AUC" in shown
     assert shown.count("certain range (these records)") == 5
 
 
 def test_split_records_keep_their_classes(files: Path) -> None:
     options = ("--scores", "a,b,c,d", "--protocol", "multiclass-histogram", "--epsilon", 2)
-    shown = run(files / "c0.csv", *options, "--split", 4, "--seed", 1)
+    shown = run("evaluate", files / "c0.csv", *options, "--split", 4, "--seed", 1).stdout
     assert "exact macro AUC" in shown
     assert "class d: top-1 recall" in shown
 
@@ -93,17 +85,13 @@ def test_private_groups_are_compared_and_sites_reported(files: Path, tmp_path: P
     sites = [files / f"g{k}.csv" for k in range(3)]
     options = ("--protocol", "grouped-histogram", "--epsilon", 2, "--private-group", "ward")
     names = ("--group-names", "x,y,z")
-    content = json.loads(run(*sites, *options, *names, "--trust", "each", "--json"))
-    check_result(content)
+    content = evaluated(*sites, *options, *names, "--trust", "each")
     assert len(content["groups"]) == len(content["sites"]) == 3
     assert {each["called"] for each in content["differences"]} >= {"equal opportunity"}
     assert content["groups"][0]["measures"]["true positive rate"]["threshold"] == 0.5
-    (tmp_path / "r.json").write_text(json.dumps(content))
-    page = tmp_path / "r.html"
-    made = CliRunner().invoke(main, ["report", str(tmp_path / "r.json"), "-o", str(page)])
-    assert made.exit_code == 0, made.output
+    page = page_of(content, tmp_path)
     for heading in ("Private groups</h2>", "Sites</h2>", "Differences between groups"):
-        assert heading in page.read_text()
+        assert heading in page
 
 
 def test_options_that_do_not_fit_are_refused(files: Path) -> None:

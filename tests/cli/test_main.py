@@ -20,13 +20,13 @@ from click.testing import CliRunner
 
 import tacit
 from tacit.cli import main
-from tacit.cli.plugins import MODULES, SUMMARIES
+from tacit.cli.plugins import SUMMARIES
 from tacit.cli.setting_options import SHOWN_EXAMPLES
-from tacit.cli.shell import name_help
+from tacit.cli.shell import prepare_help
 from tacit.output import OutputFile
 from tests.cli.examples import example_files
 from tests.running.joining.studies import quick_codes
-from tests.terminal import refusal_of, run
+from tests.terminal import content_of, refusal_of, run, strict_json
 
 COMMAND = Path(sys.executable).parent / "tacit"
 NAMES = ("north", "south", "east", "west", "centre")
@@ -70,7 +70,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pa_csv.write_csv(visits, folder / "visits.csv")
     inside = np.clip(clients.scores, 1e-6, 1 - 1e-6)
     logits = pa.table({"score": np.log(inside / (1 - inside)), "label": clients.labels})
-    pq.write_table(logits, folder / "logits.parquet")
+    pq.write_table(logits, folder / "odds.parquet")
     for name in ("result", "old", "new"):
         remaining = tacit.evaluate(clients, tacit.DPAUC(1.0))
         (folder / f"{name}.json").write_text(json.dumps(remaining.to_dict()))
@@ -90,17 +90,7 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def evaluated(*arguments: object) -> dict[str, Any]:
-    result = run("evaluate", *arguments, "--json")
-    assert result.exit_code == 0, result.stderr
-    assert result.stderr == ""
-    return strict_json(result.stdout)
-
-
-def strict_json(text: str) -> dict[str, Any]:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
+    return content_of("evaluate", *arguments)
 
 
 def exact_auc(*files: str) -> float:
@@ -357,7 +347,7 @@ def test_bad_settings_are_refused_before_reading(
 
 
 def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = "tacit.cli.evaluating.sources.read_columns"
+    reader = "tacit.cli.sources.read_columns"
     monkeypatch.setattr(reader, lambda *arguments: pytest.fail("read a file"))
 
 
@@ -531,7 +521,7 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tacit.cli.evaluating.sources.read_columns", interrupt)
+    monkeypatch.setattr("tacit.cli.sources.read_columns", interrupt)
     result = run("evaluate", "absent.csv", *FEDAUC)
     assert result.exit_code == 130
     assert result.stderr.strip() == "tacit: interrupted"
@@ -568,7 +558,7 @@ def test_the_help_of_evaluate_fits_a_screen() -> None:
 
 
 def built_in_commands() -> dict[str, click.Command]:
-    commands = {name: main.get_command(click.Context(main), name) for name in MODULES}
+    commands = {name: main.get_command(click.Context(main), name) for name in SUMMARIES}
     return {name: command for name, command in commands.items() if command is not None}
 
 
@@ -604,7 +594,7 @@ def test_who_looks_at_a_command_first_takes_no_name_of_help_away(command: click.
     """As documents do, whose contexts know nothing of the group."""
     unused = copy(command)
     unused._help_option = None
-    name_help(unused)
+    prepare_help(unused)
     option = unused.get_help_option(click.Context(unused))
     assert option is not None
     assert option.opts == ["-h", "--help"]

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main, setting_options
-from tacit.cli.plugins import MODULES, plugin_names
+from tacit.cli.plugins import SUMMARIES, plugin_names
 from tacit.cli.setting_options import SettingsCommand, Source, help_of, option_of, option_type
 from tacit.protocol.settings import known_settings, setting
 
@@ -173,7 +173,7 @@ def test_help_lists_every_command_once_with_its_whole_summary() -> None:
     said = CliRunner().invoke(main, ["--help"]).output
     assert "..." not in said.partition("Measure:")[2].partition("Examples:")[0]
     listed = re.findall(r"^  ([a-z]+)  ", said, re.MULTILINE)
-    assert sorted(listed) == sorted({*MODULES, *plugin_names()})
+    assert sorted(listed) == sorted({*SUMMARIES, *plugin_names()})
 
 
 def test_completion_knows_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:

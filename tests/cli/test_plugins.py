@@ -72,7 +72,7 @@ def test_the_list_of_commands_imports_no_command_and_nothing_that_computes() -> 
     script = (
         "import sys; from tacit.cli import main; main(['--help'], standalone_mode=False); "
         "sys.exit(any(name in sys.modules for name in "
-        "('tacit.cli.evaluating.evaluate', 'tacit_studies.registry', 'scipy', 'pyarrow', "
+        "('tacit.cli.evaluate', 'tacit_studies.registry', 'scipy', 'pyarrow', "
         "'cryptography')))"
     )
     process = subprocess.run([sys.executable, "-c", script], check=False, stdout=subprocess.DEVNULL)
@@ -85,7 +85,7 @@ def test_our_command_comes_before_one_of_the_same_name(folder: Path) -> None:
     command = main.get_command(context, "evaluate")
     assert command is not None
     assert command.callback is not None
-    assert command.callback.__module__ == "tacit.cli.evaluating.evaluate"
+    assert command.callback.__module__ == "tacit.cli.evaluate"
     assert main.list_commands(context).count("evaluate") == 1
 
 

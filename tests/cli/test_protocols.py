@@ -12,7 +12,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 import tacit
-from tests.terminal import refusal_of, run
+from tests.terminal import content_of, refusal_of, run
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
 PUBLISHED = ("--protocol", "published-histogram", "--epsilon", "2")
@@ -35,10 +35,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def evaluated(*arguments: object) -> dict[str, Any]:
-    result = run("evaluate", *arguments, "--seed", 1, "--exact", "--json")
-    assert result.exit_code == 0, result.stderr
-    made: dict[str, Any] = json.loads(result.stdout)
-    return made
+    return content_of("evaluate", *arguments, "--seed", 1, "--exact")
+
+
+def is_near(result: dict[str, Any], figure: str = "auc") -> bool:
+    """Whether an estimate is within five of its errors of the exact figure."""
+    distance = abs(result[figure]["value"] - result["exact"])
+    return bool(distance < 5 * result[figure]["standard_error"] + 1e-5)
 
 
 def refused(*arguments: object) -> str:
@@ -59,9 +62,7 @@ def test_every_trust_model_is_one_word(folder: Path, trust: str) -> None:
     clients = 5000 if trust == "local" else 10
     protocol = ("--protocol", "score-histogram", "--trust", trust, *budget)
     result = evaluated(folder / "scores.csv", "--split", clients, *protocol)
-    assert (
-        abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"] + 1e-5
-    )
+    assert is_near(result)
 
 
 @pytest.mark.parametrize("method", ["binning", "bbq", "isotonic", "platt"])
@@ -85,12 +86,12 @@ def test_log_odds_need_the_name_of_their_unit(folder: Path) -> None:
     )
     assert "odds, row" in message
     result = evaluated(folder / "odds.csv", "--unit", "log-odds", *HISTOGRAM)
-    assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
+    assert is_near(result)
 
 
 def test_log_odds_may_be_rescaled_by_public_bounds(folder: Path) -> None:
     result = evaluated(folder / "odds.csv", "--rescale", -20, 20, *HISTOGRAM)
-    assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
+    assert is_near(result)
     said = refused(folder / "odds.csv", "--rescale", -1, 1, *HISTOGRAM)
     assert "the public bounds" in said
     assert "name the unit log-odds or real" in said
@@ -102,8 +103,7 @@ def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:
     result = evaluated(folder / "ratings.csv", "--second", "other", *protocol)
     assert result["protocol"]["kernel"] == kernel
     assert result["figure"] == "Kendall's tau"
-    error = result["estimate"]["standard_error"]
-    assert abs(result["estimate"]["value"] - result["exact"]) < 5 * error
+    assert is_near(result, "estimate")
 
 
 @pytest.mark.parametrize("noise", [None, "laplace", "shared", "randomised-response"])
@@ -111,7 +111,7 @@ def test_pairs_give_an_auc_and_say_who_computed_them(folder: Path, noise: str | 
     protocol: tuple[object, ...] = ("--protocol", "paired-ustatistic", "--kernel", "auc")
     protocol += ("--epsilon", 2) if noise is None else ("--epsilon", 2, "--noise", noise)
     result = evaluated(folder / "scores.csv", "--split", 2, "--by", "uniform", *protocol)
-    assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
+    assert is_near(result)
     assert result["spent"] == {"epsilon": pytest.approx(2.0), "delta": 0.0, "adjacency": "replace"}
     assert result["protocol"]["noise"] == (noise or "randomised-response")
     assert any("computed by a trusted party" in text for text in result["warnings"])
@@ -120,8 +120,7 @@ def test_pairs_give_an_auc_and_say_who_computed_them(folder: Path, noise: str | 
 def test_pairs_of_real_clients_do_not_pretend(folder: Path) -> None:
     protocol = ("--protocol", "paired-ustatistic", "--kernel", "kendall", "--epsilon", 4)
     file = folder / "ratings.csv"
-    result = run("evaluate", file, "--second", "other", *protocol, "--matchings", 2, "--json")
-    content = json.loads(result.stdout)
+    content = content_of("evaluate", file, "--second", "other", *protocol, "--matchings", 2)
     assert content["noise"] == "system"
     assert content["protocol"]["matchings"] == 2
     assert "computed by a trusted party" in content["warnings"][0]
@@ -131,7 +130,7 @@ def test_pairs_of_real_clients_do_not_pretend(folder: Path) -> None:
 def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
     protocol = ("--protocol", "two-round-auc", "--epsilon", 4, "--labels", labels)
     result = evaluated(folder / "scores.csv", "--split", 5000, *protocol)
-    assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
+    assert is_near(result)
     assert result["spent"]["epsilon"] == 4.0
 
 

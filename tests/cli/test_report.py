@@ -13,9 +13,9 @@ import pytest
 
 import tacit
 from tacit.results.saved.integrity import with_fingerprint
-from tests.terminal import refusal_of, run
+from tests.terminal import content_of, refusal_of, run
 
-FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact", "--json")
+FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact")
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +37,8 @@ def folder(records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def evaluated(folder: Path, file: str, *options: object) -> dict[str, Any]:
     sources = [folder / "north.csv", folder / "south.csv"]
-    result = run("evaluate", *sources, *FEDAUC, *options)
-    assert result.exit_code == 0, result.stderr
-    Path(file).write_text(result.stdout)
-    made: dict[str, Any] = json.loads(result.stdout)
+    made = content_of("evaluate", *sources, *FEDAUC, *options)
+    Path(file).write_text(json.dumps(made))
     return made
 
 
@@ -105,7 +103,7 @@ def test_a_result_with_its_calibrator_is_read(folder: Path) -> None:
 
 def test_metadata_goes_to_standard_output_or_to_a_file(folder: Path) -> None:
     evaluated(folder, "first.json")
-    card = ("report", "first.json", "--format", "model-index", "--model", "risk")
+    card = ("report", "first.json", "--format", "model-index", "--title", "risk")
     shown = run(*card, "--task", "text-classification")
     assert shown.exit_code == 0
     assert shown.stdout.startswith("model-index:\n- name: risk\n")
@@ -145,9 +143,8 @@ def test_other_federations_are_not_compared(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--model", "a"), "--model needs --format model-index"),
         (("--task", "a"), "--task needs --format model-index"),
-        (("--format", "model-index", "--title", "a"), "--title cannot be used with"),
+        (("--format", "md", "--title", "a"), "--title cannot be used with"),
         (("-o", "missing/report.html"), "missing/report.html cannot be written"),
     ],
 )

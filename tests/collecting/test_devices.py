@@ -12,8 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tacit.collecting.campaign import Terms
-from tacit.collecting.estimating import evaluation_of
+from tacit.collecting.campaign import Terms, evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.metrics.ranking import auc
 from tacit.privacy.mechanisms.response import flip_probability

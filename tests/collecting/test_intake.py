@@ -15,10 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli.collecting import serve_campaign
-from tacit.collecting import batches, service
+from tacit.collecting import batches, log, service
 from tacit.collecting.batches import log_name, parts_of_batch, read_spent
-from tacit.collecting.campaign import CampaignError, ReportError
-from tacit.collecting.estimating import evaluation_of
+from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import ACCEPTED, Intake
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, STAGE_PLACE, Disk, Log, read_log
@@ -136,7 +135,7 @@ def test_a_sealed_batch_holds_the_reports_without_their_order(tmp_path: Path) ->
     assert [path.name for path in folder.reports.glob("log-*")] == [log_name(2)]
 
 
-@pytest.mark.parametrize("calls", range(8))
+@pytest.mark.parametrize("calls", range(10))
 def test_sealing_may_be_interrupted_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int
 ) -> None:
@@ -157,8 +156,8 @@ def test_sealing_may_be_interrupted_anywhere(
         return call
 
     with monkeypatch.context() as patch:
-        for name in ("_write", "sync_folder"):
-            patch.setattr(batches, name, dying(name, getattr(batches, name)))
+        for module, name in ((batches, "_write"), (log, "sync_folder")):
+            patch.setattr(module, name, dying(name, getattr(module, name)))
         with contextlib.suppress(KeyboardInterrupt):
             Intake(Folder(folder.path), seal_every=10)
     expected = sorted(message[REPORT_HEADER.size :] for message in messages)

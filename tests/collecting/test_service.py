@@ -68,15 +68,31 @@ def test_a_report_is_stored_and_counted_once(tmp_path: Path) -> None:
     assert [each.shape[0] for each in stored_payloads(folder)] == [1]
 
 
+def posted(folder: Folder, *bodies: bytes, **options: Any) -> list[httpx.Response]:
+    """The answers to bodies of reports, sent one after another."""
+    headers = options.pop("headers", None)
+
+    async def work(client: Client) -> list[httpx.Response]:
+        return [await client.post("/reports", content=each, headers=headers) for each in bodies]
+
+    made: list[httpx.Response] = with_client(folder, work, **options)
+    return made
+
+
+def got(folder: Folder, path: str, **options: Any) -> httpx.Response:
+    """The answer to a request for a document."""
+
+    async def work(client: Client) -> httpx.Response:
+        return await client.get(path)
+
+    made: httpx.Response = with_client(folder, work, **options)
+    return made
+
+
 def test_a_batch_says_which_of_its_reports_were_refused(tmp_path: Path) -> None:
     folder = new_folder(tmp_path)
     messages = messages_of(folder, 5)
-    body = b"".join([*messages[:3], messages[1], messages[4]]) + b"rest"
-
-    async def work(client: Client) -> httpx.Response:
-        return await client.post("/reports", content=body)
-
-    response = with_client(folder, work)
+    (response,) = posted(folder, b"".join([*messages[:3], messages[1], messages[4]]) + b"rest")
     assert response.status_code == 200
     # the twin of a report that is being stored is asked to come again
     refused = [(each["index"], each["reason"]) for each in response.json()["refused"]]
@@ -85,10 +101,7 @@ def test_a_batch_says_which_of_its_reports_were_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [0, 5, 10_000_000])
 def test_truncated_and_oversized_bodies_are_refused(tmp_path: Path, size: int) -> None:
-    async def work(client: Client) -> httpx.Response:
-        return await client.post("/reports", content=bytes(size))
-
-    response = with_client(new_folder(tmp_path), work)
+    (response,) = posted(new_folder(tmp_path), bytes(size))
     assert response.status_code == 400
     assert response.json()["refused"][0]["reason"] == "size"
 
@@ -166,13 +179,8 @@ def test_an_acknowledgement_waits_for_fsync(tmp_path: Path) -> None:
 
 def test_more_than_the_rate_is_asked_to_come_again(tmp_path: Path) -> None:
     folder = new_folder(tmp_path)
-    messages = messages_of(folder, 3)
-
-    async def work(client: Client) -> list[int]:
-        sent = [await client.post("/reports", content=message) for message in messages]
-        return [each.status_code for each in sent]
-
-    assert with_client(folder, work, rate=1e-6 + 2) == [200, 200, 429]
+    sent = posted(folder, *messages_of(folder, 3), rate=1e-6 + 2)
+    assert [each.status_code for each in sent] == [200, 200, 429]
 
 
 def test_a_bucket_fills_with_time() -> None:
@@ -203,43 +211,25 @@ def test_documents_and_estimates_are_served(tmp_path: Path) -> None:
 
 def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
     folder = new_folder(tmp_path)
-    messages = messages_of(folder, 1000)
-
-    async def work(client: Client) -> dict[str, Any]:
-        await client.post("/reports", content=b"".join(messages))
-        content: dict[str, Any] = (await client.get("/estimate")).json()
-        return content
-
-    content = with_client(folder, work)
+    posted(folder, b"".join(messages_of(folder, 1000)))
+    content = got(folder, "/estimate").json()
     assert content["reports"] == 1000
     assert content["low"] < content["estimate"] < content["high"]
 
 
 def test_nothing_about_a_sender_is_kept(tmp_path: Path) -> None:
     folder = new_folder(tmp_path)
-    (message,) = messages_of(folder, 1)
-
-    async def work(client: Client) -> None:
-        headers = {"User-Agent": "remembered-agent", "X-Forwarded-For": "203.0.113.77"}
-        await client.post("/reports", content=message, headers=headers)
-
-    with_client(folder, work)
-    for path in folder.path.rglob("*"):
-        if path.is_file():
-            content = path.read_bytes()
-            assert b"remembered" not in content
-            assert b"203.0.113" not in content
+    headers = {"User-Agent": "remembered-agent", "X-Forwarded-For": "203.0.113.77"}
+    posted(folder, *messages_of(folder, 1), headers=headers)
+    contents = [path.read_bytes() for path in folder.path.rglob("*") if path.is_file()]
+    assert not any(b"remembered" in each or b"203.0.113" in each for each in contents)
 
 
 def test_a_page_may_stand_beside(tmp_path: Path) -> None:
     page = tmp_path / "page"
     page.mkdir()
     (page / "index.html").write_text("<p>hello</p>", encoding="utf-8")
-
-    async def work(client: Client) -> str:
-        return (await client.get("/")).text
-
-    assert with_client(new_folder(tmp_path), work, page=page) == "<p>hello</p>"
+    assert got(new_folder(tmp_path), "/", page=page).text == "<p>hello</p>"
 
 
 @pytest.mark.parametrize("page", [".", "campaign", "campaign/keys"])
@@ -254,23 +244,17 @@ def test_reports_without_a_token_use_up_nothing_of_the_rate(tmp_path: Path) -> N
     folder = new_folder(tmp_path)
     messages = messages_of(folder, 3)
     forged = [message[:14] + bytes(16) + message[30:] for message in messages]
-
-    async def work(client: Client) -> list[Any]:
-        sent = [await client.post("/reports", content=b"".join(forged)) for _ in range(5)]
-        sent += [await client.post("/reports", content=message) for message in messages]
-        sent += [await client.post("/reports", content=b"".join([*forged, messages[2]]))]
-        return [(each.status_code, each.json()["accepted"]) for each in sent]
-
+    bodies = [*[b"".join(forged)] * 5, *messages, b"".join([*forged, messages[2]])]
+    sent = posted(folder, *bodies, rate=1e-6 + 2)
     refused, late = [(403, 0)] * 5, [(429, 0), (403, 0)]
-    assert with_client(folder, work, rate=1e-6 + 2) == [*refused, (200, 1), (200, 1), *late]
+    answers = [(each.status_code, each.json()["accepted"]) for each in sent]
+    assert answers == [*refused, (200, 1), (200, 1), *late]
 
 
 @pytest.mark.parametrize("number", ["0", "2", "01", "9" * 5000, "x", "%31"])
 def test_other_stages_than_there_are_have_no_document(tmp_path: Path, number: str) -> None:
-    async def work(client: Client) -> int:
-        return (await client.get(f"/stage/{number}")).status_code
-
-    assert with_client(new_folder(tmp_path, terms_of(DOUBLE[1])), work) == 404
+    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
+    assert got(folder, f"/stage/{number}").status_code == 404
 
 
 def test_what_takes_long_is_made_in_a_part_of_the_time_only() -> None:

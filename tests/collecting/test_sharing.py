@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.collecting.batches import StoredReports, parts_of_batch, write_batch
-from tacit.collecting.estimating import stage_query
+from tacit.collecting.campaign import stage_query
 from tacit.privacy.noise import SimulatedNoise
 from tests.collecting.support import all_payloads, records_of, terms_of
 

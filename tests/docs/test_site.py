@@ -1,4 +1,9 @@
-"""The site of the documentation builds without a warning, is complete, and works offline."""
+"""The site of the documentation builds without a warning, is complete, and works offline.
+
+The site lists every package of the layers, with the first line of its docstring.
+
+The report that the first page shows is what the package writes today.
+"""
 
 from __future__ import annotations
 
@@ -217,3 +222,53 @@ def test_links_hold_in_the_site(link: str, rewritten: str) -> None:
 def test_links_lead_to_the_repository_where_there_is_one() -> None:
     reported = generator("hooks").with_site_links("[a](../LICENSE)", "docs", "", "https://x.org/t/")
     assert reported == "[a](https://x.org/t/blob/main/LICENSE)"
+
+
+SOURCES = ROOT / "src" / "tacit"
+
+
+def rows() -> list[list[str]]:
+    """The cells of the table of packages, without its head."""
+    lines = generator("hooks").packages_table().splitlines()[2:]
+    return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_every_package_has_its_line() -> None:
+    packages = {
+        path.parent.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("__init__.py")
+    }
+    listed = {name for _, name, _ in rows()}
+    assert packages - {"."} <= listed
+    assert all(content.endswith(".") for _, _, content in rows())
+
+
+def test_packages_come_from_the_highest_layer_down() -> None:
+    numbers = [int(number) for number, _, _ in rows()]
+    assert numbers == sorted(numbers, reverse=True)
+    assert (rows()[0][1], rows()[-1][1]) == ("cli", "wire")
+
+
+def test_the_page_has_the_place_of_the_table() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert generator("hooks").PACKAGES in page
+
+
+SHOWN = Path(__file__).parents[2] / "docs" / "assets" / "example-report.html"
+
+VOLATILE = re.compile(
+    r'<tr><th scope="row">(numpy|python|tacit|Fingerprint.*?)</th>.*?</tr>|sha256-\S+'
+)
+"""Versions, and digests of a result that has them."""
+
+
+def lines(page: str) -> list[str]:
+    """A page without what differs between machines; numbers to six digits."""
+    text = VOLATILE.sub("", page)
+    return re.sub(r"\d+\.\d{6,}(e-\d+)?", lambda found: f"{float(found[0]):.5g}", text).split("\n")
+
+
+def test_the_example_is_today_s_report() -> None:
+    scores, labels = tacit.binormal_scores(3000, 7000, 0.8, seed=0)
+    clients = tacit.Clients.split(scores, labels, clients=10, seed=0)
+    result = tacit.evaluate(clients, tacit.ScoreHistogram(epsilon=1.0), seed=1)
+    assert lines(result.to_html()) == lines(SHOWN.read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from pyarrow.feather import write_feather
 
 from tacit.cli import main
-from tacit.cli.check import PROBLEMS
+from tacit.cli.preparing import PROBLEMS
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.form import FileForm

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.arrays import Floats
-from tacit.collecting.estimating import concluded
+from tacit.collecting.campaign import concluded
 from tacit.data.errors import DataError
 from tacit.data.row_groups import RecordFiles
 from tacit.local import drawing as module

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.collecting.estimating import concluded, stage_query
+from tacit.collecting.campaign import concluded, stage_query
 from tacit.data.errors import DataError
 from tacit.data.row_groups import RecordFiles
 from tacit.local.drawing import evaluate_one_record_clients

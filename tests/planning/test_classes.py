@@ -15,8 +15,7 @@ import tacit
 from tacit.api import evaluate
 from tacit.cli import main
 from tacit.metrics.ranking import auc
-from tacit.planning.choosing import choose
-from tacit.planning.planner import plan
+from tacit.planning.planner import choose, plan
 from tacit.protocol.forecast import Metric
 from tacit.protocol.registry import SettingError, protocol_of
 from tacit.protocol.scenario import Scenario, Shape
@@ -120,6 +119,7 @@ def test_plans_of_two_classes_say_nothing_about_averages_of_classes() -> None:
     ("classes", "metric", "said"),
     [
         (1, None, "classes must be from 2 to"),
+        (0, None, "classes must be from 2 to"),
         (3, "auc", "with classes the macro AUC is planned, got metric 'auc'"),
         (None, None, "positives are needed where no number of classes is named"),
     ],

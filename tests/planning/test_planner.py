@@ -1,4 +1,7 @@
-"""Plans: candidates, recommendations, targets, and honesty where nothing is feasible."""
+"""Plans: candidates, recommendations, targets, and honesty where nothing is feasible.
+
+The protocol that is chosen where nobody names one: from public numbers, and never too little.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tacit
-from tacit.planning.candidates import best_of
-from tacit.planning.planner import plan
-from tacit.planning.result import Plan
+from tacit.planning.planner import choose, plan, rounded_up
+from tacit.planning.result import Plan, best_of
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.registry import needed_settings, protocol_of
+from tacit.protocol.registry import needed_settings, options_of, protocol_of
 from tacit.protocol.scenario import Scenario, plausible_shapes
 from tacit.protocol.settings import changed_settings
 
@@ -37,41 +41,25 @@ def plans() -> dict[str, Plan]:
 
 
 @pytest.mark.parametrize("trust", TRUSTS)
-def test_every_trust_offers_its_protocols(plans: dict[str, Plan], trust: str) -> None:
-    assert {own.protocol.name for own in plans[trust].candidates} == NAMES[trust]
-
-
-@pytest.mark.parametrize("trust", TRUSTS)
-def test_plans_are_strict_json_with_all_that_is_promised(
+def test_every_trust_offers_its_protocols_with_all_that_is_promised(
     plans: dict[str, Plan], trust: str
 ) -> None:
-    made = plans[trust].to_dict()
+    """In strict JSON, in options that give each candidate back, and in advice of two sentences."""
+    planned = plans[trust]
+    assert {own.protocol.name for own in planned.candidates} == NAMES[trust]
+    made = planned.to_dict()
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     promised = {"protocol", "settings", "standard_error", "bias", "bytes_per_client", "rounds"}
     for candidate in [made["recommended"], *made["candidates"]]:
         assert promised | {"adjacency", "seconds", "error_range"} <= candidate.keys()
-
-
-@pytest.mark.parametrize("trust", TRUSTS)
-def test_the_range_holds_the_central_error(plans: dict[str, Plan], trust: str) -> None:
-    for own in plans[trust].candidates:
+    for own in planned.candidates:
         low, high = own.error_range
         assert low <= own.forecast.error <= high
-
-
-@pytest.mark.parametrize("trust", TRUSTS)
-def test_advice_is_two_sentences(plans: dict[str, Plan], trust: str) -> None:
-    advice = plans[trust].advice
-    assert advice.startswith("Use ")
-    assert advice.count(". ") == 1
-    assert "What is given up: " in advice
-
-
-@pytest.mark.parametrize("trust", TRUSTS)
-def test_the_options_of_every_candidate_give_it_back(plans: dict[str, Plan], trust: str) -> None:
-    for own in plans[trust].candidates:
         again = protocol_of(own.protocol.name, needed_settings(own.protocol))
         assert not changed_settings(own.protocol, again)
+    assert planned.advice.startswith("Use ")
+    assert planned.advice.count(". ") == 1
+    assert "What is given up: " in planned.advice
 
 
 def test_the_recommended_protocol_runs_as_it_is() -> None:
@@ -197,3 +185,78 @@ def test_extreme_federations_get_an_answer(trust: str, sizes: tuple[int, int, in
 def test_shapes_differ_in_form_and_auc() -> None:
     assert len({(own.auc, own.form) for own in plausible_shapes(None)}) == 4
     assert Scenario(10, 3, 2, 1.0).records_per_client == 5
+
+
+@given(st.integers(1, 10**12))
+def test_a_rounded_number_is_at_most_two_and_a_half_times_as_large(records: int) -> None:
+    rounded = rounded_up(records)
+    assert records <= rounded <= max(2, 2.5 * records)
+    assert str(rounded).rstrip("0") in ("1", "2", "5")
+
+
+def test_the_choice_depends_on_the_rounded_number_alone() -> None:
+    assert choose(10, 20_001, 1.0) == choose(10, 50_000, 1.0)
+
+
+def test_the_choice_is_that_of_the_plan_with_the_same_public_numbers() -> None:
+    planned = plan(50_000, 5_000, 10, 1.0, "secure-sum").recommended
+    assert planned is not None
+    assert choose(10, 40_000, 1.0).protocol == planned.protocol
+
+
+def test_few_clients_are_summed_and_many_answer_by_themselves() -> None:
+    assert "trust secure-sum" in choose(1_000, 100_000, 1.0).reason
+    assert "trust local" in choose(100_000, 100_000, 5.0).reason
+
+
+@pytest.mark.parametrize(
+    ("trust", "epsilon"),
+    [("each", 8.0), ("local", 8.0), ("secure-sum", 0.1), ("mpc", 1.0)],
+)
+def test_whole_records_are_hidden_or_there_is_no_choice(trust: str, epsilon: float) -> None:
+    try:
+        chosen = choose(50, 2_000, epsilon, trust)
+    except ValueError as error:
+        assert "is predicted to give an AUC" in str(error)
+        return
+    assert chosen.protocol.guarantee.adjacency in (Adjacency.RECORD, Adjacency.REPLACE)
+    assert chosen.protocol.guarantee.epsilon == epsilon
+
+
+def test_what_hides_less_has_to_be_named() -> None:
+    with pytest.raises(ValueError, match="hides only a record's score, and has to be named"):
+        choose(2_000, 2_000, 1.0)
+
+
+def test_an_exact_sum_is_never_chosen_for_an_epsilon() -> None:
+    with pytest.raises(ValueError, match="for at most 10 records of 3 clients") as refused:
+        choose(3, 9, 1.0)
+    assert "exact" not in str(refused.value)
+
+
+@pytest.mark.parametrize("trust", ["exact-sum", "encrypted"])
+def test_an_epsilon_that_would_not_be_kept_is_refused(trust: str) -> None:
+    with pytest.raises(ValueError, match="would not be kept"):
+        choose(3, 4_000, 1.0, trust)
+    assert choose(3, 4_000, None, trust).protocol.guarantee.adjacency is None
+
+
+def test_a_missing_epsilon_is_named() -> None:
+    with pytest.raises(ValueError, match="epsilon is needed with trust secure-sum"):
+        choose(3, 4_000, None)
+
+
+def test_a_person_has_the_named_budget() -> None:
+    assert choose(10, 40_000, 1.0, None, 4).protocol.settings["epsilon"] == 1.0
+
+
+def test_options_are_quoted_for_a_shell() -> None:
+    protocol = protocol_of("multiclass-histogram", {"classes": ("big cat", "dog"), "epsilon": 1.0})
+    assert options_of(protocol).endswith("--classes 'big cat,dog'")
+
+
+def test_a_plan_is_a_table_in_a_notebook() -> None:
+    planned = plan(40_000, 4_000, 10, 1.0, "secure-sum")
+    page = planned._repr_html_()
+    assert page.count("<tr>") == 1 + len(planned.candidates)
+    assert "Run it: tacit evaluate FILES --protocol score-histogram --epsilon 1" in page

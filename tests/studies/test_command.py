@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
@@ -12,17 +11,15 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
 import tacit
-from tacit.cli import main
 from tacit_studies.command import reproduce
+from tests.terminal import refusal_of, run, strict_json
 
 
 @pytest.fixture
@@ -33,27 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "north.csv").write_text("score,label\n0.5,0\n0.7,1\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def strict_json(text: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
-def assert_one_sentence(result: Result) -> str:
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert len(result.stderr.splitlines()) == 1, result.stderr
-    return result.stderr.removeprefix("tacit: ").strip()
 
 
 def test_the_list_of_tables() -> None:
@@ -96,7 +72,7 @@ def test_bad_requests_for_tables(
     folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, part: str
 ) -> None:
     monkeypatch.setattr("tacit_studies.command._measure", lambda *given: pytest.fail("measured"))
-    assert part in assert_one_sentence(run("reproduce", *arguments.split()))
+    assert part in refusal_of(run("reproduce", *arguments.split()))
 
 
 def test_a_table_is_interrupted_at_once() -> None:

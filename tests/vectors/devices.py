@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.collecting.campaign import Campaign, Signed, Terms, stage_content
-from tacit.collecting.estimating import stage_query
+from tacit.collecting.campaign import Campaign, Signed, Terms, stage_query
 from tacit.collecting.log import Report
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
@@ -159,15 +158,15 @@ def campaign_vectors() -> Content:
     query = stage_query(terms, [])
     content = terms.to_content() | {"report": dict(terms.reports.instructions(query))}
     signed = Signed.by(COORDINATOR, content)
-    digest = Campaign(signed).digest
+    campaign = Campaign(signed)
     later = asked(terms, [first_stage_payloads(terms)])
-    stage = stage_content(digest, 1, terms.reports.instructions(later))
+    stage = campaign.stage_content(1, terms.reports.instructions(later))
     other = Identity.from_bytes(bytes([20]) * 32)
     forged = Signed(signed.document.replace(b"vectors", b"Vectors"), signed.signature, signed.key)
     return {
         "coordinator": COORDINATOR.public.hex(),
         "campaign": signed.to_json(),
-        "digest": digest.hex(),
+        "digest": campaign.digest.hex(),
         "name": terms.name,
         "stage": Signed.by(COORDINATOR, stage).to_json(),
         "refused": [

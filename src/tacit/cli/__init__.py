@@ -6,28 +6,26 @@ import click
 
 import tacit
 from tacit.cli.plugins import Extensible
-from tacit.cli.shell import HELP_NAMES, name_help, show
-
-MAIN_EXAMPLES = """\b
-Examples:
-  tacit demo
-  tacit evaluate north.csv south.csv --epsilon 1
-  tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1
-"""
+from tacit.cli.shell import HELP_NAMES, prepare_help, show
 
 
 @click.group(
     cls=Extensible,
     context_settings={"help_option_names": HELP_NAMES},
     invoke_without_command=True,
-    epilog=MAIN_EXAMPLES,
 )
 @click.version_option(tacit.__version__, prog_name="tacit")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Measure a classifier's AUC on data that several parties may not show each other."""
+    """Measure a classifier's AUC on data that several parties may not show each other.
+
+    Examples:
+      tacit demo
+      tacit evaluate north.csv south.csv --epsilon 1
+      tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1
+    """
     if context.invoked_subcommand is None:
         show(context.get_help())
 
 
-name_help(main)
+prepare_help(main)

@@ -12,14 +12,11 @@ from typing import Any
 import click
 from click.exceptions import Exit
 
+from tacit.auditing import protocol_audit
 from tacit.auditing.exposure import Exposure
-from tacit.auditing.protocol_audit import CONFIDENCE, Audit, CaseAudit
-from tacit.auditing.protocol_audit import audit as audit_cases
-from tacit.auditing.self_test import SelfTest, TrialOutcome, self_test
 from tacit.auditing.steps import MIN_FRACTION, StepAudit
-from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import prompt_interrupt
+from tacit.cli.shell import JsonOutput, json_option, prompt_interrupt
 from tacit.protocol import audits
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.results.text import aligned
@@ -40,11 +37,11 @@ EXPOSURE_HEADING = (
 
 ALARM = (
     f"verdicts of all rows, labels among them, raise a false alarm with probability "
-    f"{1 - CONFIDENCE:.1%} at most"
+    f"{1 - protocol_audit.CONFIDENCE:.1%} at most"
 )
 
 
-def audit_text(audit: Audit) -> str:
+def audit_text(audit: protocol_audit.Audit) -> str:
     """An audit as tables, with a summary sentence."""
     heading = (
         "Client steps: epsilon as declared, and at least, by attacks on worst-case neighbours\n"
@@ -54,7 +51,7 @@ def audit_text(audit: Audit) -> str:
     return "\n\n".join([*filter(None, blocks), _summary(audit)])
 
 
-def self_test_text(outcome: SelfTest) -> str:
+def self_test_text(outcome: protocol_audit.SelfTest) -> str:
     """A self-test as tables, with a summary sentence."""
     heading = f"Mechanisms with a mistake (!) must be refuted, sound ones left alone\n({ALARM})"
     columns = ("mechanism", "declared", "at least", "verdict")
@@ -85,7 +82,7 @@ def exposure_text(exposures: Sequence[Exposure]) -> str:
     return "\n\n".join([heading, *groups])
 
 
-def _summary(audit: Audit) -> str:
+def _summary(audit: protocol_audit.Audit) -> str:
     wrong = [step for step in audit.steps if not step.within]
     telling = sum(not step.constant_cost for step in audit.steps)
     weak = sum(step.weak for step in audit.steps)
@@ -105,7 +102,7 @@ def _summary(audit: Audit) -> str:
     return f"{sentence}."
 
 
-def _case_text(case: CaseAudit) -> str:
+def _case_text(case: protocol_audit.CaseAudit) -> str:
     rows = [STEP_HEADING, *map(_step_row, case.steps)]
     settings = ", ".join(f"{name} {value}" for name, value in case.settings.items())
     return f"{case.protocol}, {settings or 'default settings'}\n{_table(rows)}"
@@ -121,7 +118,7 @@ def _step_row(step: StepAudit) -> Row:
     )
 
 
-def _trial_row(trial: TrialOutcome) -> Row:
+def _trial_row(trial: protocol_audit.TrialOutcome) -> Row:
     name = f"{'! ' if trial.broken else '  '}{trial.name}"
     return (name, *_bounds(trial.audit), trial.verdict)
 
@@ -158,22 +155,9 @@ EPSILON = 1.0
 """What is audited where nobody says."""
 
 ALL = "all"
-AUDIT_EXAMPLES = """\b
-Examples:
-  tacit audit --protocol dpauc --epsilon 1
-  tacit audit --protocol published-fedauc --epsilon 2 --allocation adaptive
-  tacit audit --protocol all --epsilon 1 --quick --json
-  tacit audit --self-test
-
-\b
-Exit status:
-  0  nothing exceeds what is declared; the self-test came out as it should
-  1  a guarantee is refuted; the self-test did not
-  2  an error; one sentence says which
-"""
 
 
-@click.command(cls=SettingsCommand, settings_after="output", epilog=AUDIT_EXAMPLES)
+@click.command(cls=SettingsCommand, settings_after="output")
 @click.option(
     "--protocol",
     "name",
@@ -198,19 +182,30 @@ def audit(
     output: JsonOutput,
     **settings: Any,
 ) -> None:
-    """Attack a protocol: what epsilon do its replies show, and which labels do they reveal?
+    """Attack a protocol: what epsilon do its replies show, and which labels?
 
     Every client step answers many times on two neighbouring data sets. An attack that
     distinguishes them proves a lower bound on epsilon, which must not exceed the declared one, 1 by
     default. Without other settings than --epsilon, several are attacked, so that every step
     answers. Nothing is spent: the records are synthetic and all noise is simulated.
+
+    Examples:
+      tacit audit --protocol dpauc --epsilon 1
+      tacit audit --protocol published-fedauc --epsilon 2 --allocation adaptive
+      tacit audit --protocol all --epsilon 1 --quick --json
+      tacit audit --self-test
+
+    Exit status:
+      0  nothing exceeds what is declared; the self-test came out as it should
+      1  a guarantee is refuted; the self-test did not
+      2  an error; one sentence says which
     """
     chosen = {key: value for key, value in settings.items() if value is not None}
-    outcome: Audit | SelfTest
+    outcome: protocol_audit.Audit | protocol_audit.SelfTest
     if testing:
         if name is not None or chosen:
             raise click.UsageError("--self-test takes no protocol and no settings")
-        outcome = self_test(seed, quick, _show_progress)
+        outcome = protocol_audit.self_test(seed, quick, _show_progress)
         text = self_test_text(outcome)
     elif name is None:
         raise click.UsageError("give --protocol, or --self-test")
@@ -218,7 +213,7 @@ def audit(
         cases = _cases(name, chosen)
         takes = any(case.takes_epsilon for case in cases)
         epsilon = chosen.get("epsilon", EPSILON) if takes else None
-        outcome = audit_cases(cases, epsilon, seed, quick, _show_progress)
+        outcome = protocol_audit.audit(cases, epsilon, seed, quick, _show_progress)
         text = audit_text(outcome)
     output.show(outcome.to_dict(), lambda: text)
     if not outcome.passed:

@@ -13,22 +13,13 @@ from pathlib import Path
 import click
 import numpy as np
 
-from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.shell import check_signal, show
-from tacit.collecting import estimating
-from tacit.collecting.campaign import Campaign, Terms
+from tacit.cli.shell import JsonOutput, check_signal, json_option, show
+from tacit.collecting.campaign import HONEST, Campaign, Terms, evaluation_of, shuffled_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import SEAL_EVERY, Intake
 from tacit.output import OutputFile
 from tacit.privacy.exact import words
 from tacit.results.text import as_lines
-
-SERVE_EXAMPLES = """\b
-Examples:
-  tacit collect serve campaign.toml
-  tacit collect serve campaign.toml --page examples/phone/page --port 8000
-  tacit collect serve campaign.toml --host 0.0.0.0 --certificate server.pem --key server.key
-"""
 
 MAX_RATE = 5000
 """Reports that are taken a second, by default."""
@@ -38,10 +29,10 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group()
 def collect() -> None:
-    """Collect reports from devices: serve a campaign, make tokens, end stages, estimate."""
+    """Collect reports from devices: campaigns, tokens, stages and estimates."""
 
 
-@collect.command("serve", epilog=SERVE_EXAMPLES)
+@collect.command("serve")
 @click.argument("campaign", type=FILE)
 @click.option(
     "--folder",
@@ -86,6 +77,11 @@ def serve_campaign(
 
     The first start signs the campaign, with a key that it makes. A report is acknowledged once it
     is on disk. No address and no other trace of a sender is kept.
+
+    Examples:
+      tacit collect serve campaign.toml
+      tacit collect serve campaign.toml --page examples/phone/page --port 8000
+      tacit collect serve campaign.toml --host 0.0.0.0 --certificate server.pem --key server.key
     """
     if (certificate is None) != (key is None):
         raise click.UsageError("--certificate and --key belong together")
@@ -113,16 +109,9 @@ def _rows(campaign: Campaign) -> list[tuple[str, str]]:
     ]
 
 
-TOKENS_EXAMPLES = """\b
-Examples:
-  tacit collect tokens campaign --count 1000 > tokens.txt
-  tacit collect tokens campaign --count 50 --page https://study.example.org/
-"""
-
-
-@collect.command(epilog=TOKENS_EXAMPLES)
+@collect.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--count", required=True, type=click.IntRange(1, 10**7), help="How many.")
+@click.argument("count", type=click.IntRange(1, 10**7))
 @click.option("--page", help="Print links to this page instead, which hold the token.")
 def tokens(folder: Path, count: int, page: str | None) -> None:
     """Make COUNT tokens of the campaign in FOLDER, which no earlier call made.
@@ -130,6 +119,10 @@ def tokens(folder: Path, count: int, page: str | None) -> None:
     Each lets one device send one report. They come in an order that is drawn, so that their numbers
     say nothing about when or to whom they are given. Whoever notes who got which token can tell,
     together with the collector, who sent which report.
+
+    Examples:
+      tacit collect tokens campaign 1000 > tokens.txt
+      tacit collect tokens campaign 50 --page https://study.example.org/
     """
     place = Folder(folder)
     start = place.reserve_tokens(count)
@@ -151,23 +144,14 @@ def stage(folder: Path) -> None:
     show(f"Stage {signed.content['stage']} is open.")
 
 
-ESTIMATE_EXAMPLES = """\b
-Examples:
-  tacit collect estimate campaign
-  tacit collect estimate campaign --json > result.json
-  tacit collect estimate campaign --report result.html
-  tacit collect estimate campaign --honest 0.5
-"""
-
-
-@collect.command(epilog=ESTIMATE_EXAMPLES)
+@collect.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @json_option
 @click.option("--report", metavar="FILE", help="Also write a page that works offline.")
 @click.option(
     "--honest",
     metavar="FRACTION",
-    default=estimating.HONEST,
+    default=HONEST,
     show_default=True,
     type=click.FloatRange(0, 1, min_open=True),
     help="Part of every sealed batch's reports that is taken to be honest.",
@@ -177,12 +161,18 @@ def estimate(folder: Path, output: JsonOutput, report: str | None, honest: float
 
     The collector may run meanwhile. The estimator is the protocol's own, as in `tacit evaluate`.
     Beside the guarantee of one report stands that of sealed batches, where a bound is known.
+
+    Examples:
+      tacit collect estimate campaign
+      tacit collect estimate campaign --json > result.json
+      tacit collect estimate campaign --report result.html
+      tacit collect estimate campaign --honest 0.5
     """
     file = None if report is None else OutputFile(report)
     place = Folder(folder)
     result = replace(
-        estimating.evaluation_of(place.campaign, place.stages(), place.report_bytes),
-        shuffled=estimating.shuffled_of(place.campaign.terms, place.sealed_sizes(), honest),
+        evaluation_of(place.campaign, place.stages(), place.report_bytes),
+        shuffled=shuffled_of(place.campaign.terms, place.sealed_sizes(), honest),
     )
     if file is not None:
         file.write(result.to_html().encode())

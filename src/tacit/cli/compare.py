@@ -11,10 +11,9 @@ import numpy as np
 
 import tacit
 from tacit.cli import record_options
-from tacit.cli.evaluating.sources import files_in_memory
-from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import check_signal, terminable
+from tacit.cli.shell import JsonOutput, check_signal, json_option, terminable
+from tacit.cli.sources import files_in_memory
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile, by_file
@@ -23,26 +22,11 @@ from tacit.protocol.registry import comparison_names
 from tacit.results.displays import draw_comparison
 from tacit.results.text import as_lines
 
-COMPARE_EXAMPLES = """\b
-Examples:
-  tacit compare models.parquet --client site --score new --versus old --epsilon 1
-  tacit compare models.parquet --score new --versus old --split 20 --seed 7 --epsilon 1 --json
-  tacit compare models.parquet --score new --versus old --protocol score-histogram --epsilon 1
-
-\b
-Exit status:
-  0    there is an estimate of the difference
-  2    an error; one sentence says which
-  3    the noise left no signal: the result is printed without an estimate
-  130  interrupted
-"""
-
 
 @click.command(
     cls=SettingsCommand,
     settings_after="protocol",
     source=COMPARISONS,
-    epilog=COMPARE_EXAMPLES,
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @record_options.column_options(
@@ -90,10 +74,21 @@ def compare(
     exact: bool | None,
     **settings: Any,
 ) -> None:
-    """Compare two models by AUC on the records in FILES (CSV or Parquet), a client each.
+    """Compare two models by AUC on the records in FILES, a client each.
 
-    Both AUCs and their difference together spend epsilon once. The noise is exact and comes from
-    the operating system, unless --split or --seed ask for a simulation.
+    FILES are CSV or Parquet. Both AUCs and their difference together spend epsilon once. The noise
+    is exact and comes from the operating system, unless --split or --seed ask for a simulation.
+
+    Examples:
+      tacit compare models.parquet --client site --score new --versus old --epsilon 1
+      tacit compare models.parquet --score new --versus old --split 20 --seed 7 --epsilon 1 --json
+      tacit compare models.parquet --score new --versus old --protocol score-histogram --epsilon 1
+
+    Exit status:
+      0    there is an estimate of the difference
+      2    an error; one sentence says which
+      3    the noise left no signal: the result is printed without an estimate
+      130  interrupted
     """
     chosen = chosen_protocol(protocol, settings, COMPARISONS)
     paths = files_in_memory(files, "compare")

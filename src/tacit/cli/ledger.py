@@ -24,36 +24,7 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.results.text import aligned, unformulated
 
 BROKEN = 1
-LEDGER_EXAMPLES = """\b
-Examples:
-  tacit ledger limit budget.db --dataset registry --epsilon 3 --period 365d
-"""
-LIMIT_EXAMPLES = """\b
-Examples:
-  tacit ledger limit budget.db --dataset registry --epsilon 3 --period 365d
-  tacit ledger limit budget.db --dataset registry --epsilon 1 --period 24h --adjacency label
-"""
-SHOW_EXAMPLES = """\b
-Examples:
-  tacit ledger show budget.db
-  tacit ledger show budget.db --dataset registry --delta 1e-9
-"""
-VERIFY_EXAMPLES = """\b
-Examples:
-  tacit ledger verify budget.db
 
-\b
-Exit status:
-  0  every entry follows from those before it, and the head given is one of theirs
-  1  one does not, or the file is no ledger; one sentence says which
-  2  an error; one sentence says which
-"""
-
-EXPORT_EXAMPLES = """\b
-Examples:
-  tacit ledger export budget.db
-  tacit ledger export budget.db --format csv --output budget.csv
-"""
 UNITS = {
     "m": timedelta(minutes=1),
     "h": timedelta(hours=1),
@@ -66,17 +37,25 @@ summed: holds whatever questions followed from earlier replies, as limits do. ti
 costs were fixed before the first reply. unlimited: what that adjacency hides was shown as it is.
 The same person's records in several data sets spend from all of them."""
 ALL = "(all together)"
+_SPENT = ("summed epsilon", "delta", "tightest epsilon", "delta", "by")
+BOUND_HEADING = ("data set", "hidden", "debits", *_SPENT)
+_ALLOWED = ("limit epsilon", "delta", "by", "spent epsilon", "delta", "rho")
+LIMIT_HEADING = ("data set", "hidden", "period", *_ALLOWED)
 
 
-@click.group(invoke_without_command=True, epilog=LEDGER_EXAMPLES)
+@click.group(invoke_without_command=True)
 @click.pass_context
 def ledger(context: click.Context) -> None:
-    """Show a client's ledger, set its limits, check it, hand it on."""
+    """Show a client's ledger, set its limits, check it, hand it on.
+
+    Examples:
+      tacit ledger limit budget.db --dataset registry --epsilon 3 --period 365d
+    """
     if context.invoked_subcommand is None:
         show(context.get_help())
 
 
-@ledger.command("show", epilog=SHOW_EXAMPLES)
+@ledger.command("show")
 @click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option("--dataset", metavar="NAME", help="This data set only.")
 @click.option(
@@ -87,7 +66,12 @@ def ledger(context: click.Context) -> None:
     help="At which delta costs are composed.",
 )
 def show_ledger(path: str, dataset: str | None, delta: float) -> None:
-    """Print what was spent, by data set and adjacency, and what the limits leave."""
+    """Print what was spent, by data set and adjacency, and what the limits leave.
+
+    Examples:
+      tacit ledger show budget.db
+      tacit ledger show budget.db --dataset registry --delta 1e-9
+    """
     with Ledger.open_readonly(path) as pages:
         names = pages.datasets()
         if dataset is not None and dataset not in names:
@@ -112,7 +96,7 @@ def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
         raise click.BadParameter(f"{text!r} is longer than a clock counts") from None
 
 
-@ledger.command("limit", epilog=LIMIT_EXAMPLES)
+@ledger.command("limit")
 @click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option("--dataset", required=True, metavar="NAME", help="The data set's name.")
 @click.option(
@@ -155,6 +139,10 @@ def set_limit(
 
     It replaces the limit with the same adjacency and period, and is itself an entry of the
     ledger. What was spent before counts.
+
+    Examples:
+      tacit ledger limit budget.db --dataset registry --epsilon 3 --period 365d
+      tacit ledger limit budget.db --dataset registry --epsilon 1 --period 24h --adjacency label
     """
     hidden = Adjacency(adjacency)
     entries.Limit(
@@ -165,7 +153,7 @@ def set_limit(
     show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
 
 
-@ledger.command("verify", epilog=VERIFY_EXAMPLES)
+@ledger.command("verify")
 @click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option("--head", metavar="HEX", help="A head noted before, which the ledger must have had.")
 def verify(path: str, head: str | None) -> None:
@@ -173,6 +161,14 @@ def verify(path: str, head: str | None) -> None:
 
     Entries cut off at the end, or a whole ledger written anew, show only against a head that was
     noted elsewhere.
+
+    Examples:
+      tacit ledger verify budget.db
+
+    Exit status:
+      0  every entry follows from those before it, and the head given is one of theirs
+      1  one does not, or the file is no ledger; one sentence says which
+      2  an error; one sentence says which
     """
     noted = None if head is None else _bytes(head)
     try:
@@ -185,14 +181,19 @@ def verify(path: str, head: str | None) -> None:
     show(f"{path} verifies: {number} entries\nhead {last}")
 
 
-@ledger.command("export", epilog=EXPORT_EXAMPLES)
+@ledger.command("export")
 @click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option(
     "--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True
 )
 @click.option("--output", metavar="FILE", help="Where to write; standard output by default.")
 def export(path: str, form: str, output: str | None) -> None:
-    """Print all entries, with all that their hashes bind; digests are keyed and say nothing."""
+    """Print all entries, with all that their hashes bind; digests are keyed and say nothing.
+
+    Examples:
+      tacit ledger export budget.db
+      tacit ledger export budget.db --format csv --output budget.csv
+    """
     file = None if output is None else OutputFile(output)
     with Ledger.open_readonly(path) as pages:
         exported = [_exported(line) for line in pages.lines()]
@@ -224,18 +225,7 @@ def _heading(pages: Pages) -> list[str]:
 def _bound_rows(
     pages: Pages, names: Sequence[str], delta: float, together: bool
 ) -> list[Sequence[str]]:
-    rows: list[Sequence[str]] = [
-        (
-            "data set",
-            "hidden",
-            "debits",
-            "summed epsilon",
-            "delta",
-            "tightest epsilon",
-            "delta",
-            "by",
-        )
-    ]
+    rows: list[Sequence[str]] = [BOUND_HEADING]
     histories = [(name, pages.history(name)) for name in names]
     if together and len(names) > 1:
         histories.append((ALL, pages.history()))
@@ -251,32 +241,14 @@ def _shown(history: Mapping[Cost, int]) -> list[Adjacency]:
     return [each for each in Adjacency if about_persons or each in composition.OF_PERSON]
 
 
-def _bound_cells(history_bound: composition.Bound) -> tuple[str, ...]:
-    sums = (_number(history_bound.summed.epsilon), _number(history_bound.summed.delta))
-    best = (_number(history_bound.tightest.epsilon), _number(history_bound.tightest.delta))
-    return (
-        history_bound.adjacency.value,
-        str(history_bound.releases),
-        *sums,
-        *best,
-        history_bound.way,
-    )
+def _bound_cells(bound: composition.Bound) -> tuple[str, ...]:
+    sums = (_number(bound.summed.epsilon), _number(bound.summed.delta))
+    best = (_number(bound.tightest.epsilon), _number(bound.tightest.delta))
+    return (bound.adjacency.value, str(bound.releases), *sums, *best, bound.way)
 
 
 def _limit_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
-    rows: list[Sequence[str]] = [
-        (
-            "data set",
-            "hidden",
-            "period",
-            "limit epsilon",
-            "delta",
-            "by",
-            "spent epsilon",
-            "delta",
-            "rho",
-        )
-    ]
+    rows: list[Sequence[str]] = [LIMIT_HEADING]
     for name in names:
         rows += [(name, *_limit_cells(each)) for each in pages.spending(name)]
     return rows

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from tacit.cli.json_output import JsonOutput, json_option
 from tacit.cli.record_options import PerPerson
 from tacit.cli.setting_options import Spelled
-from tacit.cli.shell import check_signal
+from tacit.cli.shell import JsonOutput, check_signal, json_option
 from tacit.planning.planner import plan as make_plan
 from tacit.protocol import forecast
 from tacit.protocol.trust import Trust, trust_words
 
-PLAN_EXAMPLES = """\b
-Examples:
-  tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1
-  tacit plan --records 4000 --positives 400 --clients 4000 --epsilon 1 --want "auc within 0.05"
-  tacit plan --records 9000 --positives 900 --clients 9 --epsilon 1 --trust local --want auc
-  tacit plan --records 4000 --positives 400 --clients 10 --trust encrypted --epsilon 1 --json
-  tacit plan --records 9000 --classes 3 --clients 9 --epsilon 1 --trust encrypted
 
-\b
-Trust:
-  each                the server may see each client's counts, with noise that the client
-                      itself added; no party adds noise for another
-  server-sees-scores  the server may know all scores, and no label
-  local               no party is trusted: each record's report is private
-  secure-sum          the server sees sums over the clients only
-  exact-sum           the same without noise: there is no differential privacy
-  encrypted           the aggregator computes on encrypted counts
-  mpc                 clients compute together, by cryptography
-
-\b
-Exit status:
-  0  a protocol is recommended
-  2  an error; one sentence says which
-  3  no protocol is feasible
-"""
-
-
-@click.command(epilog=PLAN_EXAMPLES)
+@click.command()
 @click.option("--records", type=int, required=True, help="All clients' records together.")
 @click.option(
     "--positives",
@@ -79,36 +54,44 @@ Exit status:
 )
 @json_option
 def plan(
-    records: int,
     positives: int | None,
     classes: int | None,
-    clients: int,
-    epsilon: float,
     per_person: int | None,
-    trust: str | None,
-    auc_guess: float | None,
     want: str | None,
     output: JsonOutput,
+    **asked: Any,
 ) -> None:
     """Predict every fitting protocol's error and traffic, and recommend one. Nothing is spent.
 
     Epsilon hides different things in different protocols; the plan says what, and puts protocols
     that hide whole records first.
+
+    Examples:
+      tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1
+      tacit plan --records 4000 --positives 400 --clients 4000 --epsilon 1 --want "auc within 0.05"
+      tacit plan --records 9000 --positives 900 --clients 9 --epsilon 1 --trust local --want auc
+      tacit plan --records 4000 --positives 400 --clients 10 --trust encrypted --epsilon 1 --json
+      tacit plan --records 9000 --classes 3 --clients 9 --epsilon 1 --trust encrypted
+
+    Trust:
+      each                the server may see each client's counts, with noise that the client
+                          itself added; no party adds noise for another
+      server-sees-scores  the server may know all scores, and no label
+      local               no party is trusted: each record's report is private
+      secure-sum          the server sees sums over the clients only
+      exact-sum           the same without noise: there is no differential privacy
+      encrypted           the aggregator computes on encrypted counts
+      mpc                 clients compute together, by cryptography
+
+    Exit status:
+      0  a protocol is recommended
+      2  an error; one sentence says which
+      3  no protocol is feasible
     """
     if positives is None and classes is None:
         raise click.UsageError("Missing option '--positives'.")
     metric, target = (None, None) if want is None else forecast.wanted(want)
-    made = make_plan(
-        records,
-        positives,
-        clients,
-        epsilon,
-        trust,
-        auc_guess=auc_guess,
-        target=target,
-        metric=metric,
-        per_person=per_person or 0,
-        classes=classes,
-    )
+    asked |= {"classes": classes, "per_person": per_person or 0, "metric": metric, "target": target}
+    made = make_plan(positives=positives, **asked)
     output.show(made.to_dict(), lambda: str(made))
     check_signal(made.recommended is not None)

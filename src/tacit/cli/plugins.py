@@ -20,71 +20,56 @@ from importlib.metadata import EntryPoint, entry_points
 
 import click
 
-from tacit.cli.json_output import with_json_value
-from tacit.cli.shell import Tacit, name_help
+from tacit.cli.shell import Tacit, prepare_help, with_json_value
 
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "Measure": {
+        "demo": "Measure a classifier at hospitals, advertisers and phones, all simulated.",
+        "check": "Find every problem of FILES at once, and say what to do.",
+        "evaluate": "Estimate the AUC, or another figure, of the records in FILES, a client each.",
+        "compare": "Compare two models by AUC on the records in FILES, a client each.",
+        "plan": "Predict every fitting protocol's error and traffic, and recommend one.",
+        "report": "Turn RESULTS into one page that works offline, or into a table.",
+        "simulate": "Simulate a report of the local model for every record in FILES (Parquet).",
+        "sql": "Print the SQL statement by which a site counts the records of a table.",
+    },
+    "Run a federation, as coordinator": {
+        "init": "Write a commented plan, or a party's own file, into FOLDER to begin with.",
+        "invite": "Write an invitation to PLAN for each of SITES, one file to send to each.",
+        "admit": "Take sites into PLAN by the ANSWERS that they sent.",
+        "serve": "Start the server of PLAN, and keep it running until interrupted.",
+        "run": "Run PLAN once, with the parties that are connected, and print the result.",
+        "status": "Show PLAN's server: who is connected, and how the latest runs ended.",
+    },
+    "Take part in one": {
+        "accept": "Make a site's folder and keys from INVITATION, and the answer that goes back.",
+        "join": "Take part with the records that PARTY names, until interrupted.",
+        "keys": "Make the keys that are missing in FOLDER, and show their public parts.",
+        "ledger": "Show a client's ledger, set its limits, check it, hand it on.",
+    },
+    "Collect from devices": {
+        "collect": "Collect reports from devices: campaigns, tokens, stages and estimates.",
+    },
+    "Check a protocol": {
+        "audit": "Attack a protocol: what epsilon do its replies show, and which labels?",
+    },
+}
+"""The built-in commands as the help lists them, in groups, with the first sentences of their help.
+
+The list imports none of them.
+"""
+SUMMARIES = {name: sentence for group in COMMANDS.values() for name, sentence in group.items()}
 MODULES: Mapping[str, str] = {
-    "accept": "tacit.cli.federation.site",
-    "admit": "tacit.cli.federation.inviting",
-    "audit": "tacit.cli.audit",
-    "check": "tacit.cli.check",
-    "collect": "tacit.cli.collecting",
-    "compare": "tacit.cli.compare",
-    "demo": "tacit.cli.demo",
-    "evaluate": "tacit.cli.evaluating.evaluate",
-    "init": "tacit.cli.federation.inviting",
-    "invite": "tacit.cli.federation.inviting",
-    "join": "tacit.cli.federation.site",
-    "keys": "tacit.cli.federation.keys",
-    "ledger": "tacit.cli.ledger",
-    "plan": "tacit.cli.plan",
-    "report": "tacit.cli.report",
-    "run": "tacit.cli.federation.serving",
-    "serve": "tacit.cli.federation.serving",
-    "simulate": "tacit.cli.evaluating.simulate",
-    "sql": "tacit.cli.sql",
-    "status": "tacit.cli.federation.serving",
+    "check": "preparing",
+    "sql": "preparing",
+    "demo": "simulating",
+    "simulate": "simulating",
+    "collect": "collecting",
+    **dict.fromkeys(("init", "invite", "admit", "keys"), "federation.inviting"),
+    **dict.fromkeys(("serve", "run", "status"), "federation.serving"),
+    **dict.fromkeys(("accept", "join"), "federation.site"),
 }
-"""The module of every command; the command has the same name there."""
-
-SUMMARIES: Mapping[str, str] = {
-    "accept": "Make a site's folder and keys from INVITATION, and the answer that goes back.",
-    "admit": "Take sites into PLAN by the ANSWERS that they sent.",
-    "audit": "Attack a protocol: what epsilon do its replies show, and which labels do they "
-    "reveal?",
-    "check": "Find every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.",
-    "collect": "Collect reports from devices: serve a campaign, make tokens, end stages, estimate.",
-    "compare": "Compare two models by AUC on the records in FILES (CSV or Parquet), a client each.",
-    "demo": "Measure a classifier at ten hospitals, a thousand advertisers and 100,000 phones.",
-    "evaluate": "Estimate the AUC, or another figure, of the records in FILES (CSV or Parquet), a "
-    "client each.",
-    "init": "Write commented files to begin a federation with into FOLDER: a plan, or a party's "
-    "file.",
-    "invite": "Write an invitation to PLAN for each of SITES, one file to send to each.",
-    "join": "Take part with the records that PARTY names, until interrupted.",
-    "keys": "Make the keys that are missing in FOLDER, and show what others have to be given.",
-    "ledger": "Show a client's ledger, set its limits, check it, hand it on.",
-    "plan": "Predict every fitting protocol's error and traffic, and recommend one.",
-    "report": "Turn RESULTS, as `tacit evaluate --json` prints them, into one page that works "
-    "offline.",
-    "run": "Run PLAN once, with the parties that are connected, and print the result.",
-    "serve": "Start the server of PLAN, and keep it running until interrupted.",
-    "simulate": "Simulate a report of the local model for every record in FILES (Parquet), a "
-    "client each.",
-    "sql": "Print the statement by which a site's administrator counts the records of a table.",
-    "status": "Show PLAN's server: who is connected, and how the latest runs ended.",
-}
-"""The first sentence of every command's help, for a list that imports none of them."""
-
-
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Measure": ("demo", "check", "evaluate", "compare", "plan", "report", "simulate", "sql"),
-    "Run a federation, as coordinator": ("init", "invite", "admit", "serve", "run", "status"),
-    "Take part in one": ("accept", "join", "keys", "ledger"),
-    "Collect from devices": ("collect",),
-    "Check a protocol": ("audit",),
-}
-"""The commands in the order in which the help lists them."""
+"""The modules of commands that are in no module of their own name."""
 
 
 GROUP = "tacit.commands"
@@ -100,7 +85,7 @@ class Extensible(Tacit):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands that are installed."""
-        return sorted({*MODULES, *super().list_commands(ctx), *plugin_names()})
+        return sorted({*SUMMARIES, *super().list_commands(ctx), *plugin_names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by name, or None."""
@@ -131,7 +116,7 @@ class Extensible(Tacit):
             command = None if name in summaries else self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 summaries[name] = command.get_short_help_str(SUMMARY_LENGTH)
-        for title, names in GROUPS.items():
+        for title, names in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, summaries.pop(name)) for name in names])
         if summaries:
@@ -140,9 +125,10 @@ class Extensible(Tacit):
 
     def _import_built_in(self, name: str) -> click.Command | None:
         """A built-in command, imported now, which the group then has; or None."""
-        if name not in MODULES:
+        if name not in SUMMARIES:
             return None
-        command: click.Command = getattr(import_module(MODULES[name]), name)
+        module = import_module(f"tacit.cli.{MODULES.get(name, name)}")
+        command: click.Command = getattr(module, name)
         self.add_command(command)
         return command
 
@@ -234,7 +220,7 @@ def _loaded(point: EntryPoint) -> click.Command:
         return _unavailable(point.name, f"{source} cannot be loaded: {_summary(error)}")
     if not isinstance(command, click.Command):
         return _unavailable(point.name, f"{source} is no click.Command but {command!r}")
-    name_help(command)
+    prepare_help(command)
     return command
 
 

@@ -383,5 +383,10 @@ seed_option = click.option(
     "with --split from fresh entropy.",
 )
 names_option = click.option(
-    "--names/--no-names", default=True, help="Write the clients' names into the JSON, up to 200."
+    "--no-names",
+    "names",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Leave the clients' names, up to 200, out of the JSON.",
 )

@@ -16,17 +16,9 @@ from tacit.results.saved import reading
 PAGE = "report.html"
 WRITTEN = {"html": "Report", "csv": "Table", "md": "Table", "model-index": "Metadata"}
 """What is said of the file of each format."""
-REPORT_EXAMPLES = """\b
-Examples:
-  tacit report result.json
-  tacit report old.json new.json -o comparison.html --title "Old model and new"
-  tacit report result.json --format md
-  tacit report result.json --format csv -o figures.csv
-  tacit report result.json --format model-index --model readmission-risk
-"""
 
 
-@click.command(epilog=REPORT_EXAMPLES)
+@click.command()
 @click.argument("results", nargs=-1, required=True, type=click.Path())
 @click.option(
     "-o",
@@ -43,36 +35,44 @@ Examples:
     help="A page; a table of all figures as comma-separated values or Markdown; or YAML for a "
     "model card on the Hugging Face Hub (the extra model-card).",
 )
-@click.option("--title", help="html: the page's heading.")
-@click.option("--model", help="model-index: the model's name; the file's name by default.")
+@click.option(
+    "--title",
+    help="The heading of a page; with model-index the model's name, by default the file's.",
+)
 @click.option("--task", help=f"model-index: the Hub's name of the task, {TASK} by default.")
 def report(
     results: tuple[str, ...],
     output: str | None,
     form: str,
     title: str | None,
-    model: str | None,
     task: str | None,
 ) -> None:
-    """Turn RESULTS, as `tacit evaluate --json` prints them, into one page that works offline.
+    """Turn RESULTS into one page that works offline, or into a table.
 
-    A page and a table also take what `tacit compare --json` and `tacit evaluate --groups --json`
-    print.
+    RESULTS are what `tacit evaluate --json` prints. A page and a table also take what
+    `tacit compare --json` and `tacit evaluate --groups --json` print.
 
     A report of a result with its exact figure (`tacit evaluate --exact`) must not be passed on.
 
     Several results are compared with the first one. A result that was changed after it was
     written, that is of another version, or that is about another federation, is refused.
+
+    Examples:
+      tacit report result.json
+      tacit report old.json new.json -o comparison.html --title "Old model and new"
+      tacit report result.json --format md
+      tacit report result.json --format csv -o figures.csv
+      tacit report result.json --format model-index --title readmission-risk
     """
     if form != "model-index":
-        refuse((("--model", model), ("--task", task)), "{} needs --format model-index")
-    if form != "html":
+        refuse((("--task", task),), "{} needs --format model-index")
+    if form in {"csv", "md"}:
         refuse((("--title", title),), f"{{}} cannot be used with --format {form}")
     target = PAGE if output is None and form == "html" else output
     file = None if target is None else OutputFile(target)
     if file is not None and any(file.replaces(each) for each in results):
         raise click.UsageError(f"{target} is one of the results, which the output would replace")
-    made = _made(form, results, title, model, task)
+    made = _made(form, results, title, task)
     if file is None:
         show(made.rstrip("\n"))
         return
@@ -80,9 +80,7 @@ def report(
     show(f"{WRITTEN[form]}: {file.path}")
 
 
-def _made(
-    form: str, paths: Sequence[str], title: str | None, model: str | None, task: str | None
-) -> str:
+def _made(form: str, paths: Sequence[str], title: str | None, task: str | None) -> str:
     """The results in a format."""
     if form == "html":
         return report_page(reading.read_documents(paths, reading.document_of), title)
@@ -90,4 +88,4 @@ def _made(
         return as_csv(reading.read_documents(paths, reading.document_of))
     if form == "md":
         return as_markdown(reading.read_documents(paths, reading.document_of))
-    return model_index(reading.read_documents(paths, reading.Result.of), model, task or TASK)
+    return model_index(reading.read_documents(paths, reading.Result.of), title, task or TASK)

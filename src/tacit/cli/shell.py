@@ -1,40 +1,46 @@
-"""The shell's side of the command: one-sentence errors, prompt interrupts, printing.
+"""The shell's side of the command: help, one-sentence errors, prompt interrupts, printing.
 
 Progress on a terminal: how many records are done, how many a second, and how long it takes.
+
+``--json [FILE]``: JSON instead of the text, or with a file's name beside it; in every command. A
+name after the option must end in ``.json``: in ``--json north.csv`` the file is one of records,
+which nothing may write over.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
 from click.exceptions import Exit
 
+from tacit.output import OutputFile
 from tacit.protocol import mpc
 from tacit.protocol.choices import suggestion
 from tacit.results.text import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
 HELP_NAMES = ["-h", "--help"]
+EXAMPLES = "\n\nExamples:\n"
+"""What begins the part of a command's docstring that the help shows after the options."""
+VERBATIM = "\b\n"
+"""Before a paragraph whose lines are kept as they are: click's own mark."""
 
 
 class Tacit(click.Group):
     """Commands whose every error is one sentence on standard error, and never a traceback."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Register a command, and set the names of its help option.
-
-        click asks the context for these names at a command's first use, and keeps the option: used
-        alone once, outside of its group, a command would never learn ``-h``.
-        """
-        name_help(cmd)
+        """Register a command, and prepare its help."""
+        prepare_help(cmd)
         super().add_command(cmd, name)
 
     def resolve_command(
@@ -66,16 +72,22 @@ class Tacit(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def name_help(command: click.Command) -> None:
-    """Give a command and all commands below it the names of the help option.
+def prepare_help(command: click.Command) -> None:
+    """Name the help options of a command and of all below it, and place its examples.
 
-    A command keeps the help option of its first use, whoever makes it; so it is made here.
+    A command keeps the help option of its first use, whoever makes it; so it is made here. The
+    docstring's examples, and what follows them, are shown after the options, line by line.
     """
     command.context_settings.setdefault("help_option_names", HELP_NAMES)
     command.get_help_option(click.Context(command, help_option_names=HELP_NAMES))
+    text, title, examples = inspect.cleandoc(command.help or "").partition(EXAMPLES)
+    if title:
+        paragraphs = f"{title.strip()}\n{examples}".split("\n\n")
+        command.help = text
+        command.epilog = "\n\n".join(VERBATIM + paragraph for paragraph in paragraphs)
     if isinstance(command, click.Group):
         for part in command.commands.values():
-            name_help(part)
+            prepare_help(part)
 
 
 def as_json(content: Any) -> str:
@@ -140,6 +152,26 @@ def refuse(options: Iterable[tuple[str, object]], sentence: str) -> None:
     for option, value in options:
         if value is not None:
             raise click.UsageError(sentence.format(option))
+
+
+def once_by_name(
+    context: click.Context, option: click.Parameter, texts: Sequence[str]
+) -> dict[str, str]:
+    """The values of an option that is given once for each name, as NAME=VALUE.
+
+    Raises
+    ------
+    click.BadParameter : for a text of another form, and for a second value of a name, which would
+        replace the first: a client's second ledger would evade the limit of its first.
+    """
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not (name and equals and value) or name in values:
+            form = option.metavar
+            raise click.BadParameter(f"it is given once for each name, as {form}, got {text!r}")
+        values[name] = value
+    return values
 
 
 def show(text: str) -> None:
@@ -213,3 +245,74 @@ def progress_of(records: int, label: str) -> Iterator[Callable[[int], None]]:
             bar.update(done - bar.pos, done)
 
         yield advance
+
+
+OPTION, PRINTED, SUFFIX = "--json", "-", ".json"
+
+
+class JsonOutput:
+    """Where a command's JSON goes.
+
+    Parameters
+    ----------
+    target : None for nowhere, ``"-"`` for standard output, else a file, which is checked now.
+    """
+
+    def __init__(self, target: str | None) -> None:
+        self._printed = target == PRINTED
+        is_file = target is not None and not self._printed
+        self._file = OutputFile(str(target), create_parents=True) if is_file else None
+
+    def show(self, content: Any, text: Callable[[], str]) -> None:
+        """Print the JSON or else the text, and write the file if one was named.
+
+        Parameters
+        ----------
+        content : for the JSON.
+        text : makes what a person reads.
+        """
+        if self._file is not None:
+            self._file.write(f"{as_json(content)}\n".encode())
+        show(as_json(content) if self._printed else text())
+
+
+class JsonOption(click.Option):
+    """The option, whose value may be left out."""
+
+
+def json_option(command: Any) -> Any:
+    """The option ``--json`` of a command, which gets a ``JsonOutput`` as ``output``."""
+    return click.option(
+        OPTION,
+        "output",
+        cls=JsonOption,
+        metavar="[FILE]",
+        callback=lambda context, option, value: JsonOutput(value),
+        help="Print JSON instead of the text, or with FILE (.json) also write it there.",
+    )(command)
+
+
+def with_json_value(command: click.Command, args: Sequence[str]) -> list[str]:
+    """A command's arguments, in which ``--json`` has a value.
+
+    Examples
+    --------
+    >>> @json_option
+    ... @click.command()
+    ... def cook(output):
+    ...     pass
+    >>> with_json_value(cook, ["--json", "a.csv"]), with_json_value(cook, ["--json", "r.json"])
+    (['--json=-', 'a.csv'], ['--json=r.json'])
+    """
+    if not any(isinstance(each, JsonOption) for each in command.params):
+        return list(args)
+    made: list[str] = []
+    for position, arg in enumerate(args):
+        before = args[position - 1] if position else ""
+        if arg == "--":
+            return [*made, *args[position:]]
+        if before == OPTION and arg.endswith(SUFFIX):
+            made[-1] = f"{OPTION}={arg}"
+        else:
+            made.append(f"{OPTION}={PRINTED}" if arg == OPTION else arg)
+    return made

@@ -21,14 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.collecting.log import (
-    REPORT_HEADER,
-    SERIAL_BYTES,
-    STAGE_PLACE,
-    Report,
-    sync_folder,
-    write_whole,
-)
+from tacit.collecting import log
 from tacit.privacy.exact import words
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, slices
@@ -68,11 +61,11 @@ def seal(reports: Path, spent: Path, number: int, bodies: Sequence[bytes]) -> No
     ------
     OSError : when a file cannot be written; the log stays.
     """
-    stages = max(Report.from_bytes(body).stage for body in bodies) + 1
+    stages = max(log.Report.from_bytes(body).stage for body in bodies) + 1
     serials = np.array([serial_of(body) for body in bodies], dtype=np.uint64)
     write_batch(reports, spent, number, sealed_payloads(bodies, stages), serials)
     (reports / log_name(number)).unlink(missing_ok=True)
-    sync_folder(reports)
+    log.sync_folder(reports)
 
 
 def write_batch(
@@ -87,21 +80,23 @@ def write_batch(
         if each.size:
             order = np.argsort(words(each.shape[0]), kind="stable")
             _write(reports / f"batch-{number}-{stage}.parquet", "payload", _fixed(each[order]))
-    sync_folder(reports)
+    log.sync_folder(reports)
     _write(spent / f"batch-{number}.parquet", "serial", pa.array(np.sort(serials)))
-    sync_folder(spent)
+    log.sync_folder(spent)
 
 
 def serial_of(body: bytes) -> int:
     """The serial number of the token in a report's bytes."""
-    return int.from_bytes(Report.from_bytes(body).token[:SERIAL_BYTES], "little")
+    return int.from_bytes(log.Report.from_bytes(body).token[: log.SERIAL_BYTES], "little")
 
 
 def sealed_payloads(bodies: Sequence[bytes], stages: int) -> list[Payloads]:
     """The payloads of every stage, shape (M, bytes), in the order of the reports."""
     made = []
     for stage in range(stages):
-        chosen = [body[REPORT_HEADER.size :] for body in bodies if body[STAGE_PLACE] == stage]
+        chosen = [
+            body[log.REPORT_HEADER.size :] for body in bodies if body[log.STAGE_PLACE] == stage
+        ]
         flat = np.frombuffer(b"".join(chosen), dtype=np.uint8)
         made.append(flat.reshape(len(chosen), -1) if chosen else np.zeros((0, 1), dtype=np.uint8))
     return made
@@ -178,4 +173,4 @@ def _write(path: Path, name: str, column: Any) -> None:
     """Write one column, whole or not at all."""
     content = pa.BufferOutputStream()
     pq.write_table(pa.table({name: column}), content, write_page_checksum=True)
-    write_whole(path, content.getvalue())
+    log.write_whole(path, content.getvalue())

@@ -3,7 +3,17 @@
 A signed document is its exact bytes, in JSON, with an Ed25519 signature; nobody writes it again.
 The campaign's digest is SHA-256 of its document. Every report carries the first bytes of it.
 
-What goes wrong in a campaign.
+A campaign's conversation takes reports, and gives the next stage's query or the result. The
+protocol's own conversation runs, as in a simulation: of every stage it sees how often each report
+came. No other estimator is written here.
+
+The central guarantee of a campaign's sealed batches holds where the bound applies. A record reports
+once, into one batch, so the smallest batch bounds what the sealed batches together cost it. The
+bound is about a multiset of reports by one randomiser (``tacit.privacy.shuffling``):
+
+- the campaign has one stage, as the reports of a second one depend on those before;
+- score and label are both protected: a report beside a public label hides among its class only;
+- a batch is in an order drawn anew, without tokens, which lie apart.
 """
 
 from __future__ import annotations
@@ -11,7 +21,7 @@ from __future__ import annotations
 import json
 import tomllib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,11 +29,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tacit.crypto.identities import Identity, is_signed
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.conversation import Protocol
+from tacit.privacy.shuffling import Shuffled, shuffled_epsilon
+from tacit.protocol import devices
+from tacit.protocol.conversation import Protocol, Query
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.registry import protocol_of
+from tacit.results import concluding as results
+from tacit.results.evaluation import Evaluation
+from tacit.results.run import Traffic
 
 
 class CampaignError(ValueError):
@@ -223,12 +240,120 @@ class Campaign:
         """SHA-256 of the document, 32 bytes."""
         return sha256(self.signed.document).digest()
 
+    def stage_content(self, stage: int, instructions: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a stage's document: what devices compute in it."""
+        return {
+            "format": STAGE_FORMAT,
+            "campaign": self.digest.hex(),
+            "stage": stage,
+            "report": dict(instructions),
+        }
 
-def stage_content(digest: bytes, stage: int, instructions: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a stage's document: what devices compute in it."""
-    return {
-        "format": STAGE_FORMAT,
-        "campaign": digest.hex(),
-        "stage": stage,
-        "report": dict(instructions),
-    }
+
+LIARS = 0.01
+"""The fraction of liars that an estimate says most about."""
+
+TRUSTED = (
+    "nothing proves that a report is honest: where 1 % of them were made up to move the "
+    "estimate, it would move by {down:+.2g} to {up:+.2g}, to first order"
+)
+
+
+def stage_query(terms: Terms, before: Sequence[devices.Stage]) -> Query:
+    """What devices are asked in the stage after these: the first where there is none before.
+
+    Parameters
+    ----------
+    terms : of the campaign.
+    before : the reports of every earlier stage.
+    """
+    ended = devices.conversed(terms.protocol, terms.reports, terms.devices, before)
+    if isinstance(ended, devices.Concluded):
+        raise CampaignError(f"the campaign has {len(before)} stages, and no more")
+    return ended
+
+
+def concluded(terms: Terms, stages: Sequence[devices.Stage]) -> devices.Concluded:
+    """The result of all stages' reports.
+
+    Raises
+    ------
+    CampaignError : for too few stages, or a last one with fewer than two reports.
+    DataError, ValueError : as the protocol's estimator raises.
+    """
+    if len(stages) == terms.reports.stages and len(stages[-1]) < 2:
+        raise CampaignError(f"an estimate needs two reports, got {len(stages[-1])}")
+    ended = devices.conversed(terms.protocol, terms.reports, terms.devices, stages)
+    if isinstance(ended, Query):
+        raise CampaignError(
+            f"an estimate needs the reports of {terms.reports.stages} stages, got {len(stages)}"
+        )
+    return ended
+
+
+def evaluation_of(
+    campaign: Campaign, stages: Sequence[devices.Stage], report_bytes: int
+) -> Evaluation:
+    """The result of a campaign in the form of every other result.
+
+    Parameters
+    ----------
+    campaign : whose reports they are.
+    stages : the reports of every stage.
+    report_bytes : of one report of the last stage.
+    """
+    terms = campaign.terms
+    ended = concluded(terms, stages)
+    count = sum(map(len, stages))
+    down, up = (LIARS * each for each in devices.influences_of(terms.reports, ended))
+    return results.evaluation_of(
+        terms.protocol,
+        ended.result,
+        spent=terms.protocol.guarantee,
+        traffic=Traffic(len(stages), np.broadcast_to(np.int64(report_bytes), count)),
+        clients=count,
+        noise="system",
+        before=(TRUSTED.format(down=down, up=up),),
+        unit=terms.protocol.unit or "probability",
+        federation=terms.name,
+        time=datetime.now(UTC),
+    )
+
+
+DELTA = 1e-6
+"""The delta at which epsilon is stated."""
+
+HONEST = 0.9
+"""Part of a batch's reports that is taken to be honest: a lie hides nobody."""
+
+WORD_BITS = 64
+"""Bits of the random word by which a report is placed."""
+
+
+def shuffled_of(terms: Terms, sizes: Sequence[int], honest: float = HONEST) -> Shuffled | None:
+    """The guarantee of sealed batches of these sizes; None for no batch, or where no bound applies.
+
+    Parameters
+    ----------
+    terms : of the campaign.
+    sizes : reports of every sealed batch.
+    honest : the part of every batch's reports that is honest, above 0 and at most 1.
+    """
+    local = terms.protocol.guarantee
+    if not sizes or terms.reports.stages > 1 or local.adjacency is not Adjacency.REPLACE:
+        return None
+    least = min(sizes)
+    epsilon = shuffled_epsilon(
+        local.epsilon, max(int(least * honest), 1), DELTA, _distance(max(sizes))
+    )
+    return Shuffled(epsilon, DELTA, len(sizes), sum(sizes), least, honest, local.epsilon)
+
+
+def _distance(size: int) -> float:
+    """How far a batch is from one of all reports in a uniform order, at most.
+
+    Two words are equal with the probability 2**-64, and then these reports stay in their order. An
+    honest report is refused with one below 2**-40, and then missing.
+    """
+    equal_words = size**2 / 2 * 2.0**-WORD_BITS  # the number of pairs, each with this chance
+    return float(equal_words + size * 2.0**-devices.REFUSED_BITS)

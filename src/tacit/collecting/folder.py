@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.collecting import batches
-from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_content
-from tacit.collecting.estimating import stage_query
+from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_query
 from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log, write_whole
 from tacit.crypto.identities import Identity
 from tacit.protocol.conversation import Query
@@ -174,7 +173,7 @@ class Folder:
             (self.path / f"stage-{stage - 1}.closed").touch()
         query = stage_query(terms, self.stages()[:stage])
         _check_size(terms.reports.payload_bytes(query))
-        content = stage_content(self.campaign.digest, stage, terms.reports.instructions(query))
+        content = self.campaign.stage_content(stage, terms.reports.instructions(query))
         signed = Signed.by(identity, content).to_json()
         write_whole(self.path / f"stage-{stage}.json", signed.encode())
         return self.stage(stage)

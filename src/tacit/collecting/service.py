@@ -15,8 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tacit.collecting.campaign import CampaignError, ReportError
-from tacit.collecting.estimating import evaluation_of
+from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import ACCEPTED, Intake
 
@@ -324,13 +323,11 @@ def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: P
     """Serve until interrupted; uvicorn keeps no log of requests."""
     import uvicorn  # noqa: PLC0415 -- an extra
 
-    from tacit.collecting.connections import (  # noqa: PLC0415 -- an extra
-        CONNECTIONS,
-        Connection,
-        secured,
-    )
+    from tacit.collecting import connections  # noqa: PLC0415 -- an extra
 
-    connection = Connection if certificate is None else secured(certificate, key)
+    connection = connections.Connection
+    if certificate is not None:
+        connection = connections.secured(certificate, key)
     uvicorn.run(
         app,
         host=host,
@@ -338,7 +335,7 @@ def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: P
         loop="auto" if certificate is None else "asyncio",
         http=connection,
         # asyncio takes a whole backlog before those that were ended give back their files
-        backlog=CONNECTIONS,
+        backlog=connections.CONNECTIONS,
         access_log=False,
         server_header=False,
         ws="none",

@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 import tacit_studies as studies
-from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.shell import prompt_interrupt, show
+from tacit.cli.shell import JsonOutput, json_option, prompt_interrupt, show
 
 if TYPE_CHECKING:
     from tacit_studies import Measured, Scores, Table
 
-EXAMPLES = """\b
-Examples:
-  tacit reproduce list
-  tacit reproduce fedauc-figure-8
-  tacit reproduce fedauc-table-3 --repeats 2 --json out/table-3.json
-"""
 
-
-@click.command(epilog=EXAMPLES)
+@click.command()
 @click.argument("table", metavar="list|TABLE")
 @click.option("--scores", metavar="FILE", help="Real scores (CSV or Parquet) to resample.")
 @click.option("--score", default="score", show_default=True, help="The column of scores.")
@@ -54,6 +46,11 @@ def reproduce(
 
     `list` prints the names of all tables. Without --scores, the records are synthetic: binormal
     scores of the papers' numbers of records and AUCs. All noise is simulated.
+
+    Examples:
+      tacit reproduce list
+      tacit reproduce fedauc-figure-8
+      tacit reproduce fedauc-table-3 --repeats 2 --json out/table-3.json
     """
     if table == "list":
         show(_list_of_tables())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -21,6 +20,7 @@ from tacit_studies.floors.measure_coverage import (
 from tacit_studies.measuring import Bench
 from tacit_studies.rows import Beside
 from tacit_studies.sources import Scores
+from tests.studies.sources import check_rows
 
 
 def test_there_is_a_job_for_each_data_set_and_size() -> None:
@@ -41,10 +41,7 @@ def test_records_are_drawn_anew_for_every_few_runs(monkeypatch: pytest.MonkeyPat
 
 
 def test_every_row_survives_json_and_is_named_once() -> None:
-    rows = _cell("measures", "distorted", 1_500, Bench(Scores(), 2, seed=1))
-    assert len({(row.row, row.column) for row in rows}) == len(rows)
-    entries = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
+    check_rows(_cell("measures", "distorted", 1_500, Bench(Scores(), 2, seed=1)))
 
 
 @pytest.mark.parametrize(("error", "coverage"), [(0.5, 1.0), (3.0, 0.5)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -25,7 +24,7 @@ from tacit_studies.score_maps import (
     ScoreMap,
     with_settings,
 )
-from tests.studies.sources import few, real_clients
+from tests.studies.sources import check_rows, few, real_clients
 
 CRITEO_FLOORS = {
     "distributed-dp, record, epsilon 1": 3.25e-6,
@@ -45,7 +44,6 @@ def test_every_row_has_a_floor_or_is_a_ratio_or_a_size(rows: list[Measured]) -> 
     assert all(isinstance(row, Beside) for row in rows)
     without = {row.column for row in rows if isinstance(row, Beside) and row.floor is None}
     assert without == {"largest / least mean |error|", "bytes a client"}
-    assert len({(row.row, row.column) for row in rows}) == len(rows)
 
 
 def test_every_row_begins_with_the_name_of_its_part(rows: list[Measured]) -> None:
@@ -55,8 +53,7 @@ def test_every_row_begins_with_the_name_of_its_part(rows: list[Measured]) -> Non
 
 
 def test_rows_survive_json_and_name_why_they_miss(rows: list[Measured]) -> None:
-    entries = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
+    check_rows(rows)
     missed = [row for row in rows if isinstance(row, Beside) and not row.met]
     assert missed
     assert all(row.reason for row in missed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import pairwise
 
@@ -17,16 +16,14 @@ from tacit_studies.papers.encrypted import encrypted_area, plain_area
 from tacit_studies.references import encrypted as paper
 from tacit_studies.rows import Measured, Row, Target
 from tacit_studies.sources import Scores
-from tests.studies.sources import few, real_clients
+from tests.studies.sources import check_rows, few, real_clients
 
 pytest.importorskip("tenseal")
 
 
 def measured(name: str, real: Clients | None = None, repeats: int = 3) -> list[Measured]:
     rows = TABLES[name].measure(few(real), repeats, seed=1)
-    assert {row.table for row in rows} == {name}
-    assert len({(row.row, row.column) for row in rows}) == len(rows)
-    assert json.loads(json.dumps([row.to_dict() for row in rows], allow_nan=False))
+    check_rows(rows, name)
     return rows
 
 

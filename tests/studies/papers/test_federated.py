@@ -1,6 +1,5 @@
 """Cormode and Markov 2023's table and figures, and our own targets beside them, on few records."""
 
-import json
 import math
 from functools import cache, partial
 
@@ -28,7 +27,7 @@ from tacit_studies.papers.federated import (
 from tacit_studies.references import federated as paper
 from tacit_studies.rows import Measured, Row, Target
 from tacit_studies.sources import LARGE, SMALL, EvaluationSet, Scores
-from tests.studies.sources import few, real_clients
+from tests.studies.sources import check_rows, few, real_clients
 
 JOBS = {
     "federated-table-1": federated.table_1,
@@ -62,19 +61,13 @@ def bench(repeats: int = 2) -> Bench:
 @pytest.mark.parametrize("name", JOBS)
 def test_every_job_gives_finite_rows(name: str) -> None:
     rows = once_measured(name)
-    assert rows
-    assert {row.table for row in rows} == {name}
-    assert len({(row.row, row.column) for row in rows}) == len(rows)
+    check_rows(rows, name)
     assert [row for row in rows if not math.isfinite(row.ours)] == []
-    entries = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_every_job_survives_few_real_records(name: str) -> None:
-    rows = measured(name, few(real_clients(200, 300)))
-    entries = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
+    check_rows(measured(name, few(real_clients(200, 300))))
 
 
 @pytest.mark.parametrize("name", ["federated-figure-4", "histogram-coverage"])

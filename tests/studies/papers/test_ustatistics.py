@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -31,6 +30,7 @@ from tacit_studies.papers.ustatistics import (
 )
 from tacit_studies.rows import Row, Target
 from tacit_studies.sources import Scores
+from tests.studies.sources import check_rows
 
 
 def table(number: int) -> Table:
@@ -90,8 +90,7 @@ def test_figure_4_has_its_points_and_the_order_of_errors(monkeypatch: pytest.Mon
     """6,000 raters, 60 repetitions, where the first of the three is ahead by a wide margin."""
     monkeypatch.setattr(ustatistics, "RATERS", 6_000)
     rows = table(4).measure(Scores(), repeats=60, seed=1)
-    assert json.loads(json.dumps([row.to_dict() for row in rows], allow_nan=False))
-    assert len({(row.row, row.column) for row in rows}) == len(rows)
+    check_rows(rows)
     points = [row for row in rows if "absolute error" in row.column]
     assert len(points) == 2 * len(SHAPES) * len(EPSILONS) * (3 + len(MATCHINGS))
     targets = {(row.row, row.column): row for row in rows if isinstance(row, Target)}

@@ -1,7 +1,9 @@
-"""A coordinator's commands before the first run: ``tacit init``, ``invite`` and ``admit``.
+"""Commands before the first run: ``tacit init``, ``invite``, ``admit`` and ``keys``.
 
 ``tacit init``: files to begin with. ``tacit invite``: one file for each site that is to join.
 ``tacit admit``: sites are taken into a plan by their answers.
+
+``tacit keys``: makes a party's or the coordinator's keys, and shows their public parts.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from typing import Any
 
 import click
 
-from tacit.cli.federation.shared import read_letter, stoppable
+from tacit.cli.federation import read_letter, show_rows, stoppable
 from tacit.cli.federation.templates import party_text, plan_text
-from tacit.cli.shell import show
+from tacit.cli.shell import once_by_name, show
 from tacit.data import units
+from tacit.running.deployment import keys as key_files
+from tacit.running.deployment import server
 from tacit.running.deployment.server import Coordinator
-from tacit.running.files import write_private
+from tacit.running.files import write_private, write_public
 from tacit.running.joining import coordinator as joining
 from tacit.running.joining.letters import NAME, Answer, LetterError, is_code, roster_code
 from tacit.running.session.plan_file import Plan
@@ -27,12 +31,6 @@ from tacit.running.session.service import read_identity
 Parties = dict[str, str | None]
 """Names with their public identity keys, None where these are not known."""
 KEY = re.compile(r"[0-9a-fA-F]{64}")
-INIT_EXAMPLES = """\b
-Examples:
-  tacit init --coordinator study --parties a,b,c
-  tacit init --party a hospital-a
-  tacit init --party b --unit log-odds hospital-b
-"""
 
 
 def _parties(context: click.Context, option: click.Parameter, text: str) -> Parties:
@@ -69,7 +67,7 @@ def check_name(name: str) -> None:
         )
 
 
-@click.command(epilog=INIT_EXAMPLES)
+@click.command()
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--coordinator", is_flag=True, help="Write a plan.")
 @click.option("--party", callback=_named, metavar="NAME", help="Write this party's own file.")
@@ -90,9 +88,14 @@ def check_name(name: str) -> None:
 def init(
     folder: Path, coordinator: bool, party: str | None, parties: Parties, unit: str | None
 ) -> None:
-    """Write commented files to begin a federation with into FOLDER: a plan, or a party's file.
+    """Write a commented plan, or a party's own file, into FOLDER to begin with.
 
     Files that exist are never touched.
+
+    Examples:
+      tacit init --coordinator study --parties a,b,c
+      tacit init --party a hospital-a
+      tacit init --party b --unit log-odds hospital-b
     """
     if coordinator == (party is not None):
         raise click.UsageError("give either --coordinator or --party NAME")
@@ -121,14 +124,7 @@ def _coordinator_key(folder: Path) -> str | None:
     return read_identity(path).public.hex() if path.exists() else None
 
 
-INVITE_EXAMPLES = """\b
-Examples:
-  tacit invite study/plan.toml --server study.example.org:8443
-  tacit invite study/plan.toml west
-"""
-
-
-@click.command(epilog=INVITE_EXAMPLES)
+@click.command()
 @click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("sites", nargs=-1, callback=_named)
 @click.option(
@@ -153,6 +149,10 @@ def invite(
 
     An invitation holds a secret that serves once: send it to its site only. A site accepts it with
     `tacit accept`; compare the code that both ends show by phone.
+
+    Examples:
+      tacit invite study/plan.toml --server study.example.org:8443
+      tacit invite study/plan.toml west
     """
     with stoppable():
         coordinator, address = joining.prepare(plan, server)
@@ -169,33 +169,14 @@ def invite(
     show(f"the server is {address}; answers come back to: tacit admit {plan}")
 
 
-ADMIT_EXAMPLES = """\b
-Examples:
-  tacit admit study/plan.toml north-answer.json
-  tacit admit study/plan.toml north-answer.json --code north=3f2a-91cc-77d0
-"""
-
-
-def _codes(
-    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, str]:
-    codes: dict[str, str] = {}
-    for text in texts:
-        site, equals, code = text.partition("=")
-        if not (site and equals and code) or site in codes:
-            raise click.BadParameter(f"a code is given once a site, as SITE=CODE, got {text!r}")
-        codes[site] = code
-    return codes
-
-
-@click.command(epilog=ADMIT_EXAMPLES)
+@click.command()
 @click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("answers", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--code",
     "codes",
     multiple=True,
-    callback=_codes,
+    callback=once_by_name,
     metavar="SITE=CODE",
     help="What the site read to you by phone; asked for where it is not given.",
 )
@@ -205,6 +186,10 @@ def admit(plan: Path, answers: tuple[Path, ...], codes: dict[str, str]) -> None:
     Call each site at a number that you know, and have it read its code: type what you hear. A code
     that differs means that an invitation or an answer was exchanged on its way. Answers with a
     right code are written into the plan and the folder of node keys; a running server notices.
+
+    Examples:
+      tacit admit study/plan.toml north-answer.json
+      tacit admit study/plan.toml north-answer.json --code north=3f2a-91cc-77d0
     """
     coordinator = Coordinator.of(plan)
     wrong = []
@@ -244,3 +229,72 @@ def _show_standing(plan: Plan, complete: bool) -> None:
         return
     missing = [party.name for party in plan.parties if party.key is None]
     show(f"not admitted yet: {', '.join(missing)}")
+
+
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
+
+
+def _hosts(
+    context: click.Context, option: click.Parameter, hosts: tuple[str, ...]
+) -> tuple[str, ...]:
+    for host in hosts:
+        if not HOST.fullmatch(host):
+            raise click.BadParameter(f"{host!r} is no host name and no address")
+    return hosts
+
+
+@click.command()
+@click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--coordinator", is_flag=True, help="The coordinator's, with the server's TLS files.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    callback=_hosts,
+    help="--coordinator: a name or address under which parties reach the server; may be repeated.",
+)
+def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
+    """Make the keys that are missing in FOLDER, and show their public parts.
+
+    An identity signs messages: its public key goes into the plan. A node key only opens the
+    server's door. Keys that exist are kept. Private keys never leave the folder.
+
+    Examples:
+      tacit keys hospital-a
+      tacit keys --coordinator --host study.example.org study
+    """
+    if hosts and not coordinator:
+        raise click.UsageError("--host needs --coordinator")
+    with stoppable():
+        public = key_files.stored_identity(folder / "identity.key").public.hex()
+        write_public(folder / "identity.pub", f"{public}\n".encode())
+        rows = [("identity", f"{public}  (into the plan; also in {folder / 'identity.pub'})")]
+        if coordinator:
+            rows += _certificate_rows(server.Coordinator(folder).certificates, hosts)
+        else:
+            node = key_files.stored_node_key(folder / "node.key")
+            rows.append(("node key", f"{node}  (to the coordinator's folder nodes)"))
+    show_rows(rows)
+
+
+def _certificate_rows(
+    files: key_files.Certificates, hosts: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    if not files.exist:
+        if not hosts:
+            raise click.UsageError("the server's certificate needs --host NAME")
+        key_files.make_certificates(files, hosts)
+    known = key_files.hosts_of(files.certificate)
+    if not set(hosts) <= set(known):
+        raise click.ClickException(
+            f"the server has a certificate for {', '.join(known)}; remove {files.authority} to "
+            "make another, and send it to every party"
+        )
+    last = f"{key_files.ends_of(files.certificate):%Y-%m-%d}"
+    return [
+        ("authority", f"{files.authority}  (to every party)"),
+        (
+            "server",
+            f"certificate for {', '.join(known)} until {last}",
+        ),
+    ]

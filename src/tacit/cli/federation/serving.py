@@ -15,9 +15,8 @@ from typing import Any
 
 import click
 
-from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
-from tacit.cli.json_output import JsonOutput, json_option
-from tacit.cli.shell import check_signal, complain, show
+from tacit.cli.federation import show_rows, stoppable, teller, verbose_option
+from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
@@ -28,17 +27,12 @@ from tacit.running.joining import coordinator as joining
 from tacit.running.session.plan_file import Plan
 
 LOOK_SECONDS = 2.0
-SERVE_EXAMPLES = """\b
-Examples:
-  tacit serve study/plan.toml
-  tacit serve study/plan.toml --listen 192.0.2.7 --port 443
-"""
 
 
-@click.command(epilog=SERVE_EXAMPLES)
+@click.command()
 @click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
-    "--listen",
+    "--host",
     default="0.0.0.0",  # noqa: S104  # parties dial in from other machines
     show_default=True,
     help="The address to listen on.",
@@ -51,22 +45,26 @@ Examples:
     help="The one port.",
 )
 @verbose_option
-def serve(plan: Path, listen: str, port: int, verbose: bool) -> None:
+def serve(plan: Path, host: str, port: int, verbose: bool) -> None:
     """Start the server of PLAN, and keep it running until interrupted.
 
     It is Flower's SuperLink, with TLS, authentication of nodes, and a database. Node keys in the
     folder `nodes` beside the plan may connect, each as NAME.pub; a key that is put there or taken
     away counts at once. Invited sites get the roster here, once the plan has all keys. Runs are
     started with `tacit run` on the same machine, and no others are.
+
+    Examples:
+      tacit serve study/plan.toml
+      tacit serve study/plan.toml --host 192.0.2.7 --port 443
     """
     Plan.read(plan)
     coordinator, tell = server.Coordinator.of(plan), teller(verbose)
     with (
         stoppable(),
         server.alone(coordinator.private),
-        server.start_server(coordinator, listen, port, tell) as running,
+        server.start_server(coordinator, host, port, tell) as running,
     ):
-        show(f"serving on {listen}:{port}; Ctrl-C ends")
+        show(f"serving on {host}:{port}; Ctrl-C ends")
         refused = ""
         while True:
             running.check()
@@ -143,21 +141,7 @@ def _took(started: str, ended: str) -> str:
     return f", after {seconds:.0f} s"
 
 
-RUN_EXAMPLES = """\b
-Examples:
-  tacit run study/plan.toml --json result.json --plot roc.png
-  tacit run --local 3 examples/three-hospitals/plan.toml
-
-\b
-Exit status:
-  0    there is an estimate, or the parties have it
-  2    there is no result; one sentence says why
-  3    the noise left no signal: the result is printed without an estimate
-  130  interrupted; the run was stopped
-"""
-
-
-@click.command(epilog=RUN_EXAMPLES)
+@click.command()
 @click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--local",
@@ -180,6 +164,16 @@ def run(
     The server of the plan runs on this machine (`tacit serve`), and is waited for a minute, unless
     --local starts everything. Each party decides itself whether it answers, and its ledger keeps
     what it spent.
+
+    Examples:
+      tacit run study/plan.toml --json result.json --plot roc.png
+      tacit run --local 3 examples/three-hospitals/plan.toml
+
+    Exit status:
+      0    there is an estimate, or the parties have it
+      2    there is no result; one sentence says why
+      3    the noise left no signal: the result is printed without an estimate
+      130  interrupted; the run was stopped
     """
     require_flower()
     picture = None if plot is None else PictureFile.for_drawing(plot)

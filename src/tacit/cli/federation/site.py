@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from tacit.cli.federation.shared import read_letter, show_rows, stoppable, teller, verbose_option
+from tacit.cli.federation import read_letter, show_rows, stoppable, teller, verbose_option
 from tacit.cli.federation.templates import party_text
 from tacit.cli.shell import complain, show
 from tacit.data import units
@@ -28,14 +28,8 @@ from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 
-ACCEPT_EXAMPLES = """\b
-Examples:
-  tacit accept north.json --records /srv/scores.csv
-  tacit accept north.json hospital-north --unit log-odds
-"""
 
-
-@click.command(epilog=ACCEPT_EXAMPLES)
+@click.command()
 @click.argument("invitation", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
@@ -50,6 +44,10 @@ def accept(invitation: Path, folder: Path | None, records: Path | None, unit: st
     FOLDER is called as the site by default. Nothing is sent and no record is read. Look over
     party.toml, which says what the site allows; send the answer; and read the code to the
     coordinator by phone.
+
+    Examples:
+      tacit accept north.json --records /srv/scores.csv
+      tacit accept north.json hospital-north --unit log-odds
     """
     letter = read_letter(letters.Invitation, invitation)
     home = folder or Path(letter.site)
@@ -183,15 +181,9 @@ def _change(key: bytes | None, before: bytes | None) -> str:
 
 PATIENCE = 600.0
 LOOK_SECONDS = 0.5
-JOIN_EXAMPLES = """\b
-Examples:
-  tacit join hospital-a/party.toml --check
-  tacit join hospital-a/party.toml
-  tacit join hospital-a/party.toml --server study.example.org:8443
-"""
 
 
-@click.command(epilog=JOIN_EXAMPLES)
+@click.command()
 @click.argument("party", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--server", metavar="HOST:PORT", help="The coordinator's server; PARTY's own by default."
@@ -204,12 +196,14 @@ Examples:
     help="For a roster that is new: the code that the other sites read to you by phone.",
 )
 @click.option(
-    "--ca",
+    "--certificate",
+    "authority",
     type=click.Path(path_type=Path),
     help="The certificate of the server's authority; ca.crt in the folder of PARTY by default.",
 )
 @click.option(
-    "--node-key",
+    "--key",
+    "node_key",
     type=click.Path(path_type=Path),
     help="The private node key; node.key in the folder of PARTY by default.",
 )
@@ -219,7 +213,7 @@ def join(
     party: Path,
     server: str | None,
     code: str | None,
-    ca: Path | None,
+    authority: Path | None,
     node_key: Path | None,
     check: bool,
     verbose: bool,
@@ -230,9 +224,14 @@ def join(
     code only. Then the data, the plan and the keys are checked, and what the plan asks is shown
     beside what the ledger allows. A SuperNode dials out to the server; nothing listens on the
     network here.
+
+    Examples:
+      tacit join hospital-a/party.toml --check
+      tacit join hospital-a/party.toml
+      tacit join hospital-a/party.toml --server study.example.org:8443
     """
     home = party.resolve().parent
-    authority, key = ca or home / "ca.crt", node_key or home / "node.key"
+    authority, key = authority or home / "ca.crt", node_key or home / "node.key"
     address = _address(party, server)
     if check:
         _show_terms(party)

@@ -1,37 +1,15 @@
-"""The files that ``tacit init`` writes."""
+"""The files that ``tacit init`` and ``tacit accept`` write, made of the templates beside."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
 from tacit.data.units import PROBABILITY
 from tacit.protocol.registry import kind_of, protocol_names
 
-PLAN = """\
-# What a federation computes, with whom, and for how long it waits. Every party keeps a copy of
-# this file and answers nothing that it does not name; the copies must say the same.
-
-[plan]
-name = "{name}"             # what results call the federation
-{coordinator}
-min_clients = {min_clients}             # least number of parties in a result
-# colluders = 1             # parties that may collude with a coordinator that lies; a fifth of
-                            # all by default. Secure sums need more than half of all and them.
-deadline = 120.0            # seconds that each round of a run waits for replies
-retries = 1                 # how often a message that went unanswered is sent again within a round
-on_loss = "fail"            # when a party vanishes after others answered with regard to it:
-                            # "fail", or "restart" without it, at the cost of a run once more
-{unit}# in what the protocol takes scores, and where its cells lie:
-                            # "probability", "log-odds", or "real" for any other numbers
-# per_person = 1            # epsilon is a person's: at most so many records of a person count at
-                            # a party, drawn at random; without it epsilon is a record's
-
-# A protocol and its settings, as in: tacit evaluate --help
-[protocol]
-{protocol}
-"""
 PLAN_PARTY = """
 [[party]]
 name = "{name}"
@@ -41,44 +19,6 @@ UNKNOWN_COORDINATOR = (
     '# coordinator = "..."       # its public identity key: tacit keys --coordinator'
 )
 UNKNOWN_KEY = '# key = "..."               # its public key: tacit keys'
-PARTY = """\
-# What one party lends to a federation, and what it allows. Paths are relative to this file.
-
-[party]
-name = "{name}"                  # its name in the plan
-plan = "{plan}"         # this party's own copy of the plan
-identity = "identity.key"   # made by: tacit keys
-ledger = "ledger.db"        # the ledger, made when it is needed
-{server}# where the coordinator's server is reached
-
-[data]
-{file}# CSV or Parquet, one record a row
-dataset = "{dataset}"  # the name of these records in the ledger
-score = "score"             # the column of scores
-{unit}# what the scores are: "probability" (from 0 to 1), "percent",
-                            # "log-odds", or "real" for any other numbers; they are converted to
-                            # the plan's unit, and a wrong unit here makes the whole result wrong
-label = "label"             # the column of labels, 0 or 1
-# scores = ["s1", "s2"]     # for a plan with classes: the columns of their scores, in its order
-# class = "diagnosis"       # and the column of classes; that of label by default
-# group = "ward"            # for a plan with private groups: their column
-# person = "patient"        # for a plan with per_person: the column that says whose record it is,
-                            # or: every_record_another_person = true
-
-# What a new ledger allows; change it later with: tacit ledger limit
-[limit]
-epsilon = 3.0               # no more than this is spent
-period = "365d"             # rolling window: 365d, 52w or 1y
-# adjacency = "record"      # what the limit hides; "label" for protocols that show scores,
-                            # "person" or "person-label" for plans with per_person
-
-# Only for protocols that parties compute together: where the others reach this one
-# [mpc]
-# listen = "0.0.0.0:7070"
-# address = "mpc.example.org:7070"    # where that differs from listen
-# peers = ["mpc.other.example:7070"]  # the only addresses that this one connects to
-"""
-
 COLUMN = 28
 """Position of comments in a line."""
 
@@ -100,7 +40,7 @@ def plan_text(
     """
     known = UNKNOWN_COORDINATOR if coordinator is None else f'coordinator = "{coordinator}"'
     protocol = "\n".join(f"{key} = {json.dumps(value)}" for key, value in _example().items())
-    text = PLAN.format(
+    text = _template("plan.toml").format(
         name=name,
         min_clients=len(parties),
         coordinator=known,
@@ -131,7 +71,7 @@ def party_text(
     """A commented party's file; its scores are probabilities unless another unit is named."""
     reached = '# server = "HOST:PORT"' if server is None else f"server = {json.dumps(server)}"
     records = f"file = {json.dumps(file, ensure_ascii=False)}"
-    return PARTY.format(
+    return _template("party.toml").format(
         name=name,
         plan=plan,
         dataset=dataset,
@@ -139,6 +79,11 @@ def party_text(
         server=f"{reached:{COLUMN - 1}} ",
         file=f"{records:{COLUMN - 1}} ",
     )
+
+
+def _template(name: str) -> str:
+    """The text of a commented file, with fields in braces."""
+    return files(__package__).joinpath(f"{name}.template").read_text(encoding="utf-8")
 
 
 def _unit_line(unit: str | None) -> str:

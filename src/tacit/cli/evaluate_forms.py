@@ -14,15 +14,15 @@ from typing import Any
 import click
 
 import tacit
-from tacit.cli.evaluating.sources import Group, files_in_memory, say_left_out
 from tacit.cli.record_options import printed_doubts, together
 from tacit.cli.setting_options import Spelled, as_names
 from tacit.cli.shell import check_signal, refuse
+from tacit.cli.sources import Group, files_in_memory, say_left_out
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns, read_categories
 from tacit.output import PictureFile
-from tacit.planning.choosing import choose
+from tacit.planning.planner import choose
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of
 from tacit.protocol.trust import Trust, trust_words

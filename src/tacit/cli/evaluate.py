@@ -11,11 +11,10 @@ import click
 import numpy as np
 
 import tacit
-from tacit.cli import record_options
-from tacit.cli.evaluating import forms, sources
-from tacit.cli.json_output import JsonOutput, json_option
+from tacit.cli import evaluate_forms as forms
+from tacit.cli import record_options, sources
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import check_signal, refuse, terminable
+from tacit.cli.shell import JsonOutput, check_signal, json_option, once_by_name, refuse, terminable
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
 from tacit.data.units import PROBABILITY
@@ -29,35 +28,10 @@ from tacit.results.text import as_lines
 from tacit.running.evaluating import ENGINES
 from tacit.running.units import suited_to_scores, taken_by
 
-EVALUATE_EXAMPLES = """\b
-Examples:
-  tacit evaluate north.csv south.csv --epsilon 1
-  tacit evaluate north.csv south.csv --protocol fedauc --epsilon 1
-  tacit evaluate phones.parquet --client phone --protocol dpauc --epsilon 2 --json
-  tacit evaluate north.csv --split 20 --seed 7 --protocol dpauc --epsilon 4 --plot roc.png
-  tacit evaluate phones.parquet --client phone --protocol two-round-auc --epsilon 2
-  tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
-  tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --at 0.2
-  tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
-  tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
-  tacit evaluate photos.parquet --scores cat,dog,bird --protocol multiclass-histogram --epsilon 1
-  tacit evaluate visits.csv --person patient --per-person 2 --protocol dpauc --epsilon 1
-  tacit evaluate north.csv south.csv --unit north.csv=percent --protocol fedauc --epsilon 1
-  tacit evaluate north.csv --missing drop --count-missing 0.05 --protocol dpauc --epsilon 1
-  tacit evaluate logits.parquet --unit log-odds --split 50 --protocol score-histogram --epsilon 1
-
-\b
-Exit status:
-  0    there is an estimate
-  2    an error; one sentence says which
-  3    the noise left no signal: the result is printed without an estimate
-  130  interrupted
-"""
-
 WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choose all settings"
 
 
-@click.command(cls=SettingsCommand, settings_after="protocol", epilog=EVALUATE_EXAMPLES)
+@click.command(cls=SettingsCommand, settings_after="protocol")
 @click.argument("files", nargs=-1, type=click.Path())
 @click.option(
     "--protocol",
@@ -131,6 +105,7 @@ WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choos
     "--ledger",
     "ledgers",
     multiple=True,
+    callback=once_by_name,
     metavar="CLIENT=FILE",
     help="With --engine spu: a client's ledger, which it debits before it answers; one for each "
     "client that exists.",
@@ -171,14 +146,36 @@ def evaluate(
     output: JsonOutput,
     plot: str | None,
     engine: Any,
-    ledgers: tuple[str, ...],
+    ledgers: dict[str, str],
     exact: bool | None,
     **settings: Any,
 ) -> None:
-    """Estimate the AUC, or another figure, of the records in FILES (CSV or Parquet), a client each.
+    """Estimate the AUC, or another figure, of the records in FILES, a client each.
 
-    The noise is exact and comes from the operating system, unless --split or --seed ask for a
-    simulation; a simulation says so, and protects nothing.
+    FILES are CSV or Parquet. The noise is exact and comes from the operating system, unless --split
+    or --seed ask for a simulation; a simulation says so, and protects nothing.
+
+    Examples:
+      tacit evaluate north.csv south.csv --epsilon 1
+      tacit evaluate north.csv south.csv --protocol fedauc --epsilon 1
+      tacit evaluate phones.parquet --client phone --protocol dpauc --epsilon 2 --json
+      tacit evaluate north.csv --split 20 --seed 7 --protocol dpauc --epsilon 4 --plot roc.png
+      tacit evaluate phones.parquet --client phone --protocol two-round-auc --epsilon 2
+      tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
+      tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --at 0.2
+      tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
+      tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
+      tacit evaluate pets.parquet --scores cat,dog,bird --protocol multiclass-histogram --epsilon 1
+      tacit evaluate visits.csv --person patient --per-person 2 --protocol dpauc --epsilon 1
+      tacit evaluate north.csv south.csv --unit north.csv=percent --protocol fedauc --epsilon 1
+      tacit evaluate north.csv --missing drop --count-missing 0.05 --protocol dpauc --epsilon 1
+      tacit evaluate odds.parquet --unit log-odds --split 50 --protocol score-histogram --epsilon 1
+
+    Exit status:
+      0    there is an estimate
+      2    an error; one sentence says which
+      3    the noise left no signal: the result is printed without an estimate
+      130  interrupted
     """
     one_group = {"--groups": groups, "--second": columns.second, "--rescale": rescale}
     categories, chosen, given = None, None, frozenset[str]()
@@ -232,7 +229,7 @@ def evaluate(
         exact=shows_exact,
         federation=federation,
         engine=engine or ("spu" if ledgers else "ideal"),
-        ledgers=_by_client(ledgers),
+        ledgers=ledgers,
         per_person=per_person,
         missing_epsilon=missing_epsilon,
     )
@@ -316,21 +313,6 @@ def _check_figures(
         return
     needing = ("--calibrate", calibrate), ("--at", at or None)
     refuse(needing, f"{{}} cannot be used with --protocol {protocol.name}")
-
-
-def _by_client(ledgers: tuple[str, ...]) -> dict[str, str]:
-    """The ledger of every client; a client's second ledger would evade the limit of its first."""
-    by_client: dict[str, str] = {}
-    for text in ledgers:
-        name, equals, file = text.rpartition("=")
-        if not (name and equals and file):
-            raise click.UsageError(f"--ledger must be CLIENT=FILE, got {text!r}")
-        if name in by_client:
-            raise click.UsageError(
-                f"--ledger names two files for {name!r}: a client has one ledger"
-            )
-        by_client[name] = file
-    return by_client
 
 
 def _content(result: Evaluation, calibrator: Calibrator | None) -> dict[str, Any]:

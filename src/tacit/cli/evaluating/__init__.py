@@ -1,1 +1,0 @@
-"""The command ``tacit evaluate`` and its forms: default, groups, classes, databases."""
