@@ -106,15 +106,26 @@ def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:
     assert is_near(result, "estimate")
 
 
-@pytest.mark.parametrize("noise", [None, "laplace", "shared", "randomised-response"])
-def test_pairs_give_an_auc_and_say_who_computed_them(folder: Path, noise: str | None) -> None:
-    protocol: tuple[object, ...] = ("--protocol", "paired-ustatistic", "--kernel", "auc")
-    protocol += ("--epsilon", 2) if noise is None else ("--epsilon", 2, "--noise", noise)
-    result = evaluated(folder / "scores.csv", "--split", 2, "--by", "uniform", *protocol)
+@pytest.mark.parametrize(
+    ("clients", "protocol", "expected"),
+    [
+        (5000, "two-round-auc --labels public", {"labels": "public"}),
+        (5000, "two-round-auc --labels private", {"labels": "private"}),
+        (2, "paired-ustatistic --kernel auc", {"noise": "randomised-response"}),
+        (2, "paired-ustatistic --kernel auc --noise laplace", {"noise": "laplace"}),
+        (2, "paired-ustatistic --kernel auc --noise shared", {"noise": "shared"}),
+    ],
+)
+def test_settings_of_local_protocols_give_an_auc(
+    folder: Path, clients: int, protocol: str, expected: dict[str, Any]
+) -> None:
+    options = ("--split", clients, "--epsilon", 4, "--protocol", *protocol.split())
+    result = evaluated(folder / "scores.csv", *options)
     assert is_near(result)
-    assert result["spent"] == {"epsilon": pytest.approx(2.0), "delta": 0.0, "adjacency": "replace"}
-    assert result["protocol"]["noise"] == (noise or "randomised-response")
-    assert any("computed by a trusted party" in text for text in result["warnings"])
+    assert expected.items() <= result["protocol"].items()
+    assert result["spent"]["epsilon"] == pytest.approx(4.0)
+    trusted = any("computed by a trusted party" in text for text in result["warnings"])
+    assert trusted is ("noise" in expected)
 
 
 def test_pairs_of_real_clients_do_not_pretend(folder: Path) -> None:
@@ -124,14 +135,6 @@ def test_pairs_of_real_clients_do_not_pretend(folder: Path) -> None:
     assert content["noise"] == "system"
     assert content["protocol"]["matchings"] == 2
     assert "computed by a trusted party" in content["warnings"][0]
-
-
-@pytest.mark.parametrize("labels", ["public", "private"])
-def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
-    protocol = ("--protocol", "two-round-auc", "--epsilon", 4, "--labels", labels)
-    result = evaluated(folder / "scores.csv", "--split", 5000, *protocol)
-    assert is_near(result)
-    assert result["spent"]["epsilon"] == 4.0
 
 
 @pytest.mark.parametrize(
