@@ -2,91 +2,28 @@ import errno
 import json
 import os
 import re
-import shlex
-import shutil
 import subprocess
 import sys
-from copy import copy
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 import tacit
-from tacit.cli import main
-from tacit.cli.plugins import SUMMARIES
-from tacit.cli.setting_options import SHOWN_EXAMPLES
-from tacit.cli.shell import prepare_help
 from tacit.output import OutputFile
-from tests.cli.examples import example_files
-from tests.running.joining.studies import quick_codes
+from tests.cli.conftest import NAMES
 from tests.terminal import content_of, refusal_of, run, strict_json
 
 COMMAND = Path(sys.executable).parent / "tacit"
-NAMES = ("north", "south", "east", "west", "centre")
 CSV_FILES = [f"{name}.csv" for name in NAMES]
 FEDAUC = ("--protocol", "fedauc", "--epsilon", 1)
 DPAUC = ("--protocol", "dpauc", "--epsilon", 1)
 HOPELESS = ("--epsilon", 1e-3, "--seed", 3)
 PNG, PDF = b"\x89PNG", b"%PDF"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five clients as CSV and Parquet files, together in one file, and files that are wrong."""
-    folder = tmp_path_factory.mktemp("records")
-    scores, labels = tacit.binormal_scores(1500, 3500, 0.8, seed=0)
-    clients = tacit.Clients.split(scores, labels, clients=5, seed=0)
-    for index, name in enumerate(NAMES):
-        own = clients.part(index, index + 1)
-        table = pa.table({"score": own.scores, "label": own.labels})
-        pa_csv.write_csv(table, folder / f"{name}.csv")
-        pq.write_table(table, folder / f"{name}.parquet")
-    owners = [NAMES[k] for k in clients.client_of_record]
-    pooled = pa.table({"score": clients.scores, "label": clients.labels, "phone": owners})
-    pq.write_table(pooled, folder / "phones.parquet")
-    named = pooled.rename_columns({"score": "risk", "label": "died", "phone": "phone"})
-    pq.write_table(named, folder / "named.parquet")
-    texts = {
-        "nan": "score,label\n0.5,0\nnan,1\n",
-        "label2": "score,label\n0.5,0\n0.7,2\n",
-        "negatives": "score,label\n0.5,0\n0.7,0\n",
-        "outside": "score,label\n0.5,0\n1.7,1\n",
-        "empty": "score,label\n",
-        "one": "score,label\n0.5,0\n",
-        "first": "score,label,phone\n0.5,0,a\n0.7,1,b\n",
-        "second": "score,label,phone\n0.5,0,b\n0.7,1,c\n",
-    }
-    for name, text in texts.items():
-        (folder / f"{name}.csv").write_text(text)
-    patients = np.arange(clients.records) // 3
-    visits = pa.table({"score": clients.scores, "label": clients.labels, "patient": patients})
-    pa_csv.write_csv(visits, folder / "visits.csv")
-    inside = np.clip(clients.scores, 1e-6, 1 - 1e-6)
-    logits = pa.table({"score": np.log(inside / (1 - inside)), "label": clients.labels})
-    pq.write_table(logits, folder / "odds.parquet")
-    for name in ("result", "old", "new"):
-        remaining = tacit.evaluate(clients, tacit.DPAUC(1.0))
-        (folder / f"{name}.json").write_text(json.dumps(remaining.to_dict()))
-    models = {"new": clients.scores, "old": clients.scores**2 % 0.7, "label": clients.labels}
-    wards = {"site": owners, "ward": np.resize(["east", "west"], clients.records)}
-    pq.write_table(pa.table(models | wards), folder / "models.parquet")
-    return folder
-
-
-@pytest.fixture
-def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An own working directory with links to all files."""
-    for path in made.iterdir():
-        (tmp_path / path.name).symlink_to(path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def evaluated(*arguments: object) -> dict[str, Any]:
@@ -527,141 +464,24 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.stderr.strip() == "tacit: interrupted"
 
 
-# Help
+# JSON beside the text
 
 
-def examples(command: click.Command) -> list[str]:
-    lines = (line.strip() for line in (command.epilog or "").splitlines())
-    return [line for line in lines if line.startswith("tacit ")]
+@pytest.mark.parametrize("form", [("--json", "out.json"), ("--json=out.json",)])
+def test_with_a_file_the_text_is_printed_as_well(folder: Path, form: tuple[str, ...]) -> None:
+    printed = run("evaluate", "north.csv", "--protocol", "exact", *form)
+    assert printed.stdout.startswith("protocol ")
+    assert strict_json(Path("out.json").read_text())["clients"] == 1
 
 
-@pytest.mark.parametrize("name", ["evaluate", "demo", "plan"])
-def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
-    for option in ("-h", "--help"):
-        result = run(name, option)
-        assert result.exit_code == 0, result.output
-        shown = [line.strip() for line in result.stdout.splitlines()]
-        expected = examples(built_in_commands()[name])[:SHOWN_EXAMPLES]
-        assert len(expected) >= 2
-        assert set(expected) <= set(shown)
+def test_a_file_of_records_after_json_is_never_written_over(folder: Path) -> None:
+    before = Path("north.csv").read_text()
+    printed = run("evaluate", "--protocol", "exact", "--json", "north.csv")
+    assert strict_json(printed.stdout)["clients"] == 1
+    assert Path("north.csv").read_text() == before
 
 
-def test_the_help_of_evaluate_fits_a_screen() -> None:
-    said = run("evaluate", "--help").stdout
-    assert len(said.splitlines()) <= 60
-    assert max(map(len, said.splitlines())) <= 100
-    assert "--missing" not in said
-    assert "--missing" in run("evaluate", "--help-all").stdout
-    settings = run("evaluate", "--protocol", "score-histogram", "--help").stdout
-    assert "Settings of score-histogram" in settings
-    assert "--kernel" not in settings
-
-
-def built_in_commands() -> dict[str, click.Command]:
-    commands = {name: main.get_command(click.Context(main), name) for name in SUMMARIES}
-    return {name: command for name, command in commands.items() if command is not None}
-
-
-def test_commands_are_listed_with_the_first_sentences_of_their_help() -> None:
-    """The list imports no command; its sentences stand apart from the commands."""
-    limit = 1000
-    sentences = {name: one.get_short_help_str(limit) for name, one in built_in_commands().items()}
-    assert dict(SUMMARIES) == sentences
-    assert all(f"  {name} " in run("--help").stdout for name in sentences)
-
-
-def commands_below(command: click.Command) -> list[click.Command]:
-    """Commands of the built-in modules, where the command is the whole program's."""
-    if command is main:
-        below = list(built_in_commands().values())
-    else:
-        below = list(command.commands.values()) if isinstance(command, click.Group) else []
-    return [command, *(own for part in below for own in commands_below(part))]
-
-
-@pytest.mark.parametrize("command", commands_below(main), ids=lambda command: command.name)
-def test_a_command_used_alone_knows_both_names_of_help(command: click.Command) -> None:
-    """What it learns at its first use it keeps, so the first use is made without the group."""
-    unused = copy(command)
-    unused._help_option = None
-    for option in ("--help", "-h"):
-        result = CliRunner().invoke(unused, [option])
-        assert result.exit_code == 0, result.output
-
-
-@pytest.mark.parametrize("command", commands_below(main), ids=lambda command: command.name)
-def test_who_looks_at_a_command_first_takes_no_name_of_help_away(command: click.Command) -> None:
-    """As documents do, whose contexts know nothing of the group."""
-    unused = copy(command)
-    unused._help_option = None
-    prepare_help(unused)
-    option = unused.get_help_option(click.Context(unused))
-    assert option is not None
-    assert option.opts == ["-h", "--help"]
-
-
-FEDERATION = ("init", "keys", "serve", "join", "run", "status", "admit", "collect")
-"""Commands that need each other's files and servers, or a code that a person reads out.
-
-tests/running and test_cli_joining run them as documented; tests/collecting runs a collector.
-"""
-
-ALL_EXAMPLES = dict.fromkeys(
-    line
-    for command in (
-        main,
-        *(own for name, own in built_in_commands().items() if name not in FEDERATION),
-    )
-    for line in examples(command)
-)
-
-
-@pytest.fixture(scope="module")
-def example_folder(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("documented")
-    with pytest.MonkeyPatch.context() as patch:
-        quick_codes(patch)
-        example_files(folder, made / "phones.parquet")
-    return folder
-
-
-@pytest.fixture
-def documented(folder: Path, example_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory with copies of all that examples name."""
-    quick_codes(monkeypatch)
-    shutil.copytree(example_folder, folder, dirs_exist_ok=True)
-    return folder
-
-
-def runs_elsewhere(line: str) -> bool:
-    """Whether ``test_audit.py`` or ``test_demo.py`` runs an example, or one of its form."""
-    return line.startswith(("tacit audit ", "tacit demo"))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param(line, marks=[pytest.mark.thorough] if runs_elsewhere(line) else [])
-        for line in ALL_EXAMPLES
-    ],
-)
-def test_the_examples_run(documented: Path, line: str) -> None:
-    """An audit draws fewer numbers here: ``tests/cli/test_audit.py`` is about what it finds."""
-    command, _, _ = line.partition(" > ")
-    fewer = ["--quick"] if command.startswith("tacit audit ") else []
-    result = run(*shlex.split(command)[1:], *fewer)
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout
-
-
-def test_a_look_at_the_whole_command_takes_no_name_of_help_away() -> None:
-    main.get_help_option(click.Context(main))
-    assert run("-h").exit_code == 0
-
-
-def test_help_names_the_exit_statuses_and_the_version() -> None:
-    text = run("evaluate", "-h").stdout
-    for status in ("2    an error", "3    the noise left no signal", "130  interrupted"):
-        assert status in text
-    assert run().stdout == run("-h").stdout
-    assert tacit.__version__ in run("--version").stdout
+def test_a_file_that_cannot_be_written_is_refused_first(folder: Path) -> None:
+    Path("out.json").mkdir()
+    said = refusal_of(run("evaluate", "absent.csv", *FEDAUC, "--json", "out.json"))
+    assert "out.json cannot be written" in said

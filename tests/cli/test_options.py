@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,8 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tacit.cli import main, setting_options
-from tacit.cli.plugins import SUMMARIES, plugin_names
+from tacit.cli import setting_options
 from tacit.cli.setting_options import SettingsCommand, Source, help_of, option_of, option_type
 from tacit.protocol.settings import known_settings, setting
 
@@ -147,38 +145,3 @@ def test_a_declared_type_is_taken() -> None:
     option = option_of([("pot", known_settings(Pot)["lid"])], 9)
     assert option.type is click.STRING
     assert option.help == "pot: a, b; a by default."
-
-
-def test_help_lists_common_options_first_and_in_groups() -> None:
-    said = CliRunner().invoke(main, ["evaluate", "--help-all"]).output
-    places = [
-        said.index(words)
-        for words in (
-            "Common options:",
-            "--protocol ",
-            "--epsilon ",
-            "--label ",
-            "--groups ",
-            "--json ",
-            "Settings of protocols:",
-            "Other options:",
-            "--missing ",
-        )
-    ]
-    assert places == sorted(places)
-    assert "[FILES]" not in said.partition("Common options:")[2]  # an argument is no option
-
-
-def test_help_lists_every_command_once_with_its_whole_summary() -> None:
-    said = CliRunner().invoke(main, ["--help"]).output
-    assert "..." not in said.partition("Measure:")[2].partition("Examples:")[0]
-    listed = re.findall(r"^  ([a-z]+)  ", said, re.MULTILINE)
-    assert sorted(listed) == sorted({*SUMMARIES, *plugin_names()})
-
-
-def test_completion_knows_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMP_WORDS", "tacit inv")
-    monkeypatch.setenv("COMP_CWORD", "1")
-    monkeypatch.setenv("_TACIT_COMPLETE", "bash_complete")
-    done = CliRunner().invoke(main, [], prog_name="tacit", complete_var="_TACIT_COMPLETE")
-    assert "plain,invite" in done.output

@@ -282,7 +282,8 @@ def test_the_unit_is_the_only_word_about_the_scale(
 @pytest.mark.parametrize("unit", ["log-odds", "real"])
 def test_a_kernel_that_takes_any_unit_has_its_scale(units_folder: Path, unit: str) -> None:
     chosen = ("--protocol", "ustatistic", "--kernel", "auc", "--epsilon", 1, "--unit", unit)
-    content = content_of("evaluate", units_folder / f"{unit}.parquet", *chosen, "--split", 4)
+    more = ("--split", 4, "--json")
+    content = json.loads(run("evaluate", units_folder / f"{unit}.parquet", *chosen, *more).stdout)
     assert content["unit"] == unit
     assert unit in content["protocol"]["kernel"]
 
