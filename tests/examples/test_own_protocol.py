@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_commands import TYPED, blocks, check, commands, run
-from tests.docs.test_excerpts import excerpts
+from tests.docs.test_references import excerpts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "own-protocol"
