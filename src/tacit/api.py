@@ -171,8 +171,8 @@ def evaluate(
         client, 1 by default. They are drawn at random. Epsilon is then a person's, and the protocol
         runs with a part of it for each of these records (``tacit.running.spending``). A person with
         records at two clients is not covered.
-    missing_epsilon : the part of epsilon for a noisy number of the records that were left out as
-        incomplete (``tacit.read(missing="drop")``). Without it the result has that number only
+    missing_epsilon : the fraction of epsilon for a noisy number of the records that were left out
+        as incomplete (``tacit.read(missing="drop")``). Without it the result has that number only
         with ``exact``, where it is not private.
     state : the clients' state, stored by the caller between evaluations: labels flipped once are
         then reused for the same records in the same order, at no further cost.

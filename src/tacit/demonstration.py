@@ -193,7 +193,7 @@ def _scene_text(scene: Scene) -> str:
 
 
 def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:
-    """The histogram's figures beside those of exact counts."""
+    """The histogram's figures compared with those of exact counts."""
     exact = evaluate(scene.clients, ScoreHistogram("exact-sum"))
     yield "AUC", f"{scene.exact:.4f}", *_value(result.auc)
     rates, known = result.at(THRESHOLD), exact.at(THRESHOLD)

@@ -9,7 +9,7 @@ Five lines in a ServerApp that trains with Flower::
     result = measured.start(grid, ArrayRecord([weights]), num_rounds=3)
     print(result.evaluate_metrics_serverapp[3]["tacit-auc"])
 
-The ClientApp answers tacit's messages beside its own, from the scores that it wrote in its
+The ClientApp answers tacit's messages besides its own, from the scores that it wrote in its
 evaluation::
 
     app.query("hello")(tacit.running.flower.hello)

@@ -54,7 +54,7 @@ def metrics_of(result: Evaluation) -> dict[str, float]:
 def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> None:
     """Write a result into MLflow's active run; begin one where there is none.
 
-    What others see: whoever reads the tracking server sees what was released, which its epsilon
+    What others see: anyone who reads the tracking server sees what was released, which its epsilon
     covers. An exact figure and an exact number of incomplete records, which are not private, are
     left out everywhere.
 
@@ -62,7 +62,7 @@ def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> 
     ----------
     result : what ``evaluate`` returned.
     step : the epoch, for results of one run after each other; their epsilons add up, and MLflow
-        shows each by itself.
+        shows each separately.
     artifacts : whether to add the result as JSON and its report, as ``tacit/result.json`` and
         ``tacit/report.html``; with a step, its number is in the names.
 

@@ -1,6 +1,6 @@
-"""Pages, help and messages use the field's terms: coined words do not come back.
+"""Pages, help, messages and docstrings use the field's terms: coined words do not come back.
 
-Code is left out: fenced blocks and words between backquotes of pages, docstrings of modules.
+Code is left out: fenced blocks and words between backquotes, examples, and names of parameters.
 """
 
 from __future__ import annotations
@@ -40,22 +40,37 @@ WORDS = re.compile(rf"\b(?:{'|'.join(COINED)})\b", re.IGNORECASE)
 CODE = re.compile(r"^(```|~~~).*?^\1[ \t]*$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
+EXAMPLE = re.compile(r"^ *>>>.*(?:\n *\S.*)*", re.MULTILINE)
+NAMED = re.compile(r"^ *[a-z_]\w*(?:, [a-z_]\w*)* : ", re.MULTILINE)
+
+
 def coined(text: str) -> list[str]:
     """The coined words of a text, in order."""
     return WORDS.findall(text)
 
 
+def docstrings(source: str) -> list[str]:
+    """The docstrings of a source, of its constants too."""
+    return [
+        node.value.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
+
+
+def prose(docstring: str) -> str:
+    """A docstring without examples, names of parameters and code."""
+    return CODE.sub("", NAMED.sub("", EXAMPLE.sub("", docstring)).replace("``", "`"))
+
+
 def messages(source: str) -> Iterator[str]:
     """The texts in a source that have a blank, docstrings left out."""
-    tree = ast.parse(source)
-    documentation = {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    for node in ast.walk(tree):
-        text = node.value if isinstance(node, ast.Constant) and node not in documentation else ""
-        if isinstance(text, str) and " " in text:
+    documentation = set(docstrings(source))
+    for node in ast.walk(ast.parse(source)):
+        text = node.value if isinstance(node, ast.Constant) else ""
+        if isinstance(text, str) and " " in text and text not in documentation:
             yield text
 
 
@@ -77,6 +92,15 @@ def test_messages_and_help_use_the_terms_of_the_field() -> None:
     assert found == {}
 
 
+def test_docstrings_use_the_terms_of_the_field() -> None:
+    found = {
+        _name(path): words
+        for path in SOURCES
+        if (words := coined("\n".join(map(prose, docstrings(path.read_text(encoding="utf-8"))))))
+    }
+    assert found == {}
+
+
 @pytest.mark.parametrize("template", TEMPLATES, ids=_name)
 def test_templates_use_the_terms_of_the_field(template: Path) -> None:
     assert coined(template.read_text(encoding="utf-8")) == []
@@ -86,3 +110,9 @@ def test_a_coined_word_is_found() -> None:
     assert coined("Scores crowd beside knots; `beside`") == ["crowd", "beside", "knots", "beside"]
     assert coined(CODE.sub("", "`beside`\n\n```text\nknots\n```\n")) == []
     assert list(messages('"""Beside."""\nx = "a knot"\ny = "knot"')) == ["a knot"]
+
+
+def test_a_coined_word_of_a_docstring_is_found_outside_code() -> None:
+    text = '"""Beside it.\n\nknots : straight, ``anew``.\n\n>>> knots\n1 beside\n"""'
+    assert coined("".join(map(prose, docstrings(text)))) == ["Beside", "straight"]
+    assert docstrings('x = 1\n"""A knot."""\ndef f():\n    """Nobody."""') == ["A knot.", "Nobody."]

@@ -1,4 +1,5 @@
-"""How much better than blind an attacker guesses, beside what a guarantee allows, with a verdict.
+"""How much better than blind an attacker guesses, compared with what a guarantee allows, with a
+verdict.
 
 An attack that just reaches the allowed advantage exceeds it by chance in half of all audits. So a
 verdict asks how likely so many right guesses are where the guarantee holds. It reports an excess

@@ -117,7 +117,7 @@ def tokens(folder: Path, count: int, page: str | None) -> None:
     """Make COUNT tokens of the campaign in FOLDER, which no earlier call made.
 
     Each lets one device send one report. They come in an order that is drawn, so that their numbers
-    say nothing about when or to whom they are given. Whoever notes who got which token can tell,
+    say nothing about when or to whom they are given. Anyone who notes who got which token can tell,
     together with the collector, who sent which report.
 
     Examples:
@@ -160,7 +160,7 @@ def estimate(folder: Path, output: JsonOutput, report: str | None, honest: float
     """Estimate what the campaign in FOLDER asks for, from the reports collected so far.
 
     The collector may run meanwhile. The estimator is the protocol's own, as in `tacit evaluate`.
-    Beside the guarantee of one report stands that of sealed batches, where a bound is known.
+    Next to the guarantee of one report stands that of sealed batches, where a bound is known.
 
     Examples:
       tacit collect estimate campaign

@@ -246,7 +246,7 @@ def evaluate(
 
 
 def _refuse_conflicts(params: Mapping[str, Any]) -> None:
-    """Refuse options that mean nothing beside others."""
+    """Refuse options that mean nothing with others."""
     split, files, counts = params["split"], params["files"], params["counts"]
     if params["groups"] is None and params["group_name"]:
         raise click.UsageError("--group-name needs --groups")

@@ -53,7 +53,7 @@ def chosen_or_default(
 
     Parameters
     ----------
-    protocol : None where nobody named one.
+    protocol : None where no one named one.
     split : to how many clients all records will be dealt out; None for the clients as they are.
     epsilon, trust, per_person : as the options have them.
 
@@ -76,7 +76,7 @@ def evaluate_by_group(
     given: frozenset[str],
     picture: PictureFile | None,
 ) -> None:
-    """Read the groups of all clients, evaluate each and show their results beside each other.
+    """Read the groups of all clients, evaluate each and show their results next to each other.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ def set_limit(
 def verify(path: str, head: str | None) -> None:
     """Follow the chain of hashes: was an entry changed, removed, inserted or moved?
 
-    Entries cut off at the end, or a whole ledger written anew, show only against a head that was
+    Entries cut off at the end, or a whole ledger rewritten, show only against a head that was
     noted elsewhere.
 
     Examples:

@@ -252,7 +252,7 @@ def refuse_two_maps(unit: Units, rescale: object) -> None:
 
     Raises
     ------
-    click.UsageError : for bounds beside a unit that is no real number.
+    click.UsageError : for bounds with a unit that is no real number.
     """
     if rescale is not None and unit not in (None, REAL):
         raise click.UsageError("--rescale maps scores of --unit real, got another unit")
@@ -333,7 +333,7 @@ def refuse_split_clients(split: int | None, client: str | None) -> None:
 
     Raises
     ------
-    click.UsageError : for ``--client`` beside ``--split``.
+    click.UsageError : for ``--client`` with ``--split``.
     """
     if split is not None and client is not None:
         raise click.UsageError("--client cannot be used with --split, which makes its own clients")

@@ -2,7 +2,7 @@
 
 Progress on a terminal: how many records are done, how many a second, and how long it takes.
 
-``--json [FILE]``: JSON instead of the text, or with a file's name beside it; in every command. A
+``--json [FILE]``: JSON instead of the text, or with a file's name next to it; in every command. A
 name after the option must end in ``.json``: in ``--json north.csv`` the file is one of records,
 which nothing may write over.
 """
@@ -75,8 +75,8 @@ class Tacit(click.Group):
 def prepare_help(command: click.Command) -> None:
     """Name the help options of a command and of all below it, and place its examples.
 
-    A command keeps the help option of its first use, whoever makes it; so it is made here. The
-    docstring's examples, and what follows them, are shown after the options, line by line.
+    A command keeps the help option of its first use, no matter who makes it; so it is made here.
+    The docstring's examples, and what follows them, are shown after the options, line by line.
     """
     command.context_settings.setdefault("help_option_names", HELP_NAMES)
     command.get_help_option(click.Context(command, help_option_names=HELP_NAMES))

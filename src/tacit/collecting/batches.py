@@ -1,4 +1,4 @@
-"""Sealed batches: reports of a log in an order drawn anew, and their tokens in files apart.
+"""Sealed batches: reports of a log in a fresh order, and their tokens in files apart.
 
 Threads share the batches of a stage: each reads one while the others count.
 """
@@ -55,7 +55,7 @@ def batch_files(names: Iterable[str], spent: set[str]) -> tuple[list[tuple[str, 
 def seal(reports: Path, spent: Path, number: int, bodies: Sequence[bytes]) -> None:
     """Seal a log: payloads in an order drawn from the system, tokens ascending, then no log.
 
-    Whenever it is interrupted, the log or the whole batch is there; sealing again starts anew.
+    Whenever it is interrupted, the log or the whole batch is there; sealing again starts over.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def write_batch(
     payloads: Sequence[Payloads],
     serials: NDArray[np.uint64],
 ) -> None:
-    """Write a batch: payloads of every stage in an order drawn anew, then its tokens ascending."""
+    """Write a batch: payloads of every stage in a fresh order, then its tokens ascending."""
     for stage, each in enumerate(payloads):
         if each.size:
             order = np.argsort(words(each.shape[0]), kind="stable")

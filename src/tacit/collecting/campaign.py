@@ -1,6 +1,6 @@
 """Campaigns: what a coordinator signs, so that devices and the collector agree on every number.
 
-A signed document is its exact bytes, in JSON, with an Ed25519 signature; nobody writes it again.
+A signed document is its exact bytes, in JSON, with an Ed25519 signature; no one writes it again.
 The campaign's digest is SHA-256 of its document. Every report carries the first bytes of it.
 
 A campaign's conversation takes reports, and gives the next stage's query or the result. The
@@ -12,8 +12,8 @@ once, into one batch, so the smallest batch bounds what the sealed batches toget
 bound is about a multiset of reports by one randomiser (``tacit.privacy.shuffling``):
 
 - the campaign has one stage, as the reports of a second one depend on those before;
-- score and label are both protected: a report beside a public label hides among its class only;
-- a batch is in an order drawn anew, without tokens, which lie apart.
+- score and label are both protected: a report with a public label hides among its class only;
+- a batch is in a fresh order, without tokens, which lie apart.
 """
 
 from __future__ import annotations
@@ -324,7 +324,7 @@ DELTA = 1e-6
 """The delta at which epsilon is stated."""
 
 HONEST = 0.9
-"""Part of a batch's reports that is taken to be honest: a lie hides nobody."""
+"""Part of a batch's reports that is taken to be honest: a lie hides no one."""
 
 WORD_BITS = 64
 """Bits of the random word by which a report is placed."""

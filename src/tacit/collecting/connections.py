@@ -3,7 +3,7 @@
 uvicorn waits without limit for the end of a request's head or of its trailing headers, and keeps
 all of them; it keeps all requests of a connection that come before the first is answered; and it
 takes as many connections as there are, which its event loop tells it only after the TLS handshake.
-Whoever has no token could use up memory and connections.
+Anyone who has no token could use up memory and connections.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Connection(HttpToolsProtocol):
     """A connection with limits, each of which ends it.
 
     One more than ``CONNECTIONS`` ends the one that waits longest for its sender: for a head, the
-    rest of a body, or an answer to be read. So nobody is kept out by senders who do nothing.
+    rest of a body, or an answer to be read. So no one is kept out by senders who do nothing.
     """
 
     tls: ClassVar[ssl.SSLContext | None] = None
@@ -81,7 +81,7 @@ class Connection(HttpToolsProtocol):
                 return
 
     def on_headers_complete(self) -> None:
-        """Count anew: what follows is a body or the next head."""
+        """Count again: what follows is a body or the next head."""
         self._head, before = 0, self.cycle
         super().on_headers_complete()
         if self.pipeline:

@@ -17,8 +17,8 @@ Tokens: a device spends one with its report, and only who has the key makes them
 
 A token is a serial number of 6 bytes and the first 10 bytes of HMAC-SHA256 over campaign and
 serial, under a key of coordinator and collector. Serials are counted, so that a bit for each says
-which are spent. Whoever hands tokens out and the collector can together see who sent which report:
-nothing here makes them unlinkable.
+which are spent. Anyone who hands tokens out and the collector can together see who sent which
+report: nothing here makes them unlinkable.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Log:
         os.close(self._file)
 
     def _keep(self, torn: bytes) -> None:
-        """Append a torn end to a file beside the log, and say so."""
+        """Append a torn end to a file next to the log, and say so."""
         kept = self.path.with_suffix(".torn")
         file = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:

@@ -91,7 +91,7 @@ class Bucket:
 
 
 class Paced:
-    """What is made anew rarely, however often somebody asks for it.
+    """What is remade rarely, however often somebody asks for it.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Collector:
         return JSONResponse({"error": "there is no such stage yet"}, 404)
 
     async def reports(self, request: Request) -> Response:
-        """Take one report, or several after one another, each refused by itself."""
+        """Take one report, or several after one another, each refused separately."""
         self._intake.follow_stage()
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -177,7 +177,7 @@ class Collector:
         return PlainTextResponse("\n".join(lines) + "\n")
 
     async def estimate(self, request: Request) -> Response:
-        """The estimate of what was collected so far, at most every few seconds anew."""
+        """The estimate of what was collected so far, renewed at most every few seconds."""
         async with self._estimating:
             content = await asyncio.to_thread(self._estimate.latest)
         return JSONResponse(content)
@@ -197,7 +197,7 @@ class Collector:
     async def _outcomes(self, messages: list[bytes]) -> list[str]:
         """What becomes of each report; those that are refused anyway use up nothing of the rate.
 
-        So whoever has no tokens cannot keep out those who have.
+        So anyone who has no tokens cannot keep out those who have.
         """
         held = [self._held(each) for each in messages]
         count = sum(isinstance(each, int) for each in held)
@@ -288,7 +288,7 @@ def application(folder: Folder, intake: Intake, rate: float, page: Path | None =
     folder : of a signed campaign.
     intake : checks and stores reports.
     rate : largest number of reports a second.
-    page : a folder of files to serve beside, such as a page for devices.
+    page : a folder of files to serve as well, such as a page for devices.
 
     Raises
     ------

@@ -71,8 +71,8 @@ def is_signed(key: bytes, message: bytes, signature: Any) -> bool:
 class Roster:
     """The public identity keys of all clients, agreed beforehand; a client's position is its index.
 
-    Whoever writes the roster decides whom the clients believe: it must reach each client by a way
-    that the server does not control.
+    Anyone who writes the roster decides whom the clients believe: it must reach each client by a
+    way that the server does not control.
 
     Parameters
     ----------

@@ -25,7 +25,8 @@ COLUMNS = ("scores", "labels", "second", "persons", "categories")
 """What is known of each record, as clients name it."""
 
 ROUNDED = 2.0**53
-"""Size from which float64 rounds whole numbers: different ones would tie; figures would err."""
+"""Size from which float64 rounds whole numbers: different ones would tie; figures would be
+wrong."""
 
 MUST_BE_EXACT = "that are whole numbers must be below 2**53 in size"
 

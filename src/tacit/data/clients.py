@@ -60,7 +60,7 @@ class Clients:
     categories : the class of each record and its score of every class, or its private group; None
         where records have two classes and no such group.
     left_out : int64, shape (2, K). How many records of each client had no score (or second value),
-        and how many had one and no label; they are not among the records. None where nobody left
+        and how many had one and no label; they are not among the records. None where no one left
         any out.
 
     Raises
@@ -469,11 +469,11 @@ class Clients:
     def digest(self, key: bytes, with_scores: bool = True) -> bytes:
         """A keyed digest of the records in their order: HMAC-SHA256, 32 bytes.
 
-        Whatever is kept by the place of a record is kept beside it.
+        Whatever is kept by the place of a record is kept next to it.
 
         Parameters
         ----------
-        key : what nobody else knows; empty where the digest stays beside what it says.
+        key : what no one else knows; empty where the digest stays next to what it says.
         with_scores : whether it covers scores and second values too; other records may then have
             the same digest where their labels are the same.
 

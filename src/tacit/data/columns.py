@@ -1,7 +1,7 @@
 """Columns of tables as arrays of scores, labels and ids; wrong values are refused, or listed.
 
-Whoever reads records gets the error of the first wrong value; whoever checks them for their owner
-gets all, each kind with its number of rows.
+Anyone who reads records gets the error of the first wrong value; anyone who checks them for their
+owner gets all, each kind with its number of rows.
 
 Records without a score or a label are refused, or left out and counted. Leaving a record out looks
 at this record alone. So records that differ in one before it differ in at most one after it, and

@@ -213,7 +213,7 @@ def label_requirement(
 
 
 def _are_two_words(words: set[str]) -> bool:
-    """Whether two values are labels in other words, and not 0 or 1 with a mistake beside it."""
+    """Whether two values are labels in other words, and not 0 or 1 with a mistake among them."""
     return words in ({"1", "2"}, {"1", "-1"}) or (
         len(words) == 2 and words.isdisjoint(LABEL_WORDS) and not any(map(reads_as_number, words))
     )

@@ -86,7 +86,7 @@ def by_client(ids: NDArray[Any]) -> tuple[Integers, Integers, tuple[str, ...]]:
 
     Raises
     ------
-    DataError : for integers beside strings.
+    DataError : for integers among strings.
     """
     try:
         names, index = np.unique(ids, return_inverse=True)
@@ -440,7 +440,7 @@ class StoredLabels(Ragged[np.uint8]):
 
     @property
     def values(self) -> NDArray[np.uint8]:
-        """Nobody needs the bits beside the placements.
+        """No one needs the bits besides the placements.
 
         Raises
         ------

@@ -32,7 +32,7 @@ FilePath = str | os.PathLike[str]
 
 
 class ReadOptions(TypedDict, total=False):
-    """What ``read`` takes beside the files, by keyword."""
+    """What ``read`` takes besides the files, by keyword."""
 
     score: ByFile
     label: ByFile | None
@@ -46,7 +46,7 @@ class ReadOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class FileColumns:
-    """Which columns of files are read, and how: what ``read`` takes beside the files.
+    """Which columns of files are read, and how: what ``read`` takes besides the files.
 
     Parameters
     ----------

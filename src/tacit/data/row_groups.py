@@ -1,4 +1,4 @@
-"""Records in Parquet files, numbered over all files, of which any range can be read by itself."""
+"""Records in Parquet files, numbered over all files, of which any range can be read separately."""
 
 from __future__ import annotations
 

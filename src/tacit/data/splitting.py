@@ -74,7 +74,8 @@ def resample_scores(
     """Draw given numbers of positives and negatives from real scores.
 
     A class is drawn without replacement when it holds enough records, else with replacement;
-    repeated scores are then told apart by a uniform jitter of half-width ``jitter``, kept in [0,1].
+    repeated scores are then distinguished by a uniform jitter of half-width ``jitter``, kept in
+    [0,1].
     """
     flat_scores, flat_labels = as_scores(scores), as_labels(labels)
     rng = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 """Files and frames as tables: names of columns, batches of records in Arrow, and what is wrong.
 
-A wrong record is named by its row and, in a file of text, by its line in an editor. Whoever reads
-records gets the error of the first one; whoever checks them for their owner gets all.
+A wrong record is named by its row and, in a file of text, by its line in an editor. Anyone who
+reads records gets the error of the first one; anyone who checks them for their owner gets all.
 """
 
 from __future__ import annotations

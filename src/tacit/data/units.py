@@ -1,6 +1,6 @@
 """Units of scores: what a file's numbers mean, by name, and how one is converted to another.
 
-An AUC over several clients compares their scores with each other. One client in percent beside
+An AUC over several clients compares their scores with each other. One client in percent next to
 others from 0 to 1 gives a wrong figure that looks like any other; a range of private scores, or a
 refusal that one record causes, would reveal something about that record to others. So units are
 named, and names are compared.

@@ -20,8 +20,8 @@ UNIT = 2**100
 sums."""
 
 SLACK = 10**9
-"""Inverse of the relative excess over a limit that is still allowed: parts of epsilon are binary
-fractions."""
+"""Inverse of the relative excess over a limit that is still allowed: fractions of epsilon are
+binary fractions."""
 
 
 class Amount(NamedTuple):

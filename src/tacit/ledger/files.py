@@ -1,6 +1,6 @@
 """A ledger's files, and how they are read: entries, sums, and whether they were tampered with.
 
-A ledger's files: the SQLite database, and the key of its digests beside it.
+A ledger's files: the SQLite database, and the key of its digests next to it.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class Pages:
         """Follow the chain from its beginning, and return the number of entries.
 
         A changed, removed, inserted or reordered entry breaks the chain. An end that was cut off,
-        or a ledger written anew from its beginning, shows only against a head noted before: the
+        or a ledger rewritten from its beginning, shows only against a head noted before: the
         chain must have had it after some entry.
 
         Raises

@@ -67,7 +67,7 @@ class Ledger(Pages):
 
     Parameters
     ----------
-    path : the file, on a local disk. Its key lies beside it, as ``path.key``.
+    path : the file, on a local disk. Its key lies next to it, as ``path.key``.
     clock : seconds since 1970. The ledger's own time never goes back, whatever the clock does.
 
     Raises

@@ -278,12 +278,12 @@ def isotonic(cells: binning.ScoreCells) -> tuple[Floats, Floats]:
     """Isotonic regression of buckets' fractions of positives (Zadrozny and Elkan 2002).
 
     Buckets are the finest that say something (``finest_starts``): single cells of exact counts.
-    Between two buckets' mean scores the map is linear, beyond the first and last constant; knots
-    inside a stretch of equal values are left out.
+    Between two buckets' mean scores the map is linear, beyond the first and last constant;
+    breakpoints inside a stretch of equal values are left out.
 
     Returns
     -------
-    knots and values, shape (K,): ascending scores, and non-decreasing values within 0 and 1.
+    breakpoints and values, shape (K,): ascending scores, and non-decreasing values within 0 and 1.
 
     Raises
     ------

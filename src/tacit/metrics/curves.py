@@ -17,11 +17,12 @@ from tacit.metrics.ranking import plug_in_variance
 Counts = NDArray[Any]
 
 CROWDED_CELL = 4.0
-"""Least ratio of a crowded cell's pairs to the mean number; smooth densities have a smaller one."""
+"""Least ratio of a concentrated cell's pairs to the mean number; smooth densities have a smaller
+one."""
 
 HIDDEN_TIES = 2e-5
 """Error of the AUC by ties in some 64 cells of log-odds, about, where a second round cancels what
-is linear: scores with two digits, of which several share a cell, err by 1e-5 to 3e-5. Counts in
+is linear: scores with two digits, of which several share a cell, are off by 1e-5 to 3e-5. Counts in
 such cells do not tell them from smooth ones."""
 
 LEAST_OF_PLUG_IN = 0.25
@@ -31,10 +32,12 @@ COARSE_SHARE = 0.1
 """Least part of all pairs at which a cell leaves open how many of them positives win."""
 
 CLEAR_ERRORS = 3.0
-"""Standard errors by noise that are subtracted from a cell's count before crowding is tested."""
+"""Standard errors by noise that are subtracted from a cell's count before concentration is
+tested."""
 
 CROWDED_NEIGHBOUR = 4.0
-"""A cell is a crowd with more than this times the mean number of pairs of its two neighbours."""
+"""A cell is a concentration with more than this times the mean number of pairs of its two
+neighbours."""
 
 
 def counts_from_thresholds(cells: Counts) -> Counts:
@@ -151,10 +154,10 @@ def density_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Fl
 def curvature_error(positives: Counts, negatives: Counts) -> Floats:
     """How far the density correction may be off, from cells of twice the width.
 
-    For smooth densities the uncorrected area errs by the square of the width and the corrected one
-    by its fourth power: a third of the change of the first is then the correction itself, and a
+    For smooth densities the uncorrected area is off by the square of the width and the corrected
+    one by its fourth power: a third of the change of the first is then the correction itself, and a
     fifteenth of the change of the second its error. The larger of the disagreement with the one
-    and an eighth of the other is taken as the error; scores that crowd into few cells make it
+    and an eighth of the other is taken as the error; scores that concentrate into few cells make it
     large.
     """
     coarse = merge_pairs(positives), merge_pairs(negatives)
@@ -167,9 +170,10 @@ def curvature_error(positives: Counts, negatives: Counts) -> Floats:
 def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
-    Where scores crowd into one cell, its neighbours do not determine the densities inside it. The
-    fraction of its pairs that the positives win is then taken as uniform on [0, 1], of variance
-    1/12. A cell counts as crowded with more than ``CROWDED_CELL`` times the mean number of pairs.
+    Where scores concentrate into one cell, its neighbours do not determine the densities inside it.
+    The fraction of its pairs that the positives win is then taken as uniform on [0, 1], of variance
+    1/12. A cell counts as concentrated with more than ``CROWDED_CELL`` times the mean number of
+    pairs.
     """
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
     crowding_bound = CROWDED_CELL * pairs.mean(axis=-1, keepdims=True)
@@ -183,18 +187,21 @@ def lone_crowd_variance(
     errors: tuple[float, float] = (0.0, 0.0),
     placed: bool = False,
 ) -> Floats:
-    """The same where a cell counts as crowded beside its neighbours, not beside the mean of all.
+    """The same where a cell counts as concentrated compared with its neighbours, not with the mean
+    of all.
 
-    On a scale that fits any scores most cells may be empty, and the others no crowds. A cell with
-    more than ``CROWDED_NEIGHBOUR`` times the pairs that its two neighbours have on average is one.
+    On a scale that fits any scores most cells may be empty, and the others no concentrations. A
+    cell with more than ``CROWDED_NEIGHBOUR`` times the pairs that its two neighbours have on
+    average is one.
 
     Parameters
     ----------
     positives, negatives : counts in cells, shape (..., B).
     errors : standard errors of a cell's positives and negatives by noise, of which
-        ``CLEAR_ERRORS`` are subtracted, so that no noise is taken for crowding.
-    placed : whether earlier counts placed the cells, so that those of a crowd are narrow. Most
-        crowds are then one score, and hide nothing; ``chance_of_several`` is that of the others.
+        ``CLEAR_ERRORS`` are subtracted, so that no noise is taken for concentration.
+    placed : whether earlier counts placed the cells, so that those of a concentration are narrow.
+        Most concentrations are then one score, and hide nothing; ``chance_of_several`` is that of
+        the others.
     """
     clear = [
         np.maximum(counts - CLEAR_ERRORS * error, 0.0)
@@ -226,7 +233,8 @@ def chance_of_several(part: Floats) -> Floats:
 
 
 def lone_crowds(positives: Counts, negatives: Counts) -> NDArray[np.bool_]:
-    """Which cells count as crowds beside their neighbours (``lone_crowd_variance``)."""
+    """Which cells count as concentrations compared with their neighbours
+    (``lone_crowd_variance``)."""
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
     end = np.zeros_like(pairs[..., :1])
     beside = np.concatenate([end, pairs, end], axis=-1)

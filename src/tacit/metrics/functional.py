@@ -357,7 +357,7 @@ def net_benefit(counts: Floats, above: Floats, thresholds: Floats) -> Functional
 def treat_all(counts: Floats, thresholds: Floats) -> Functional:
     """The net benefit of treating everybody, ``P / M - N / M * t / (1 - t)``.
 
-    Treating nobody has the net benefit 0.
+    Treating no one has the net benefit 0.
     """
     ones = np.ones((thresholds.size, counts.shape[-1]))
     return ratio(counts, both(ones, -odds(thresholds) * ones), np.ones((1, 2, 1)))

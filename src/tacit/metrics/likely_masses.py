@@ -26,7 +26,7 @@ def estimated_masses(counts: Integers, probabilities: Floats, acceleration: floa
     (n_o / n) P_io / (m P)_o)^w``, scaled to a sum of 1, with m the masses, n_o of n reports of
     output o, P the probabilities and w the acceleration. Plain EM has w = 1. Where w would change a
     mass by a factor of more than ``exp(MAX_STEP)`` it is lower, but not below 1. Each row of counts
-    stops by itself, when an iteration gains less than ``MIN_GAIN`` of log-likelihood. Without
+    stops when an iteration gains less than ``MIN_GAIN`` of log-likelihood. Without
     reports the masses stay equal.
 
     Parameters

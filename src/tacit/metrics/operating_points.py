@@ -146,7 +146,7 @@ def separation(counts: Floats, places: Floats) -> Functional:
 def partial_auc(counts: Floats, largest: float) -> Functional:
     """The area under the ROC curve from false-positive rate 0 to ``largest``.
 
-    Records lie evenly in their cells, so the curve is straight between borders. The influences
+    Records lie evenly in their cells, so the curve is linear between borders. The influences
     are those of ``mean over negatives of max(f - FPR, 0)``: a positive at the false-positive rate
     u adds ``max(f - u, 0)``, a negative above the cut the positives above it less those above the
     cut.

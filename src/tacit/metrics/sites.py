@@ -167,7 +167,7 @@ def between_interval(values: Floats, variances: Floats) -> tuple[float, float]:
 
 
 def outlier_probabilities(values: Floats, variances: Floats) -> Floats:
-    """How surprising each site is beside the others, shape (K,).
+    """How surprising each site is compared with the others, shape (K,).
 
     Site k's estimate is compared with what the others predict for a site of its error: the
     two-sided tail of the distribution of ``mu + u + e``. The tails are multiplied by K

@@ -60,7 +60,7 @@ def plan(
     metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, a measure of score
         histograms in words or as a file names it, such as ``"net benefit at 0.2"``, or the figure
         of a registered protocol. Without one the AUC is planned, and protocols that estimate other
-        figures are predicted beside it (``Plan.others``).
+        figures are predicted besides it (``Plan.others``).
     per_person : the most records of a person that count at a client, where epsilon is a person's;
         ``records`` are then those that count. 0 where epsilon is a record's.
     classes : of a classifier that has a score for each: the mean of their AUCs against the rest is
@@ -129,7 +129,7 @@ def _of_one_class(records: int, classes: int | None) -> int:
 
 
 def trust_of(clients: int, trust: str | None) -> Trust:
-    """Who is trusted; where nobody says it, sums of as many clients as can meet in one.
+    """Who is trusted; where no one says it, sums of as many clients as can meet in one.
 
     Raises
     ------

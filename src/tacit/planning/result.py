@@ -108,7 +108,7 @@ class Candidate:
 
 
 def of_persons(candidate: Candidate, named: Scenario, per_person: int) -> Candidate:
-    """A candidate that was predicted with a record's part of epsilon, in a person's budget.
+    """A candidate that was predicted with a record's fraction of epsilon, in a person's budget.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def of_persons(candidate: Candidate, named: Scenario, per_person: int) -> Candid
 
 
 def for_reports(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """Those that remain where nobody asked for one figure alone.
+    """Those that remain where no one asked for one figure alone.
 
     Of a protocol's settings that hide as much, one is left that serves all figures, where there is
     one. The errors of others say nothing about a report, in which no figure has more of epsilon

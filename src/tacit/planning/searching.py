@@ -210,7 +210,7 @@ def _crossing(
     """Where a falling function crosses 1 from above, on the side where it is at most 1.
 
     Errors are nearly powers of the argument: the search goes first by ``power``, then along
-    straight lines between logarithms, and halves the interval where these miss. None where the
+    linear pieces between logarithms, and halves the interval where these miss. None where the
     function is above 1 up to ``most``.
     """
     low, high, above, below = _bracket(excess, start, least, most, power)

@@ -1,4 +1,4 @@
-"""What a batch of locally private reports costs whoever sees it only in an order drawn anew.
+"""What a batch of locally private reports costs anyone who sees it only in a fresh order.
 
 Let n records each report through one randomiser R that is epsilon0-private for the replacement of
 its record. For any two records x and y, and for every other record z, R(z) is a mixture: with
@@ -9,13 +9,13 @@ among the clones, Theorem 3.2). Let ``C ~ Bin(n - 1, exp(-epsilon0))``, ``A ~ Bi
 as visible as which of ``(A + D, C - A + 1 - D)`` and ``(A + 1 - D, C - A + D)`` was seen. The
 hockey-stick divergence of that pair is summed for the n at hand; it is the same in both directions.
 
-The bound holds where every report is epsilon0-private by itself, all are made by one randomiser
+The bound holds where every report is epsilon0-private on its own, all are made by one randomiser
 and say nothing else about their records or senders (tokens are kept apart), and the order is
 uniform and independent. Only honest reports count as n: the sender of another may know it, or make
-it without noise. Whoever shuffles saw the reports before: towards it the local guarantee holds, and
-no more. The divergence does not grow with n, so a smaller n than the true one is valid.
+it without noise. Anyone who shuffles saw the reports before: towards it the local guarantee holds,
+and no more. The divergence does not grow with n, so a smaller n than the true one is valid.
 
-The central guarantee of sealed batches, as a result states it beside the local one.
+The central guarantee of sealed batches, as a result states it next to the local one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def shuffled_delta(local_epsilon: float, reports: int, epsilon: float) -> float:
 
     Parameters
     ----------
-    local_epsilon : of one report by itself.
+    local_epsilon : of one report alone.
     reports : how many honest reports are in the batch, at least 1.
     epsilon : at least 0 and finite.
 
@@ -100,7 +100,7 @@ def shuffled_epsilon(
 
     Parameters
     ----------
-    local_epsilon : of one report by itself.
+    local_epsilon : of one report alone.
     reports : how many honest reports are in the batch, at least 1.
     delta : above 0 and below 1.
     distance : a bound of the total variation between the batch as it is made and one in a uniform
@@ -158,7 +158,7 @@ def _tail(number: Floats, clones: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Shuffled:
-    """What sealed batches cost whoever sees them and nothing else.
+    """What sealed batches cost anyone who sees them and nothing else.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Shuffled:
     reports : how many all batches hold.
     least : how many the smallest batch holds.
     honest : the part of every batch's reports that is taken to be honest, above 0 and at most 1.
-    local_epsilon : of one report by itself, towards everybody.
+    local_epsilon : of one report alone, towards everybody.
     """
 
     epsilon: float

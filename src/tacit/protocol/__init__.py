@@ -1,6 +1,6 @@
 """What everyone who writes a protocol imports: queries, steps, forecasts, messages.
 
-The stub beside this file lists the public names; each is imported when it is first used.
+The stub next to this file lists the public names; each is imported when it is first used.
 
 Examples
 --------

@@ -2,9 +2,9 @@
 
 A protocol's server is a generator. It yields a ``Query`` and receives the clients' reply; it never
 sees a socket or a record. A client step is a pure function of a batch of clients: the same function
-answers for one hospital and simulates a million phones. Whoever runs the conversation only carries
-messages, and shows the server what the query's ``View`` allows. The parts of which conversations
-are made (steps and queries, clients' state, replies) can be imported from here.
+answers for one hospital and simulates a million phones. Anyone who runs the conversation only
+carries messages, and shows the server what the query's ``View`` allows. The parts of which
+conversations are made (steps and queries, clients' state, replies) can be imported from here.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Protocol(Declarations, ABC):
     query_types: ClassVar[tuple[type, ...]] = ()
     """Frozen dataclasses whose values the server may send; they check themselves when made."""
     state_types: ClassVar[tuple[type, ...]] = ()
-    """Dataclasses and named tuples whose values a client may note, beside numbers and arrays."""
+    """Dataclasses and named tuples whose values a client may note, besides numbers and arrays."""
     setting_order: ClassVar[tuple[str, ...]] = ()
     """The settings that a result writes first, where that is not the order of the fields."""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
@@ -143,7 +143,7 @@ class Protocol(Declarations, ABC):
 
     @property
     def needs_second_values(self) -> bool:
-        """Whether records need a second value beside their score."""
+        """Whether records need a second value besides their score."""
         return False
 
     @property
@@ -343,7 +343,7 @@ class OneCount:
     protocol : the protocol in the form that counts once.
     edges : the inner edges of B cells as scores, ascending, shape (B-1,).
     ends : the least and the largest score there can be.
-    groups : the private groups that are counted each by itself; empty for none.
+    groups : the private groups each of which is counted separately; empty for none.
     """
 
     protocol: Any

@@ -1,4 +1,4 @@
-"""What a protocol declares beside its steps, with defaults for any protocol.
+"""What a protocol declares besides its steps, with defaults for any protocol.
 
 ``Declarations`` is what audits, reports and laws take; ``ThreatModel`` says who sees what, in
 sentences that a report shows; ``RevealsFigure`` is for protocols whose clients learn the figure.
@@ -38,7 +38,7 @@ class Declarations:
 
     A protocol overrides what differs. With nothing overridden its audit attacks every step of one
     configuration, a report derives its threat model, and every law applies. Methods import the
-    modules that nobody needs who only runs a protocol, such as attacks.
+    modules that no one needs who only runs a protocol, such as attacks.
     """
 
     name: ClassVar[str]
@@ -81,8 +81,8 @@ class Declarations:
     def audit_cases(cls) -> tuple[audits.AuditCase, ...]:
         """What is attacked where no settings are chosen, so that every client step answers.
 
-        Sizes are small where that leaves the guarantee as it is: an event in which many counts err
-        the same way is too rare to be counted. The default is the default settings; what has no
+        Sizes are small where that leaves the guarantee as it is: an event in which many counts are
+        off the same way is too rare to be counted. The default is the default settings; what has no
         default is taken from the first case of the laws.
         """
         if cls.audit_settings:
@@ -328,7 +328,7 @@ REVEALED = ("told",)
 class Revealed:
     """A figure as a client computed it from what it was sent.
 
-    Whoever runs the client's steps takes the note, and writes it into the client's own file.
+    Anyone who runs the client's steps takes the note, and writes it into the client's own file.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def revealed_to(state: ClientState) -> Revealed | None:
 
 
 class RevealsFigure(ABC):
-    """What a protocol declares beside its steps when its clients learn the figure."""
+    """What a protocol declares besides its steps when its clients learn the figure."""
 
     @abstractmethod
     def revealed_result(self, revealed: Any) -> ServerResult:

@@ -9,7 +9,7 @@ these are whole numbers, and those of several batches add up.
 
 A conversation with devices whose reports are counted: counts in, query or result out.
 
-The server's side of a protocol for devices needs no report by itself, only how often each came.
+The server's side of a protocol for devices needs no report alone, only how often each came.
 These counts are whole numbers: those of several batches add up, in any order, to the same numbers.
 """
 
@@ -219,7 +219,7 @@ def output_counts(outputs: NDArray[Any], size: int) -> Integers:
 
 
 def scale_entry(name: str, scale: ScoreScale | None = None) -> dict[str, Any]:
-    """A map of scores to positions in instructions: a fixed one by its name, or its knots."""
+    """A map of scores to positions in instructions: a fixed one by its name, or its cell edges."""
     if scale is None:
         return {"name": name}
     return {"knots": scale.knots.tolist(), "low": scale.low, "high": scale.high}

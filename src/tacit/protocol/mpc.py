@@ -115,7 +115,7 @@ class Peers(ABC):
 
     @abstractmethod
     def send(self, index: int, message: bytes) -> None:
-        """Give another client a message that nobody else reads."""
+        """Give another client a message that no one else reads."""
 
     @abstractmethod
     def receive(self, index: int) -> bytes:

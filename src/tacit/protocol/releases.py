@@ -25,7 +25,7 @@ probability of at most ``2**-WRAP_BITS`` a number, and so, over ``2**26`` number
 
 **Privacy does not depend on it.** Clipping moves no exact number by more than a neighbour does, so
 every sensitivity stays. A sum modulo a power of two is computed from the sum with all its noise:
-post-processing, also where it wraps. Nobody refuses because of the records, so nobody learns from a
+post-processing, also where it wraps. No one refuses because of the records, so no one learns from a
 refusal. A client with more records than agreed gives clipped counts, and reads on its screen that
 it does (``running.deployment.preview``).
 """

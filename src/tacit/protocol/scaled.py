@@ -118,7 +118,7 @@ class ScaledScores:
         return self.score_range or (-LARGEST, LARGEST)
 
     def score_edges(self, positions: Floats) -> Floats:
-        """The least scores at positions or beyond, shape (B,): edges for whoever counts scores.
+        """The least scores at positions or beyond, shape (B,): edges for anyone who counts scores.
 
         Parameters
         ----------

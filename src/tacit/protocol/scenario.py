@@ -51,7 +51,8 @@ class Shape:
 
     Latent values are normal with unit variance in both classes. ``"even"`` maps them by the normal
     distribution function, as ``binormal_scores`` does, so that scores fill [0, 1]; ``"calibrated"``
-    maps them to the probability of being positive, so that scores of a rare class crowd near 0.
+    maps them to the probability of being positive, so that scores of a rare class concentration
+    near 0.
 
     Parameters
     ----------
@@ -360,7 +361,7 @@ def round_seconds(rounds: int, scenario: Scenario) -> float:
 def measured_rounds(protocol: Protocol, scenario: Scenario) -> list[Round]:
     """The rounds of a conversation that asks all clients, of which a few simulated ones answer.
 
-    Clients of more than ``2 DRY_RECORDS`` records follow from two smaller sizes, along a straight
+    Clients of more than ``2 DRY_RECORDS`` records follow from two smaller sizes, along a
     line: a message has a fixed part, and so many bytes a record. A protocol whose messages grow
     otherwise, or whose rounds depend on the number of records, overrides ``Protocol.traffic``:
     where two dry runs differ in their rounds, the larger one is all that is known.

@@ -29,7 +29,7 @@ class Trust(Enum):
     SERVER_SEES_SCORES = "server-sees-scores"
     """The server sees all scores; labels are protected."""
     LOCAL = "local"
-    """Every record's report is private by itself; nobody is trusted."""
+    """Every record's report is private on its own; no party is trusted."""
     SECURE_SUM = "secure-sum"
     """The server sees noisy sums over the clients; every client adds a share of the noise."""
     EXACT_SUM = "exact-sum"

@@ -1,4 +1,4 @@
-"""Named values as bytes: their structure as JSON, their arrays and bytes beside it, no pickle.
+"""Named values as bytes: their structure as JSON, their arrays and bytes next to it, no pickle.
 
 A value is a number, a text, bytes, None, an array, a ragged field, a tuple, list or dictionary of
 values, or of one of the kinds that sender and receiver know.
@@ -147,7 +147,7 @@ def _check_structure(size: int) -> None:
 
 
 class _Packer:
-    """Turns values into JSON; arrays and bytes go beside it, and are named by their index."""
+    """Turns values into JSON; arrays and bytes go next to it, and are named by their index."""
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self.arrays: list[Field] = []

@@ -47,7 +47,7 @@ class Difference:
 def differences(results: Sequence[reading.Result]) -> list[Difference]:
     """The difference of every further result from the first.
 
-    Privacy noise is drawn anew in every evaluation, so its variances add. Errors of measuring on
+    Privacy noise is drawn again in every evaluation, so its variances add. Errors of measuring on
     cells may go together, so these errors themselves add. Both make the interval about the records:
 
         s = sqrt( p1**2 + p2**2 + (a1 + a2)**2 )

@@ -1,6 +1,6 @@
 """A report: one HTML page of one or several results, which needs no network and no other file.
 
-``templates`` say what the page holds, and escape every value; modules beside this one say it in
+``templates`` say what the page holds, and escape every value; modules next to this one say it in
 words, and where lines lie in pictures.
 """
 

@@ -27,7 +27,7 @@ UNIT_TICKS: tuple[Tick, ...] = tuple((value / 4, f"{value / 4:g}") for value in 
 """Ticks of a rate or a probability."""
 
 LONGEST_CENTRED = 4
-"""Characters of a tick's text that fit beside the right end of an axis when they are centred."""
+"""Characters of a tick's text that fit next to the right end of an axis when they are centred."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ def pictures_of(result: Result, prefix: str) -> Iterator[Picture]:
 
 
 def reviewed(content: Mapping[str, Any]) -> list[str]:
-    """The measures beside the essential pictures."""
+    """The measures next to the essential pictures."""
     shown = [name for name in KEY if name in content["measures"]]
     return shown + [name for name in content["measures"] if name.startswith("net_benefit_at_")]
 

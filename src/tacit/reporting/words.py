@@ -42,7 +42,7 @@ NOISE = {
 
 
 KEY = ("calibration_intercept", "calibration_slope", "observed_over_expected", "ici", "brier")
-"""Measures that stand beside the essential pictures."""
+"""Measures that stand next to the essential pictures."""
 
 
 def decimal(value: float, digits: int = 4) -> str:
@@ -284,7 +284,7 @@ CALIBRATION = {
 
 
 def further_figures(content: Mapping[str, Any]) -> list[tuple[str, Estimate]]:
-    """What a result states beside its figure and its measures."""
+    """What a result states besides its figure and its measures."""
     entries = {"Average precision": content.get("average_precision")}
     half, middle = content.get("at_half", {}), reading.half_of(content)
     if middle is not None:

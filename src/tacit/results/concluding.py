@@ -1,4 +1,5 @@
-"""The evaluation of a run that has ended, whoever ran it: what the server concluded, and its cost.
+"""The evaluation of a run that has ended, no matter who ran it: what the server concluded, and its
+cost.
 
 A process with all records, the coordinator of a federation, the collector of a campaign and a
 simulation of devices end in this one function.

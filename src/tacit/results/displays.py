@@ -95,7 +95,8 @@ class RocCurveDisplay:
 
 @dataclass(eq=False)
 class CalibrationDisplay:
-    """The observed share of positives beside the predicted one, with bands about the population.
+    """The observed share of positives compared with the predicted one, with bands about the
+    population.
 
     Parameters
     ----------

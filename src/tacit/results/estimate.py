@@ -77,7 +77,7 @@ class Estimate:
     threshold : the score from which a record counts as positive, where the figure depends on it.
     reason : why there is no figure; empty where there is one, or nothing is said.
     placement_error : the part of ``approximation_error`` by records' places in their cells, without
-        what the cells' width adds; NaN where the two are not told apart. No file holds it.
+        what the cells' width adds; NaN where the two are not distinguished. No file holds it.
 
     Examples
     --------
@@ -272,7 +272,7 @@ class Estimate:
 
     @property
     def shape(self) -> dict[str, Any]:
-        """What a file needs beside the errors, so that intervals follow from it."""
+        """What a file needs besides the errors, so that intervals follow from it."""
         known: dict[str, Any] = {}
         if self.half_range is not None:
             known["half_range"] = finite(self.half_range)

@@ -65,12 +65,12 @@ class Evaluation:
     breakdown : figures of classes or of private groups; None where
         the protocol gives none.
     sites : the figures of every client that released its own counts; None where none did.
-    shuffled : the central guarantee of devices' reports in sealed batches, beside what was spent;
+    shuffled : the central guarantee of devices' reports in sealed batches, besides what was spent;
         None where there is none.
-    choice : why this protocol, in a line, where nobody named one; else None.
+    choice : why this protocol, in a line, where no one named one; else None.
     division : how the server divided epsilon by what it saw, and why; None where it was settled
         before.
-    left_out : how many incomplete records were left out; None where none may be, or nobody says.
+    left_out : how many incomplete records were left out; None where none may be, or no one says.
     software : the versions that computed a result that was read; None for those of this process.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's
@@ -254,7 +254,7 @@ class Evaluation:
         return {"figure": self.figure, "estimate": entry}
 
     def _privacy_entries(self) -> dict[str, Any]:
-        """The entries beside what was spent."""
+        """The entries besides what was spent."""
         person = None
         if self.per_person:
             of_a_record = finite(self.spent.epsilon / self.per_person)
@@ -368,7 +368,7 @@ class Evaluation:
         return [(name, value) for name, value in rows if value is not None]
 
     def _privacy_rows(self) -> list[tuple[str, str]]:
-        """What was spent, and what is said beside it."""
+        """What was spent, and what is said besides it."""
         rows = [("privacy spent", cost_line(self.spent.to_dict(), "a client"))]
         if self.per_person:
             person = composition.person_line(self.per_person, self.spent.epsilon)

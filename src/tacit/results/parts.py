@@ -1,4 +1,5 @@
-"""Figures of parts of the records: of classes and private groups, and of sites beside each other.
+"""Figures of parts of the records: of classes and private groups, and of sites compared with each
+other.
 
 Of classes or groups there is one release. Each site released its own counts.
 """
@@ -316,7 +317,7 @@ class SiteFigure:
 class Sites:
     """Several figures of all sites, computed when they are first asked for.
 
-    The models of many sites take longer than all else of a result, and whoever repeats a
+    The models of many sites take longer than all else of a result, and anyone who repeats a
     simulation reads few of them. Pickling computes them.
 
     Parameters

@@ -77,7 +77,7 @@ NOT_COUNTED = "those without a score or a label (how many is not said)"
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Incomplete records: counted exactly beside exact figures, released with noise, or neither.
+    """Incomplete records: counted exactly with exact figures, released with noise, or neither.
 
     Parameters
     ----------

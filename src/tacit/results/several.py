@@ -1,4 +1,4 @@
-"""Results of several evaluations: two models compared, and every public group by itself."""
+"""Results of several evaluations: two models compared, and every public group separately."""
 
 from __future__ import annotations
 

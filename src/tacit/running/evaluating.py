@@ -419,7 +419,7 @@ def left_out_in_result(clients: Clients, exact: bool) -> LeftOut | None:
     ----------
     clients : with the records that were left out.
     exact : whether the result has exact figures anyway. The exact number of incomplete records is
-        outside of every guarantee, as ``Evaluation.exact`` is, and written beside it only.
+        outside of every guarantee, as ``Evaluation.exact`` is, and written with it only.
     """
     if clients.left_out is None:
         return None

@@ -1,7 +1,7 @@
 """Flower carries a run's messages: a ServerApp that coordinates, a ClientApp that answers.
 
 ``server`` and ``client`` are components of a Flower app: name them in its ``pyproject.toml`` as
-``tacit.running.flower:server`` and ``tacit.running.flower:client``, beside others or alone. The
+``tacit.running.flower:server`` and ``tacit.running.flower:client``, with others or alone. The
 ServerApp reads three values of the run's configuration, all of them paths on its own machine:
 ``plan``, ``identity`` (the coordinator's key file) and ``result`` (where it writes the result).
 The ClientApp reads one value of its node's configuration: ``party``, the path of the party's file.
@@ -86,7 +86,7 @@ class Nodes:
     grid : Flower's connection to all nodes.
     plan : who is expected.
     tell : takes a line about each round.
-    names : what the coordinator calls a node, by Flower's number; empty where nobody knows.
+    names : what the coordinator calls a node, by Flower's number; empty where no one knows.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Evaluate every public group of records by itself, at the cost of one evaluation."""
+"""Evaluate every public group of records separately, at the cost of one evaluation."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def simulate(
 
     Raises
     ------
-    DataError : for records whose persons are known, of which nobody said how many count.
+    DataError : for records whose persons are known, of which no one said how many count.
     """
     if clients.persons is not None:
         raise DataError(

@@ -47,7 +47,7 @@ def suited(protocol: Protocol, unit: str, given: Collection[str]) -> Protocol:
 
 
 def _is_bare(value: object) -> bool:
-    """Whether a setting is a choice whose own parameters nobody chose, as ``auc`` for a kernel."""
+    """Whether a setting is a choice whose own parameters no one chose, as ``auc`` for a kernel."""
     return isinstance(value, Choice) and str(value) == value.word
 
 
@@ -193,7 +193,7 @@ def taken_by(
 def result_unit(protocol: Protocol, clients: Clients) -> str:
     """The unit that a result names: the clients' own word, or what their protocol takes.
 
-    Where only the order of scores counts, nobody named a unit, and some are outside [0, 1], they
+    Where only the order of scores counts, no one named a unit, and some are outside [0, 1], they
     are real numbers. Only protocols that show scores to the server take scores so.
     """
     if clients.unit is not None:

@@ -1,6 +1,6 @@
 """Tools to test a protocol of any package: laws, and rehearsals with faults.
 
-The stub beside this file lists the public names; each is imported when it is first used. Under
+The stub next to this file lists the public names; each is imported when it is first used. Under
 pytest a broken law shows the values of its assertion.
 
 Examples

@@ -47,7 +47,7 @@ class Room(transport.Transport):
         self._box(key).put(value)
 
     def take(self, key: tuple[Any, ...]) -> Any:
-        """The first value that a party left there, which nobody took.
+        """The first value that a party left there, which no one took.
 
         Raises
         ------

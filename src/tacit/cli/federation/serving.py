@@ -49,7 +49,7 @@ def serve(plan: Path, host: str, port: int, verbose: bool) -> None:
     """Start the server of PLAN, and keep it running until interrupted.
 
     It is Flower's SuperLink, with TLS, authentication of nodes, and a database. Node keys in the
-    folder `nodes` beside the plan may connect, each as NAME.pub; a key that is put there or taken
+    folder `nodes` next to the plan may connect, each as NAME.pub; a key that is put there or taken
     away counts at once. Invited sites get the roster here, once the plan has all keys. Runs are
     started with `tacit run` on the same machine, and no others are.
 

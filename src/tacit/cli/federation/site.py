@@ -222,7 +222,7 @@ def join(
 
     A site that was invited first fetches the roster of all sites, and takes one that is new by its
     code only. Then the data, the plan and the keys are checked, and what the plan asks is shown
-    beside what the ledger allows. A SuperNode dials out to the server; nothing listens on the
+    with what the ledger allows. A SuperNode dials out to the server; nothing listens on the
     network here.
 
     Examples:

@@ -1,4 +1,4 @@
-"""The files that ``tacit init`` and ``tacit accept`` write, made of the templates beside."""
+"""The files that ``tacit init`` and ``tacit accept`` write, made of the templates next to."""
 
 from __future__ import annotations
 

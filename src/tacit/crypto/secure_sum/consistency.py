@@ -88,7 +88,7 @@ def digest_of(
 
 
 def announced_statement(digest: bytes) -> bytes:
-    """What a client signs beside its masked vector: the digest d."""
+    """What a client signs besides its masked vector: the digest d."""
     return b"tacit sum masked under 2" + digest
 
 
@@ -252,7 +252,7 @@ def check_restart(
     On the complete graph tau shares reconstruct a secret, and after tau statements at most
     ``K - tau + b < tau`` clients can still reveal one. On a ring the few receivers of one client's
     secrets may be among those, so everybody that was announced to the client must have given up.
-    Honest clients that revealed had one digest, which ``tau - b`` honest clients signed; whoever
+    Honest clients that revealed had one digest, which ``tau - b`` honest clients signed; anyone who
     signed it joins no other attempt, as those that revealed were announced to it. The others are
     too few to certify a list.
 
@@ -260,7 +260,7 @@ def check_restart(
     ----------
     rule : what was agreed.
     announced : who was announced to this client in the last attempt; everybody in the agreement,
-        where it was told nobody.
+        where it was told no one.
     digest : what this client signed in the last attempt, or ``NO_DIGEST``.
     ended : by client, the digest in its verified ``ended_statement`` of the last attempt.
 

@@ -78,7 +78,7 @@ REPLACED = """SELECT DISTINCT function_name FROM duckdb_functions()
 WHERE database_name = 'given' AND schema_name = 'main' AND lower(function_name) IN (
   SELECT function_name FROM duckdb_functions() WHERE database_name = 'system')
 ORDER BY function_name"""
-"""DuckDB's functions that a database defines anew: statements would call those in their place."""
+"""DuckDB's functions that a database redefines: statements would call those in their place."""
 
 FULL_DISK = ("failed to offload", "No space left on device")
 """Words of DuckDB's errors where its temporary files do not fit on their disk."""
@@ -158,7 +158,7 @@ class DuckDBEngine:
         return {str(row[0]): _kind_of(str(row[1])) for row in rows}
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a statement's answer, with small tables in memory beside it."""
+        """The rows of a statement's answer, with small tables in memory next to it."""
         with self._named_errors(), self._given(tables):
             made = self._run(lambda: self._connection.execute(statement).fetchall())
         self._check_files()
@@ -308,7 +308,7 @@ class PostgresEngine:
 
     Raises
     ------
-    DataError : where nobody answers there.
+    DataError : where no one answers there.
     ImportError : without the driver.
     """
 

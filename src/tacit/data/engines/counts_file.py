@@ -48,7 +48,8 @@ def read_counts(
     mark : the word for these cells, which every row repeats.
     ends : the least and the largest score there can be.
     unit : what the scores are.
-    groups : the private groups that were counted each by itself, whose classes follow each other.
+    groups : the private groups each of which was counted separately, whose classes follow each
+        other.
 
     Raises
     ------

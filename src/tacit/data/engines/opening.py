@@ -259,7 +259,8 @@ class DatabaseTable:
 
         Raises
         ------
-        DataError : for a table beside a query, or none of them, and where the engine is not there.
+        DataError : for a table together with a query, or none of them, and where the engine is not
+            there.
         """
         if (self.table is None) == (self.query is None):
             raise DataError("a database needs a table or a query, one of them")

@@ -67,7 +67,7 @@ class Engine(Protocol):
 class EngineRecords:
     """The records of a table, as ``StoredClients`` asks for them.
 
-    Its attributes are those of ``Stored``; whoever makes it may give the clients other names.
+    Its attributes are those of ``Stored``; anyone who makes it may give the clients other names.
 
     Parameters
     ----------

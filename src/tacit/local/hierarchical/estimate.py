@@ -20,8 +20,8 @@ from tacit.protocol.fields import ragged_of
 from tacit.results.server_result import ServerResult
 
 MIN_CROWDING = 4.0
-"""Least ratio at which pairs within cells count as crowded: the mean of their squared numbers over
-the square of their mean. Smooth densities have a smaller ratio."""
+"""Least ratio at which pairs within cells count as concentrated: the mean of their squared numbers
+over the square of their mean. Smooth densities have a smaller ratio."""
 
 CORRECTION_ERRORS = 2.0
 """Number of its standard errors that are added to the estimated bias of cells. In low trees noise
@@ -257,10 +257,10 @@ def within_leaf_variance(levels: LevelCounts, leaves: Floats) -> Floats:
 
     Densities that are linear inside cells change the area by ``density_correction``, in proportion
     to the squared width. It is estimated on at most ``2**SMOOTH_HEIGHT`` cells, where noise is
-    small beside it, and scaled to the leaves' width; ``CORRECTION_ERRORS`` of its standard errors
-    are added. Scores that crowd into few leaves, or leaves that are few, add a further error. The
-    correction is not added to the estimate: at useful heights it adds more noise than it removes
-    bias.
+    small compared with it, and scaled to the leaves' width; ``CORRECTION_ERRORS`` of its standard
+    errors are added. Scores that concentrate into few leaves, or leaves that are few, add a further
+    error. The correction is not added to the estimate: at useful heights it adds more noise than it
+    removes bias.
     """
     height = min(levels.noise.height, SMOOTH_HEIGHT)
     negatives, positives = np.moveaxis(trees.levels_of(leaves)[height], -2, 0)

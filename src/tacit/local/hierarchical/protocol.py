@@ -1,7 +1,7 @@
 """HierarchicalAUC: one bit a record about its score (Bell et al. 2020, section 4; docs, section
 4b).
 
-Labels are public, scores are private, and nobody is trusted: a record answers one yes-or-no
+Labels are public, scores are private, and no one is trusted: a record answers one yes-or-no
 question about the cell of its score, by randomised response. The server counts both classes on
 every level of a tree of cells, and takes the area of these counts.
 
@@ -349,7 +349,7 @@ class HadamardDevices(devices.NumberReports):
         return 1 << (int(query.broadcast["height"]) + 3)
 
     def refused(self, query: tp.Query, payloads: devices.Payloads) -> devices.Booleans:
-        """Numbers outside the levels, and those about row 0, which nobody is asked."""
+        """Numbers outside the levels, and those about row 0, which no one is asked."""
         reports = devices.from_bytes(payloads).astype(np.int64)
         nodes = reports >> 2
         outside = (reports < 8) | (reports >= self.numbers(query))

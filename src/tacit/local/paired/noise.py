@@ -241,7 +241,7 @@ def best_matchings(kernel: str, epsilon: float, noise: str) -> int:
 
 
 def class_epsilon(epsilon: float, noise: str, matchings: int, sizes: Integers) -> float:
-    """The part of epsilon for noisy class sizes: the one of least planned variance.
+    """The fraction of epsilon for noisy class sizes: the one of least planned variance.
 
     The AUC's relative variance is that of the mean over pairs, with the rest of epsilon, plus
     ``((N - P) / (P N))^2`` times the noise of all clients' counts. Few clients with many records

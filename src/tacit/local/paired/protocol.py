@@ -174,7 +174,7 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
         ``"best"`` takes the one of least variance that keeps epsilon against a colluding client:
         randomised response where it applies, else ``"laplace"``.
 
-    For the AUC a part of epsilon goes to noisy class sizes (``class_epsilon``).
+    For the AUC a fraction of epsilon goes to noisy class sizes (``class_epsilon``).
 
     Raises
     ------
@@ -301,7 +301,8 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
         return 12 * self.pairs_a_record * clients.records
 
     def class_epsilon(self, sizes: Integers) -> float:
-        """The part of epsilon that class sizes get, of clients with so many records; 0 for none."""
+        """The fraction of epsilon that class sizes get, of clients with so many records; 0 for
+        none."""
         if not isinstance(self.kernel, kernels.Area):
             return 0.0
         return class_epsilon(self.epsilon, self.kind, self.pairs_a_record, sizes)
@@ -487,7 +488,7 @@ def paired_traffic(protocol: PairedUStatistic, scenario: tp.Scenario) -> tp.Traf
 def client_sizes(scenario: tp.Scenario) -> tuple[NDArray[np.int64], float]:
     """The numbers of records of up to ``MAX_CLIENTS`` clients, and how many each represents.
 
-    The best part of epsilon for class sizes is the same for any number of clients of the same
+    The best fraction of epsilon for class sizes is the same for any number of clients of the same
     sizes.
     """
     few = min(scenario.clients, MAX_CLIENTS)

@@ -102,7 +102,7 @@ class FirstRound(WindowReports):
     def trials(self, model: ScoreModel, counts: Integers, trials: int = TRIALS) -> ScoreModel:
         """Models from simulated first rounds of as many reports, if ``model`` were the truth.
 
-        The server simulates by itself, always from the same seed: the same reports make the same
+        The server simulates alone, always from the same seed: the same reports make the same
         result. Shapes have a leading axis of ``trials``.
         """
         expected = self.expected(model)

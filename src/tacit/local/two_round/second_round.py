@@ -151,7 +151,7 @@ class Influence:
 
 
 def reported_numbers(positions: Floats, labels: NDArray[Any], knots: Floats) -> Floats:
-    """The number that each record reports: linear between the knots of its class, shape (M,).
+    """The number that each record reports: linear between the cell edges of its class, shape (M,).
 
     Parameters
     ----------
@@ -178,10 +178,10 @@ MERGED = 4
 """Number of cells that are merged to estimate the bias of cells."""
 
 CROWDED_CELL = 4.0
-"""Ratio of a crowded cell's pairs to those of its neighbours, at least; and ..."""
+"""Ratio of a concentrated cell's pairs to those of its neighbours, at least; and ..."""
 
 CROWDED_FRACTION = 0.01
-"""... fraction of all pairs in a crowded cell, at least."""
+"""... fraction of all pairs in a concentrated cell, at least."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def cell_bias(model: ScoreModel) -> float:
 
     The model's scores are made uniform over groups of four cells; the AUC's change is a bias. A
     tenth of it is taken as the bias of single cells: for smooth densities with an error above
-    0.0001 the ratio of the two was 14 to 80. In a crowded cell, with more than
+    0.0001 the ratio of the two was 14 to 80. In a concentrated cell, with more than
     ``CROWDED_FRACTION`` of all pairs and ``CROWDED_CELL`` times those of either neighbour, the
     fraction of pairs that the positives win is taken as uniform on [0, 1], of variance 1/12.
     """

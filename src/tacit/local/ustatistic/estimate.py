@@ -22,10 +22,10 @@ from tacit.results.server_result import ServerResult
 Counts = NDArray[Any]
 
 MIN_CROWDING = 4.0
-"""Least ratio of a crowded pair of cells' number of pairs to the mean number."""
+"""Least ratio of a concentrated pair of cells' number of pairs to the mean number."""
 
 COARSE_SHARE = 0.01
-"""Least part of the pairs that a kernel reads at which two cells are crowded too."""
+"""Least part of the pairs that a kernel reads at which two cells are concentrated too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class PairEstimator:
         return np.asarray(2 / (n * (n - 1)) * (2 * (n - 2) * single + both))
 
     def crowding_variance(self, variation: Floats, read: Floats | float = 1.0) -> Floats:
-        """The error of crowded pairs of cells, as a variance of the U-statistic, shape (...).
+        """The error of concentrated pairs of cells, as a variance of the U-statistic, shape (...).
 
         Where cells hold more than ``MIN_CROWDING`` times the pairs of records that such cells hold
         on average, or more than ``COARSE_SHARE`` of those that the kernel reads, their neighbours
@@ -261,8 +261,8 @@ def _cell_variance(
     """The error because positions within bins are unknown, as a variance of the U-statistic.
 
     Where densities are smooth, less than half of the change by the last halving of the bins
-    remains. Crowded cells add a further error; ``read`` is the part of all pairs that the kernel
-    reads.
+    remains. Concentrated cells add a further error; ``read`` is the part of all pairs that the
+    kernel reads.
     """
     if tables.change is None or tables.variation is None:
         return np.zeros(estimator.counts.shape[:-1])

@@ -29,7 +29,7 @@ class ScoreDistribution:
     ----------
     edges : the inner edges of the cells, ascending, shape (B-1,), B at least 2; with an open end at
         least 3.
-    values : the share of records below each inner edge, nondecreasing from 0 to 1 (of straight
+    values : the share of records below each inner edge, nondecreasing from 0 to 1 (of linear
         lines, anywhere from 0 to 1), shape (..., B-1).
     low, high : the least and the largest possible score; None for an open end.
 
@@ -120,7 +120,7 @@ class ScoreDistribution:
 
     @cached_property
     def _reached(self) -> Floats:
-        """The values at all knots, shape (..., B+1)."""
+        """The values at all cell edges, shape (..., B+1)."""
         end = np.zeros((*self.values.shape[:-1], 1))
         return np.concatenate([end, self.values, end + 1.0], axis=-1)
 
@@ -140,10 +140,10 @@ class ScoreDistribution:
 
 
 class StraightDistribution(ScoreDistribution):
-    """The same with straight lines between the edges.
+    """The same with linear pieces between the edges.
 
-    Where both classes are straight, a cell whose records all have one score hides nothing: pairs
-    of two straight functions and steps inside it cancel. Values of noisy counts may fall: to make
+    Where both classes are linear, a cell whose records all have one score hides nothing: pairs
+    of two linear functions and steps inside it cancel. Values of noisy counts may fall: to make
     them rise moves them, and the product of both classes' moves has a mean.
     """
 

@@ -1,10 +1,10 @@
 """Public increasing maps of scores to positions in [0, 1], which equal cells then cut.
 
 An AUC does not change under an increasing map of the scores, and with these maps its error hardly
-does. A map is fixed by the unit of the scores alone, never by looking at them. All its knots are
-doubles with few significant bits, short codes of an order-preserving code of scores. So a client
-compares, subtracts and divides, and takes no logarithm: other languages get the same positions to
-the last bit.
+does. A map is fixed by the unit of the scores alone, never by looking at them. All its cell edges
+are doubles with few significant bits, short codes of an order-preserving code of scores. So a
+client compares, subtracts and divides, and takes no logarithm: other languages get the same
+positions to the last bit.
 
 The cells of many scores: a table in place of a search among all edges.
 """
@@ -165,14 +165,15 @@ SCALES = (PROBABILITY, LOG_ODDS, REAL, EVEN)
 number of any kind; and equal cells of [0, 1], as in the papers."""
 
 KNOT_LEVELS = 10
-"""There are ``2**KNOT_LEVELS`` cells between the knots of a fixed map; it is linear inside them."""
+"""There are ``2**KNOT_LEVELS`` cells between the edges of a fixed map; it is linear inside them."""
 
 KNOT_BITS = 20
-"""Significant bits of a knot after the first one: a part in a million of its size."""
+"""Significant bits of a cell edge after the first one: a part in a million of its size."""
 
 LOG_ODDS_REACH = (4.0, 2.7)
 """Log-odds at position u: ``4 sinh(2.7 (2 u - 1))``. Cells are as good as even up to log-odds of 4
-and widen beyond; the last knots are near 29, where a double can still tell ``1 - p`` from 1."""
+and widen beyond; the last cell edges are near 29, where a double can still tell ``1 - p`` from
+1."""
 
 REAL_REACH = (1.0, 44.0)
 """Numbers at position u: ``sinh(44 (2 u - 1))``, to about 6e18; beyond are the end cells."""
@@ -185,8 +186,8 @@ WHOLE_PART = 1 - 2.0**-40
 
 
 OpenEnd = tuple[float, float]
-"""A knot k, and the width w of the cell beside it: below it the part ``w / (w + k - s)`` of the
-open cell is below a score s, and above it ``1 - w / (w + s - k)``."""
+"""A cell edge k, and the width w of the cell next to it: below it the part ``w / (w + k - s)`` of
+the open cell is below a score s, and above it ``1 - w / (w + s - k)``."""
 
 
 def with_ends(inner: Floats, low: float | None, high: float | None) -> Floats:
@@ -203,10 +204,11 @@ def with_ends(inner: Floats, low: float | None, high: float | None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ScoreScale:
-    """An increasing map of scores to [0, 1]: knots at equal distances, and straight lines between.
+    """An increasing map of scores to [0, 1]: cell edges at equal distances, and linear pieces
+    between.
 
     In an open cell at an end the position is ``w / (w + d)`` of the cell, with d the distance to
-    its knot and w the width of the neighbouring cell: every finite score has a position, and
+    its cell edge and w the width of the neighbouring cell: every finite score has a position, and
     infinite ones have 0 and 1.
 
     Parameters
@@ -217,8 +219,8 @@ class ScoreScale:
 
     Raises
     ------
-    ValueError : for knots that do not ascend between both ends, too few of them, or cells so wide
-        that a part of them is no number.
+    ValueError : for cell edges that do not ascend between both ends, too few of them, or cells so
+        wide that a part of them is no number.
 
     Examples
     --------
@@ -248,7 +250,7 @@ class ScoreScale:
 
     @property
     def cells(self) -> int:
-        """How many cells the knots bound."""
+        """How many cells the cell edges bound."""
         return self.knots.size + 1
 
     def __call__(self, scores: ArrayLike) -> Floats:
@@ -284,7 +286,7 @@ class ScoreScale:
         return part
 
     def scores(self, positions: ArrayLike) -> Floats:
-        """The scores at positions from 0 to 1, any shape; exact at the knots."""
+        """The scores at positions from 0 to 1, any shape; exact at the cell edges."""
         scaled = np.asarray(positions, dtype=np.float64) * self.cells
         cells = np.minimum(np.floor(scaled).astype(np.int64), self.knots.size)
         part = scaled - cells
@@ -316,7 +318,7 @@ class ScoreScale:
 
     @property
     def open_ends(self) -> tuple[OpenEnd | None, OpenEnd | None]:
-        """The knots of the open cells below and above, with the widths of their neighbours."""
+        """The cell edges of the open cells below and above, with the widths of their neighbours."""
         first, last = float(self.knots[0]), float(self.knots[-1])
         return (
             (first, float(self._widths[0])) if self.low is None else None,
@@ -378,7 +380,7 @@ class CentredScale(ScoreScale):
 
 
 def single_doubles(knots: Floats, low: float | None, high: float | None) -> NDArray[np.bool_]:
-    """Which cells between ascending knots hold one double only, shape (..., n).
+    """Which cells between ascending cell edges hold one double only, shape (..., n).
 
     Parameters
     ----------
@@ -433,10 +435,11 @@ def _spread_knots(size: float, growth: float) -> Floats:
 
 
 def _probability_knots() -> Floats:
-    """``1 / (1 + exp(-x))`` of the knots x of log-odds, those above 1/2 exactly one less a mirror.
+    """``1 / (1 + exp(-x))`` of the cell edges x of log-odds, those above 1/2 exactly one less a
+    mirror.
 
-    ``1 - p`` is exact from 1/2 on (Sterbenz 1974), so that both ends are told apart alike; there
-    too the knots below 1/2 have few bits, and libraries whose exponentials differ agree.
+    ``1 - p`` is exact from 1/2 on (Sterbenz 1974), so that both ends are distinguished alike; there
+    too the cell edges below 1/2 have few bits, and libraries whose exponentials differ agree.
     """
     below = _spread_knots(*LOG_ODDS_REACH)[: 2 ** (KNOT_LEVELS - 1) - 1]
     lower = probability_scores(truncated(probability_codes(1 / (1 + np.exp(-below))), KNOT_BITS))

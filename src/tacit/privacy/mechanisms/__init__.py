@@ -1,6 +1,6 @@
 """Noise mechanisms: each object owns its cost, its variance, its privacy loss and its sampling.
 
-The stub beside this file lists the public names; each is imported when it is first used.
+The stub next to this file lists the public names; each is imported when it is first used.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""What steps draw beside noise: randomised response, bits, integers and choices.
+"""What steps draw besides noise: randomised response, bits, integers and choices.
 
 Randomised response (Warner 1965): a bit is flipped, or not.
 """

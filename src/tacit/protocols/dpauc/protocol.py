@@ -85,7 +85,7 @@ def noisy_histograms(clients: tp.Clients, query: tp.Query) -> dict[str, Integers
 
     A record sits in one cell, and its group, of one class: adding or removing it changes one count
     of each level by one, and replacing it at most two. Discrete Laplace noise of scale
-    ``sensitivity / part`` on every count costs that level's part of epsilon, and both levels
+    ``sensitivity / part`` on every count costs that level's fraction of epsilon, and both levels
     together epsilon (``tacit.protocol.releases``). At label adjacency the number of records in a
     cell is public and sent as it is; a label flip changes one positive count of each level by one.
 

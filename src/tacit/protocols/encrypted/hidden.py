@@ -251,7 +251,7 @@ class HiddenAUC(tp.ScaledScores, tp.Declarations, RevealsFigure):
         return ()
 
     def noiseless_value(self, clients: tp.Clients) -> float:
-        """The area under the straight lines between the thresholds: pairs of a cell count half."""
+        """The area under the linear pieces between the thresholds: pairs of a cell count half."""
         areas = []
         for each in self.problems(clients):
             positives, records = cell_counts(each, self.threshold_scores)

@@ -171,10 +171,10 @@ class MaskedScheme:
     within that part: the same for every P', but for one in a thousand whose interval holds an end
     of the range of c or of an m'. Hence a posterior of the class sizes is the prior, cut to the k
     octaves around an answer, within ``2^(1 - SPARE_BITS)`` in total variation; and two sizes whose
-    products differ by j octaves are told apart with advantage ``j / k + 2^(1 - SPARE_BITS)``. It
+    products differ by j octaves are distinguished with advantage ``j / k + 2^(1 - SPARE_BITS)``. It
     holds from 2^17 agreed records on; with fewer V is cut (``reach``).
 
-    With checks e_j is a sum of the parties' parts, which nobody else chooses: each multiple of c'
+    With checks e_j is a sum of the parties' parts, which no one else chooses: each multiple of c'
     then fits nearly alike where ``2^SPREAD_BITS c'`` is many times the width of a part, or several
     parts are unknown (docs/decisions/0008).
 
@@ -240,7 +240,7 @@ class MaskedScheme:
 
     @cached_property
     def octaves(self) -> int:
-        """k: totals a factor 2 apart are told apart from an answer with advantage 1/k at most.
+        """k: totals a factor 2 apart are distinguished from an answer with advantage 1/k at most.
 
         The more, the less surely a party can bound the perturbation: it does not know c. So k is
         the most with which every accepted ``P N`` keeps the perturbation below ``PRECISION``.

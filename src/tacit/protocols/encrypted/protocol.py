@@ -109,8 +109,8 @@ class EncryptedAUC(hidden.HiddenAUC, tp.Protocol):
         It also says in which unit scores and thresholds are.
     reveal : ``"aggregator"``, which learns the AUC as well, or ``"parties"`` alone.
     half_range : the wanted half-range of the interval, from which N follows for scores that are
-        spread as those of advertisements are (``SPREADS``). Where scores crowd more it comes out
-        wider, and a warning names the number of thresholds for another session.
+        spread as those of advertisements are (``SPREADS``). Where scores concentrate more it comes
+        out wider, and a warning names the number of thresholds for another session.
 
     Raises
     ------
@@ -230,7 +230,7 @@ FIGURES_BYTES, FIGURE_BYTES = 25, 16
 def masked_forecast(protocol: Any, scenario: tp.Scenario, shape: tp.Shape) -> tp.Forecast:
     """That of hidden counts, where the scheme takes so many records.
 
-    A class has no AUC where ``P (M - P)`` is too small beside the bound of records squared.
+    A class has no AUC where ``P (M - P)`` is too small compared with the bound of records squared.
     """
     is_accepted = protocol.masked_scheme.accepts(scenario.positives * scenario.negatives)
     return (

@@ -111,7 +111,7 @@ def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
 
 @step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
 def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Take the pads off the aggregator's answer, divide, and tell whom the settings name.
+    """Open the aggregator's answer, divide, and send the result if the settings say so.
 
     The AUC and its half-range are released without noise: they have no differential privacy. The
     party learns them, and the product of the class totals within k octaves (``MaskedScheme``). It

@@ -91,7 +91,7 @@ def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
 
 @dataclass(frozen=True)
 class HiddenRanks(tp.Choice):
-    """The clients rank their scores together, and show them to nobody.
+    """The clients rank their scores together, and show them to no one.
 
     The server knows no ranks, so that the noise of every client is that of the largest one.
 
@@ -182,7 +182,7 @@ class FedAUC(RankSums):
     epsilon : the privacy budget of one evaluation, for every label.
     trust : ``Each()``: every client adds staircase noise to its sums or, where that is better,
         flips its labels, and a first round is paid for out of epsilon. ``Local()``: every label is
-        flipped at random by itself, once for all evaluations of the same labels (Sun et al. 2022a,
+        flipped at random separately, once for all evaluations of the same labels (Sun et al. 2022a,
         Algorithms 1 to 3). ``SecureSum()``: the server sees sums over all clients only, whose noise
         every client draws a share of; the error does not grow with the number of clients, all of
         which have to stay. ``HiddenRanks()``: the clients rank their scores, from 0 to 1, together

@@ -165,7 +165,7 @@ def summed_residuals(
     ``D / R``, R whole, after which a label moves it by at most R units (``whole_units``). The
     shares of all clients that were asked add up to discrete Laplace noise of scale ``R / epsilon``.
     The guarantee is about the sum over all clients, and holds against a server that sees it only
-    and colludes with nobody.
+    and colludes with no one.
 
     The server learns the noisy sum over all clients, and how many clients answered.
 
@@ -214,7 +214,7 @@ def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np
 
 
 FIRST_ROUND_PARTS = (0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3)
-"""Parts of epsilon that the first round may get."""
+"""Fractions of epsilon that the first round may get."""
 
 COUNT_PARTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Parts of the first round that the count of positives may get."""
@@ -226,7 +226,7 @@ bring it below."""
 
 @dataclass(frozen=True)
 class Parts:
-    """The first round's part of epsilon, and the count's part of that round."""
+    """The first round's fraction of epsilon, and the count's part of that round."""
 
     first: float
     count: float

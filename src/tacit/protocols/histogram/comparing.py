@@ -43,13 +43,13 @@ from tacit.results.server_result import ComparisonResult, ServerResult
 MODELS = FIRST, SECOND = ("first", "second")
 FUNCTIONS = (influence_sum.POSITIVES, influence_sum.NEGATIVES)
 CLASSES, DIFFERENCE, LEVEL, SQUARES = "classes", "difference", "level", "squares"
-"""Fields of replies beside both models' counts."""
+"""Fields of replies besides both models' counts."""
 
 FIRST_PARTS = 2
-"""Parts of epsilon (``looks.PARTS``) of the first look."""
+"""Fractions of epsilon (``looks.PARTS``) of the first look."""
 
 MORE_PARTS = (0, 2, 4, 6, 8, 12, 16, 20)
-"""Parts of epsilon that a second look may get; 0 for none."""
+"""Fractions of epsilon that a second look may get; 0 for none."""
 
 SHARES = {DIFFERENCE: 0.75, LEVEL: 0.15, SQUARES: 0.1}
 """How the last query divides its epsilon."""
@@ -114,7 +114,7 @@ def first_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
 
 @releases.release(lambda query: look_fields(query.protocol, _spent(query, 2)), admits=looks.pay)
 def second_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
-    """Send the same counts again, with fresh noise, for another part of epsilon.
+    """Send the same counts again, with fresh noise, for another fraction of epsilon.
 
     The server learns the noisy sums of the counts, and how many clients answered.
     """

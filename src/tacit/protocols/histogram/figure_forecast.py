@@ -178,7 +178,7 @@ def _largest(differences: Floats, steps: Floats, source: np.random.Generator) ->
 
 
 def _interpolated(seen: Floats, places: Floats) -> Floats:
-    """What straight lines between the borders of cells make of places, shape (R, T)."""
+    """What linear pieces between the borders of cells make of places, shape (R, T)."""
     below = np.minimum(places.astype(np.int64), seen.shape[-1] - 2)
     part = places - below
     return seen[:, below] * (1 - part) + seen[:, below + 1] * part

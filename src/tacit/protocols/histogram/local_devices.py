@@ -263,7 +263,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         return np.concatenate(parts)
 
     def refused(self, query: Query, payloads: devices.Payloads) -> devices.Booleans:
-        """Outputs that there are not; levels, padding, and numbers of set bits of nobody."""
+        """Outputs that there are not; levels, padding, and numbers of set bits of no one."""
         if query.step is local_rounds.report_positions:
             return super().refused(query, payloads)
         levels, height = payloads[:, 0].astype(np.int64), steps.agreed_height(query)

@@ -87,7 +87,7 @@ def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     ------
     DataError : when the turns are not those that the client drew for this conversation, or the
         records or their order changed since.
-    ValueError : for knots that are not one fewer than the cells, finite and ascending.
+    ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
     """
     turns.take_turn(clients, query, state, rounds=1)
     reporting, protocol, height = turns.late(clients, query), query.protocol, agreed_height(query)
@@ -155,7 +155,7 @@ def placed_knots(
 ) -> Floats:
     """The inner edges of ``2**height`` cells of about equal mass, shape (2**height - 1,).
 
-    Where so many scores cannot be told apart as doubles, the cells stay those of the scale.
+    Where so many scores cannot be distinguished as doubles, the cells stay those of the scale.
 
     Parameters
     ----------
@@ -175,6 +175,7 @@ def placed_knots(
 
 
 def expected_knots(scale: ScoreScale, masses: Floats, height: int) -> Floats:
-    """The knots where reports show masses as they are, in cells of a multiple of their number."""
+    """The cell edges where reports show masses as they are, in cells of a multiple of their
+    number."""
     merged = masses.reshape(CELLS, -1).sum(axis=-1)
     return placed_knots(scale, merged / max(merged.sum(), np.finfo(float).tiny), height)

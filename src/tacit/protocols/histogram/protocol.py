@@ -132,7 +132,7 @@ class ScoreHistogram(HistogramDeclarations):
     height : there are ``2**height`` cells; None takes 14 for exact sums, what suits the number of
         clients for local reports, and what suits the first look for noisy counts.
     aim : what epsilon serves: all figures of a ``"report"``, or the ``"auc"`` alone. The server
-        first looks at the scores with a small part of epsilon. For a report it then places the
+        first looks at the scores with a small fraction of epsilon. For a report it then places the
         cells of a tree where both classes score, and asks for the AUC as one number only with what
         its noise needs to stay below 0.45 of its sampling error; where all of epsilon would not do,
         and for the AUC alone, the AUC gets all that is left. With a height that was asked for there
@@ -214,7 +214,8 @@ class ScoreHistogram(HistogramDeclarations):
 
     @property
     def strata_names(self) -> tuple[str, ...]:
-        """The strata that a tree counts each by itself; empty where all records are one stratum."""
+        """The strata each of which a tree counts separately; empty where all records are one
+        stratum."""
         return ()
 
     @property

@@ -37,7 +37,7 @@ def influences_of(fields: Mapping[str, Any], straight: bool = False) -> influenc
     Parameters
     ----------
     fields : what was published.
-    straight : whether functions are straight between edges, as on published knots.
+    straight : whether functions are linear between edges, as on published cell edges.
     """
     positives, negatives, sizes = (fields[name] for name in influence_sum.PUBLISHED)
     return influence_sum.Influences.on_cells(positives, negatives, sizes, straight)
@@ -49,7 +49,7 @@ def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
     Raises
     ------
     ValueError : for fields of another type or shape, for cells that are no level of the agreed
-        tree, for functions that fall (unless they are straight) or leave [0, 1], and for sizes that
+        tree, for functions that fall (unless they are linear) or leave [0, 1], and for sizes that
         are not above 0 and finite.
     """
     fields = query.broadcast
@@ -65,7 +65,7 @@ def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
 
 
 def _straight(query: Query) -> bool:
-    """Whether functions are straight between edges: on knots that the server published."""
+    """Whether functions are linear between edges: on cell edges that the server published."""
     return query.broadcast.get(KNOTS) is not None
 
 
@@ -74,14 +74,14 @@ def summed_influences(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the sum of the records' influences on the AUC.
 
     The query publishes both classes' distribution functions at the inner edges of equal cells of
-    positions (``ScoreScale``), and the class sizes; also the knots of the scale, if the server
+    positions (``ScoreScale``), and the class sizes; also the cell edges of the scale, if the server
     placed them. From these alone the client computes the influence of every record, a whole
     multiple of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1`` times at most 1, and the sensitivity
     D of their sum: the largest size of an influence where a record is added or removed, their width
     where it is replaced by any other. So a neighbour moves the exact sum by at most D. The client
     rounds its sum once to units of ``D / R``, R whole, after which a neighbour moves it by at most
     R units (``whole_units``). Discrete Laplace noise of scale ``R / epsilon_2``, epsilon_2 the
-    query's part of epsilon, costs that part (``tacit.protocol.releases``).
+    query's fraction of epsilon, costs that part (``tacit.protocol.releases``).
 
     The server learns the noisy sum over all clients, and how many clients answered.
 

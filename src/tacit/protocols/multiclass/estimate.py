@@ -190,7 +190,7 @@ def _hidden_mean(totals: Floats, axis: ScoreAxis) -> float:
 
     Records placed at random in cells of width w have a mean of variance ``sum t w^2 / 12 / M^2``.
     What the densities add is at most about the change of the mean when cells of twice the width
-    take the place of these: smooth densities err by the square of the width.
+    take the place of these: smooth densities are off by the square of the width.
     """
     total = float(totals.sum())
     widths = np.diff(axis.edges(totals.size))

@@ -12,9 +12,9 @@ one cell each. What is summed, and how far a record moves it:
 - A record is in every level of every block, so the parts add up (basic composition): to epsilon, or
   to what a second round leaves of it.
 
-**Private reports.** Where every record reports by itself, it draws a slot, that is a block and one
-of its levels, in proportion to the levels' parts of epsilon. The draw does not depend on what the
-record holds, and is sent as it is. Then it draws one of its votes in that block at random, in
+**Private reports.** Where every record reports alone, it draws a slot, that is a block and one
+of its levels, in proportion to the levels' fractions of epsilon. The draw does not depend on what
+the record holds, and is sent as it is. Then it draws one of its votes in that block at random, in
 private, and sends the node of that vote, among all nodes of the block's level, as unary bits.
 
 Given the slot, the report is a mixture, over the record's votes, of unary reports of one node each.
@@ -121,7 +121,7 @@ def forest_fields(query: Query) -> dict[str, releases.Released]:
 
 @releases.release(forest_fields)
 def count_forest(clients: Clients, query: Query) -> dict[str, Integers]:
-    """Send the counts of all blocks' levels.
+    """Send the counts of every class and of all others, in the cells of several levels.
 
     The module's docstring derives how far a record moves each level; a level costs its part, and
     all parts add up to the forest's cost (``tacit.protocol.releases``). With exact sums there is no
@@ -250,7 +250,7 @@ def forest_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     """Send one vote of every record as unary bits, in a slot that the record drew.
 
     The module's docstring derives the cost: epsilon for a record's replacement by any other. It
-    holds for every record by itself, whoever sees the report. Records report apart and in their own
+    holds for every record, no matter who sees the report. Records report apart and in their own
     order, so a client with several spends epsilon for each.
 
     The server learns each record's slot and noisy bits.

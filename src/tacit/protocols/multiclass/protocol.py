@@ -8,7 +8,7 @@ What is summed. A record has a class y and a score s_c of each of C classes. It 
   (of tied scores the first counts as the largest): 1 vote.
 
 So the positives of class c against the rest are in the own tree c, its negatives in the other tree
-c. Each block has a part of epsilon, and a record is in all of them: they cost epsilon together
+c. Each block has a fraction of epsilon, and a record is in all of them: they cost epsilon together
 (``protocols.multiclass.forests``). C separate histograms of both classes would have C votes in
 one block.
 
@@ -23,12 +23,12 @@ and the mean of C AUCs, whose noises are independent, ``4 / C`` times: the error
 With ``local`` every record sends one report, on one level of one block, which it draws in
 proportion to the parts above (``protocols.multiclass.forests``). With M = C n records and
 half of them in either block, a count of c's own tree has the variance ``2 M v``, v that of unary
-bits. One of its other tree has ``2 (C - 1)^2 M v`` beside C - 1 times as many negatives. So the AUC
+bits. One of its other tree has ``2 (C - 1)^2 M v`` with C - 1 times as many negatives. So the AUC
 of c has about ``4 C v k / n``, and the mean of C AUCs ``4 v k / n`` whatever C is. Were one class
 drawn instead, and a record reported whether that class is its own, with the score's cell, M/C
 reports would give the AUC of c ``C^2 v k / n (1 + 1 / (C - 1)^2)``: more from C = 4 on.
 
-With ``secure-sum`` a second round has the larger part of epsilon: one number a class
+With ``secure-sum`` a second round has the larger fraction of epsilon: one number a class
 (``protocols.multiclass.second_round``).
 """
 
@@ -82,8 +82,8 @@ ONE_REPLICATE = 2**26
 """Stated size of a replicate, where replicates have to run one at a time."""
 
 SECOND_ROUND = 0.65
-"""The second round's part of epsilon: trees of a quarter of epsilon leave products of
-errors that are small beside the noise of the numbers, from some 2,000 records a class on at
+"""The second round's fraction of epsilon: trees of a quarter of epsilon leave products of
+errors that are small compared with the noise of the numbers, from some 2,000 records a class on at
 epsilon 1."""
 
 

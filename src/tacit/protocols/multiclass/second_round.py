@@ -16,7 +16,7 @@ numbers together is
 
     D = max over y of (r_y m_y/P_y + sum over c other than y of r_c m_c/N_c).
 
-One part of epsilon serves all numbers: Laplace noise of scale D / epsilon_2 on each.
+One fraction of epsilon serves all numbers: Laplace noise of scale D / epsilon_2 on each.
 
 **What is possible with C classes.** Take n records of each class. Then m_c = P_c = n and
 ``m_c/N_c = 1/(C - 1)``: D = r + (C - 1) r/(C - 1) = 2r, whatever C is, where a single number of two
@@ -60,7 +60,7 @@ MOST_UNITS = 2**27
 
 
 LINE_BIAS = (8.0, 4)
-"""What straight lines in cells of width w hide of an AUC: the first times w to the power of the
+"""What linear pieces in cells of width w hide of an AUC: the first times w to the power of the
 second, in units of the scores' spread. The depth is chosen with it; no error is stated by it."""
 
 
@@ -96,7 +96,7 @@ class ClassInfluences:
     def of(cls, fields: Mapping[str, Any]) -> ClassInfluences:
         """The influences that follow from the published fields, at the server and at every client.
 
-        Functions are straight between edges: a cell whose records all have one score then hides
+        Functions are linear between edges: a cell whose records all have one score then hides
         nothing.
         """
         positives, negatives, sizes = (fields[name] for name in FIELDS)
@@ -242,7 +242,7 @@ def summed_class_influences(clients: Clients, query: Query) -> dict[str, Integer
     Laplace noise of scale ``R / epsilon_2`` on every sum, which costs epsilon_2 by the Laplace
     mechanism on the integers for an L1 sensitivity of R. What is published follows from noisy sums,
     so the rounds' costs add up. The guarantee is about the sums over all clients, and holds against
-    a server that sees these only and colludes with nobody.
+    a server that sees these only and colludes with no one.
 
     The server learns the noisy sum of every class over all clients, and how many clients answered.
 
@@ -305,11 +305,11 @@ def refined(
 def remaining_errors(fields: Mapping[str, Floats], first: ClassForests) -> tuple[Floats, Floats]:
     """The mean and the mean square of what products of two errors leave, shape (..., C) each.
 
-    Functions that rise and stay within [0, 1] err to one side on average, and so do their products.
-    Mean and mean square are measured (a parametric bootstrap, Efron and Tibshirani 1993): noise as
-    that of the first round is added once more to what came out of it, and functions and sizes
-    follow as they did. With true F+ and F- of P and N records, the first round's own f+, f-, p and
-    n, and a = A(f+, f-), both rounds state
+    Functions that rise and stay within [0, 1] are off to one side on average, and so do their
+    products. Mean and mean square are measured (a parametric bootstrap, Efron and Tibshirani 1993):
+    noise as that of the first round is added once more to what came out of it, and functions and
+    sizes follow as they did. With true F+ and F- of P and N records, the first round's own f+, f-,
+    p and n, and a = A(f+, f-), both rounds state
 
         a + (A(F+, f-) - a) P/p + (A(f+, F-) - a) N/n
 
@@ -359,19 +359,19 @@ def _left_of(
 
 
 def _line_area(positives: Floats, negatives: Floats) -> Floats:
-    """The AUC of two functions that are straight between equal edges, given at all of these."""
+    """The AUC of two functions that are linear between equal edges, given at all of these."""
     middles = (negatives[..., 1:] + negatives[..., :-1]) / 2
     return np.asarray(np.sum(np.diff(positives, axis=-1) * middles, axis=-1))
 
 
 def _hidden_variance(fields: Mapping[str, Floats], first: ClassForests) -> Floats:
-    """What straight lines inside cells hide from an AUC, as a variance, shape (..., C).
+    """What linear pieces inside cells hide from an AUC, as a variance, shape (..., C).
 
     Of a pair of records in one cell at the parts u and v, both rounds state ``u - v + 1/2`` for
     ``1[u > v]``. That has the variance 1/12 where both are uniform, and no part that one record
     explains: of p P and q N records of a cell, placed at random, the variances of all pairs add up
-    to ``p q / (12 P N)`` of the AUC. A crowd that stands clear of the noise counts as one record of
-    either kind.
+    to ``p q / (12 P N)`` of the AUC. A concentration that stands clear of the noise counts as one
+    record of either kind.
     """
     counts, errors = [], []
     for row, (name, forest) in enumerate(

@@ -133,7 +133,7 @@ class Adaptive(tp.Choice):
 
 @dataclass(frozen=True)
 class Influence(tp.Choice):
-    """The allocation of ``FedAUC``, by which the paper's mechanisms are measured beside it."""
+    """The allocation of ``FedAUC``, by which the paper's mechanisms are measured next to it."""
 
     word = "influence"
 
@@ -145,10 +145,10 @@ class PublishedFedAUC(protocol.RankSums):
     Parameters
     ----------
     epsilon : the privacy budget of one evaluation, for every label.
-    mechanism : the noise, ``Laplace()`` or ``Gaussian(delta=...)``, and beside the paper's
+    mechanism : the noise, ``Laplace()`` or ``Gaussian(delta=...)``, and besides the paper's
         ``DiscreteLaplace()`` and ``Staircase()``; or their words.
     allocation : how a client divides its budget between the count and the rank sum:
-        ``Adaptive()``, ``Orthogonal(beta=...)``, ``Fixed(alpha=..., sensitivity=...)``, and beside
+        ``Adaptive()``, ``Orthogonal(beta=...)``, ``Fixed(alpha=..., sensitivity=...)``, and besides
         the paper's ``Influence()``; or their words.
 
     Raises

@@ -128,7 +128,7 @@ def signal_warnings(
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Parts of the records that are counted each by itself; every record is in one.
+    """Parts of the records each of which is counted separately; every record is in one.
 
     Parameters
     ----------
@@ -191,22 +191,22 @@ KNOTS = "knots"
 
 
 def published_scale(query: Query, cells: int) -> ScoreScale | None:
-    """The scale of the knots that a query publishes; None where it publishes none.
+    """The scale of the cell edges that a query publishes; None where it publishes none.
 
     Raises
     ------
-    ValueError : for knots that are not one fewer than the cells, finite and ascending.
+    ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
     """
     knots = query.broadcast.get(KNOTS)
     return None if knots is None else scale_of_knots(query.protocol, knots, cells)
 
 
 def scale_of_knots(protocol: ScaledScores, knots: Any, cells: int) -> ScoreScale:
-    """The scale whose equal cells end at these knots.
+    """The scale whose equal cells end at these cell edges.
 
     Raises
     ------
-    ValueError : for knots that are not one fewer than the cells, finite and ascending.
+    ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
     """
     received = (getattr(knots, "dtype", type(knots)), np.shape(knots))
     if received != (np.dtype(np.float64), (cells - 1,)):

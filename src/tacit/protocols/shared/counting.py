@@ -34,7 +34,7 @@ class CountingProtocol(ScaledScores, Protocol):
         client draws a share), ``Each()`` (it sees what each client releases, which has the whole
         noise), ``ExactSum()`` (the exact sum, nothing of a client, and there is no
         differential privacy) or, where a subclass offers it, ``Local()`` (every record's report is
-        private by itself), or their words.
+        private on its own), or their words.
     epsilon : the privacy budget of one record; none for exact sums.
     height : there are ``2**height`` cells; None takes what the subclass says.
     adjacency : ``"record"`` (added or removed; not of private reports, which are seen to be sent)

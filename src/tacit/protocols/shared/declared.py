@@ -1,6 +1,6 @@
 """What several protocols declare: laws and audits, sentences on threats, attacks on scores.
 
-What protocols declare in which every record answers by itself, for audits, reports and laws.
+What protocols declare in which every record answers alone, for audits, reports and laws.
 Sentences that the threat models of several protocols share. Labels guessed from scores that the
 server receives.
 """

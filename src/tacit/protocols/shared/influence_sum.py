@@ -84,7 +84,7 @@ class Influences:
         ----------
         positives, negatives : each class's part below every inner edge, shape (..., cells - 1).
         sizes : of the classes, shape (..., 2).
-        straight : whether functions are straight between edges, as on published knots.
+        straight : whether functions are linear between edges, as on published cell edges.
         """
         cells = positives.shape[-1] + 1
         edges = np.arange(1, cells) / cells

@@ -1,9 +1,9 @@
-"""Finer cells where mass crowds, from noisy counts alone.
+"""Finer cells where mass concentrates, from noisy counts alone.
 
 Fixed fine cells for a look at many records, each centred on a round number where there is one.
 
 Where scores have two digits, or one leading digit more near an end, a cell of these holds one of
-them, and straight lines between its edges hide nothing (docs, section 5c). There is one layout for
+them, and linear pieces between its edges hide nothing (docs, section 5c). There is one layout for
 scores spread over the middle, one for low ones and its mirror image, and one for scores of any
 kind; all are public and fixed, and noisy counts choose among them only.
 """
@@ -25,11 +25,11 @@ product of both classes' shares in it. Measured on smooth densities of several w
 0.05 to 0.2 with the peak of a Laplace density."""
 
 HIDDEN_BESIDE = 0.02
-"""The same over that product itself, in cells that stay whole beside split ones: densities over
+"""The same over that product itself, in cells that stay whole next to split ones: densities over
 positions jump there."""
 
 HIDDEN_BY_LINES = 0.01
-"""Error of the AUC by straight lines in a cell, over the square of the product of both classes'
+"""Error of the AUC by linear functions in a cell, over the square of the product of both classes'
 shares in it. Measured on smooth densities in fine cells: 0.003 to 0.02."""
 
 SHOWN_ERRORS = 5.0
@@ -45,10 +45,11 @@ LARGEST_POWER = 15
 """Largest power of ten that is tried."""
 
 NOISE_ERRORS = 2.0
-"""Standard errors of its noise that are taken off a count before its cell counts as crowded."""
+"""Standard errors of its noise that are taken off a count before its cell counts as
+concentrated."""
 
 LONE_ERRORS = 4.0
-"""Standard errors of its noise by which a crowd must differ from its neighbours' mean."""
+"""Standard errors of its noise by which a concentration must differ from its neighbours' mean."""
 
 
 def shares_of(counts: Floats, taken_off: float = 0.0) -> Floats:
@@ -63,7 +64,7 @@ def hidden_in_cells(counts: Floats, straight: bool = False, taken_off: float = 0
     Parameters
     ----------
     counts : positives, then negatives, shape (..., 2, B).
-    straight : whether it is by straight lines.
+    straight : whether it is by linear pieces.
     taken_off : what is first taken off a count.
     """
     products = np.prod(shares_of(counts, taken_off), axis=-2)
@@ -74,7 +75,7 @@ def hidden_in_cells(counts: Floats, straight: bool = False, taken_off: float = 0
 def crowded_cells(
     counts: Floats, cell_error: float, auc_error: Floats, straight: bool = False
 ) -> NDArray[np.bool_]:
-    """Which cells are to be split, for each hides too much, or would beside such ones, (..., B).
+    """Which cells are to be split, for each hides too much, or would next to such ones, (..., B).
 
     None where no cell hides more than a part of the AUC's error by noise.
 
@@ -83,7 +84,7 @@ def crowded_cells(
     counts : positives, then negatives, shape (..., 2, B).
     cell_error : the standard deviation of a count's noise.
     auc_error : the standard deviation of the AUC by noise, shape (...).
-    straight : whether functions are straight between edges.
+    straight : whether functions are linear between edges.
     """
     most = HIDDEN_TO_NOISE * auc_error[..., np.newaxis]
     taken_off = NOISE_ERRORS * cell_error
@@ -96,7 +97,7 @@ def crowded_cells(
 
 
 def lone_crowds(counts: Floats, cell_error: float) -> Floats:
-    """How much of every cell may be a crowd of one score, shape (..., 2, B).
+    """How much of every cell may be a concentration of one score, shape (..., 2, B).
 
     It shows in how far a count differs from its neighbours' mean.
 
@@ -116,11 +117,11 @@ def lines_variance(
     crowded: NDArray[np.bool_],
     single: NDArray[np.bool_],
 ) -> Floats:
-    """What cells hide of the AUC where functions are straight between edges, shape (...).
+    """What cells hide of the AUC where functions are linear between edges, shape (...).
 
     Of records placed at random in a cell of p positives and n negatives, ``p n / 12`` pairs are
-    left open. Smooth densities add ``hidden_in_cells``. Where a cell is still crowded, the fraction
-    of its pairs that positives win is taken as uniform on [0, 1].
+    left open. Smooth densities add ``hidden_in_cells``. Where a cell is still concentrated, the
+    fraction of its pairs that positives win is taken as uniform on [0, 1].
 
     Parameters
     ----------
@@ -144,11 +145,11 @@ def zoomed(
     cells: int,
     cell_error: float = 0.0,
 ) -> ScoreScale | None:
-    """A scale with crowded cells split; None where no two scores are left to be told apart.
+    """A scale with concentrated cells split; None where no two scores are left to be distinguished.
 
-    Each crowded cell is split in as many as half of the new cells allow, a power of two. Of the
-    others, neighbours that hold least are joined, or those beside crowded ones are halved, until
-    the number is right.
+    Each concentrated cell is split in as many as half of the new cells allow, a power of two. Of
+    the others, neighbours that hold least are joined, or those next to concentrated ones are
+    halved, until the number is right.
 
     Parameters
     ----------
@@ -275,7 +276,7 @@ def _joined(edges: Floats, shares: Floats, count: int) -> Floats:
 
 
 def _halves(scale: ScoreScale, crowded: NDArray[np.bool_], count: int) -> Floats:
-    """Edges that halve the cells next to crowded ones."""
+    """Edges that halve the cells next to concentrated ones."""
     size, split = crowded.size, np.flatnonzero(crowded)
     away = np.abs(np.arange(size)[:, np.newaxis] - split).min(axis=-1)
     order = [int(cell) for cell in np.argsort(away, kind="stable") if away[cell]]

@@ -49,9 +49,10 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """A function that is linear between knots, and constant before the first and after the last.
+    """A function that is linear between breakpoints, and constant before the first and after the
+    last.
 
-    Knots ascend within 0 and 1; values, as many, lie within 0 and 1. Anything else raises
+    Breakpoints ascend within 0 and 1; values, as many, lie within 0 and 1. Anything else raises
     ``ValueError``.
     """
 
@@ -67,7 +68,7 @@ class Lines:
         _freeze(self, knots=knots, values=_checked_values(self.values, knots.size))
 
     def __call__(self, scores: Floats) -> Floats:
-        """The interpolated values; rounding takes none beyond its two knots' values."""
+        """The interpolated values; rounding takes none beyond its two breakpoints' values."""
         above = np.searchsorted(self.knots, scores, side="right")
         left = self.values[np.maximum(above - 1, 0)]
         right = self.values[np.minimum(above, self.knots.size - 1)]
@@ -253,7 +254,7 @@ class Calibrator:
     """Recalibrates scores; fitted on private counts, or as a scikit-learn transformer on records.
 
     ``from_counts`` fits on what a protocol releases: the result is post-processing and spends
-    nothing more. ``fit`` reads plain scores and labels; it protects nobody and is there to compare
+    nothing more. ``fit`` reads plain scores and labels; it protects no one and is there to compare
     with. Either way the fitted map is in ``map_``.
 
     Parameters

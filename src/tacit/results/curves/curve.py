@@ -98,7 +98,8 @@ class PrecisionRecall:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """The observed share of positives in buckets of ascending score, beside the predicted one.
+    """The observed share of positives in buckets of ascending score, compared with the predicted
+    one.
 
     Parameters
     ----------
@@ -160,15 +161,15 @@ class Curve:
 
 
 PLACES_IN_CELL = 8
-"""Number of points a cell at which curves are computed; between them they are straight."""
+"""Number of points a cell at which curves are computed; between them they are linear."""
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothCurves:
     """Curves through both classes' distribution functions, which are monotone cubics in each cell.
 
-    The area between such a curve and the records' curve is smaller than that of straight lines
-    between the borders of cells, or of buckets. Noise errs as it does at these borders.
+    The area between such a curve and the records' curve is smaller than that of linear pieces
+    between the borders of cells, or of buckets. Its noise is that at these borders.
 
     Parameters
     ----------

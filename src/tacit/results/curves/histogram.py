@@ -206,7 +206,7 @@ class Histogram:
         return within | {"recall": self._borders["recall"].falling(), "specificity": specificity}
 
     def reliability(self) -> curve.Reliability:
-        """The share of positives in every bucket beside the mean probability that scores state.
+        """The share of positives in every bucket and the mean probability that scores state.
 
         Real numbers state none, and the mean is NaN there. Sampling errors are taken with two
         records of each class added, as in Agresti and Coull's interval (1998): a bucket of

@@ -380,7 +380,7 @@ SHORT = {"ks": SEPARATION}
 """Short names in wide use."""
 
 ESSENTIAL = ("calibration_intercept", "calibration_slope", "brier")
-"""What is printed by default, beside net benefits."""
+"""What is printed by default, besides net benefits."""
 
 
 def names(thresholds: Sequence[float]) -> tuple[str, ...]:

@@ -191,7 +191,7 @@ class CellView:
 
         Placed cells have as many records as their neighbours where they are wider, so that counts
         alone do not say it. A density that is nowhere below 0 changes by at most twice its mean;
-        beside cells of a single score there is no density to follow.
+        next to cells of a single score there is no density to follow.
         """
         edges = self.axis.edges(self.size)
         widths = np.diff(edges)

@@ -69,8 +69,8 @@ class SmoothCalibration:
 def smooth_calibration(counts: Floats, log_odds: Floats) -> SmoothCalibration | None:
     """Fit a restricted cubic spline of the stated log-odds; None where no fit exists.
 
-    Knots lie at the quantiles ``KNOTS`` of all records' scores and are held fixed. Where fewer than
-    three of them differ, the curve is the logistic line.
+    Breakpoints lie at the quantiles ``KNOTS`` of all records' scores and are held fixed. Where
+    fewer than three of them differ, the curve is the logistic line.
     """
     places = operating_points.quantiles(counts.sum(axis=0), 1.0 - np.array(KNOTS))
     knots = np.unique(np.interp(places - 0.5, np.arange(log_odds.size), log_odds))
@@ -82,7 +82,7 @@ def smooth_calibration(counts: Floats, log_odds: Floats) -> SmoothCalibration | 
 def spline(log_odds: Floats, knots: Floats) -> Floats:
     """One, the log-odds, and the restricted cubic terms (Harrell 2015, equation 2.25).
 
-    Shape (2 + max(k - 2, 0), T). The curve is straight beyond the outer knots.
+    Shape (2 + max(k - 2, 0), T). The curve is linear beyond the outer breakpoints.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 SCHEMA = "tacit-result/2"
-"""The version of a result's JSON; ``result.schema.json`` beside this file says what it holds."""
+"""The version of a result's JSON; ``result.schema.json`` next to this file says what it holds."""
 COMPARISON_SCHEMA, GROUPS_SCHEMA = "tacit-comparison/1", "tacit-groups/1"
 """The versions of the JSON of a comparison, and of evaluations by group."""
 
@@ -51,7 +51,7 @@ def canonical(content: Any) -> bytes:
 def fingerprint(content: Mapping[str, Any]) -> str:
     """SHA-256 over all of a result except its ``fingerprint`` entry.
 
-    It detects accidental changes. It is no signature: whoever changes a result on purpose can
+    It detects accidental changes. It is no signature: anyone who changes a result on purpose can
     compute it again.
 
     Raises

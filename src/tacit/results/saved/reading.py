@@ -1,7 +1,7 @@
 """Reads results from files, and refuses those that are not what tacit wrote.
 
 Checks a result against the published JSON schema, with the library jsonschema. Also reads files of
-``tacit compare`` and of ``tacit evaluate --groups`` beside single results.
+``tacit compare`` and of ``tacit evaluate --groups`` besides single results.
 """
 
 from __future__ import annotations
@@ -414,7 +414,7 @@ class PublicGroup:
 
 @dataclass(frozen=True)
 class GroupedResult:
-    """Every public group by itself.
+    """Every public group separately.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Closes the interfaces of Flower's servers to all but the programs of their own machine.
 
 A SuperLink serves everything through one port, and asks for keys at the nodes' interface only. At
-the others, whoever reaches the port could list and stop runs, let nodes in and lock them out, and
-take over the task of a run, with all its messages. A SuperNode serves the processes that answer
+the others, anyone who reaches the port could list and stop runs, let nodes in and lock them out,
+and take over the task of a run, with all its messages. A SuperNode serves the processes that answer
 messages in the same way, on its machine's loopback address.
 
 The server program therefore admits a request to an interface that is not the nodes' only with a

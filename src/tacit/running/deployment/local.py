@@ -1,8 +1,8 @@
 """A whole federation on one machine, for a first look: real programs, TLS and authentication.
 
 Server and parties are separate processes, as in a deployment; only the machine is one. Keys of
-parties lie beside their files and are kept. All else lies in a hidden folder beside the plan, with
-a copy of the plan that names the keys.
+parties lie next to their files and are kept. All else lies in a hidden folder next to the plan,
+with a copy of the plan that names the keys.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HOST = "127.0.0.1"
 
 
 def local_parties(path: Path, count: int) -> dict[str, Path]:
-    """The files of a plan's parties by name, which lie in folders beside the plan.
+    """The files of a plan's parties by name, which lie in folders next to the plan.
 
     Raises
     ------

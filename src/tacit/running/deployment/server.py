@@ -35,7 +35,7 @@ PATIENCE = 60.0
 """Seconds for which a run waits for its server."""
 PORT = 8443
 ROWS_SUFFIX = ".rows.json"
-"""Ending of the file beside a result that holds its summary as labelled lines."""
+"""Ending of the file next to a result that holds its summary as labelled lines."""
 STARTED = re.compile(r"Successfully started run (\d+)")
 SLACK = 90.0
 """Seconds beyond a round's deadline in which a run must say something, before it is looked
@@ -398,7 +398,7 @@ def _stop(coordinator: Coordinator, number: str, verbose: programs.Tell | None) 
 
 
 def reason_of(run: Mapping[str, Any]) -> str:
-    """Why a run ended, without what Flower puts before it; empty where nobody says.
+    """Why a run ended, without what Flower puts before it; empty where no one says.
 
     Examples
     --------

@@ -6,7 +6,7 @@ A stranger learns nothing: the door behind answers every other request, and ever
 the token of an invitation, in the same way. The roster holds public keys, names and settings.
 
 Tokens have 256 bits, so no number of guesses finds one; what strangers could take is the disk's
-time. However many requests come, the invitations are therefore read once a second at most. Nobody
+time. However many requests come, the invitations are therefore read once a second at most. No one
 is locked out: behind a proxy an invited site and a stranger have the same address.
 """
 

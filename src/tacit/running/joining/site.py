@@ -42,7 +42,7 @@ KEY_FILES = ("identity.key", "node.key")
 def accept(invitation: letters.Invitation, folder: Path) -> letters.Answer:
     """Make a site's keys in a folder, and the answer that goes back; what is there is kept.
 
-    The keys are made for this invitation. Whoever wrote an invitation after he had seen the keys
+    The keys are made for this invitation. Anyone who wrote an invitation after he had seen the keys
     could search for two contents with one code (``running.joining.letters``), or send a plan that
     has the keys already, whose roster would be taken without its code.
 
@@ -93,7 +93,7 @@ def invitation_in(folder: Path) -> letters.Invitation | None:
 
 
 def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path) -> str:
-    """The text of the plan in a roster, as far as a site can check it by itself.
+    """The text of the plan in a roster, as far as a site can check it alone.
 
     The sites may be others than those of the invitation. All settings are those of the invitation,
     but how long a run waits; and a result may need more parties. The site's own key is there under

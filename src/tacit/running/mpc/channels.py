@@ -176,7 +176,7 @@ class _Channels(transport.MeasuredPeers):
 def _check_certificates(peers: Sequence[Peer], meeting: transport.Meeting) -> None:
     """Refuse certificates that do not distinguish the parties.
 
-    Whoever shows a certificate counts as the party that announced it. A party could announce the
+    Anyone who shows a certificate counts as the party that announced it. A party could announce the
     certificate of another party: then that party would receive its messages, or messages of that
     party would count as its own.
 

@@ -1,8 +1,8 @@
 """One party's process in a joint computation: ``python -m tacit.running.mpc.party_program``.
 
-It reads orders from a connection that it inherits, and answers there. The first comes from whoever
-runs the party: its records, its ledger, its key, and what was agreed. All later ones are signed
-messages of the session's coordinator, which the party answers as in any federation
+It reads orders from a connection that it inherits, and answers there. The first comes from the
+process that runs the party: its records, its ledger, its key, and what was agreed. All later ones
+are signed messages of the session's coordinator, which the party answers as in any federation
 (``session.party.Party``). It computes with the other parties over their own channels, and
 ends when the connection does.
 """

@@ -3,7 +3,7 @@
 The calling process is the coordinator of a session (``session.coordinator``). Every client is a
 process of its own (``mpc.party_program``), which reads its records from a connection, holds them
 alone, and answers the signed messages of the session. Where a step is joint, the clients compute on
-shares, over TLS between each other. Nobody opens anything but what the step's ideal functionality
+shares, over TLS between each other. No one opens anything but what the step's ideal functionality
 gives.
 
 A process's beginning and its answers are named values (``protocol.values``); nothing is pickled.
@@ -201,7 +201,7 @@ class Parties:
     def _longest(self) -> float:
         """Seconds that a round may take: each two clients may compute one after the other.
 
-        A party that another one waits for too long gives up by itself, and much earlier.
+        A party that another one waits for too long gives up on its own, and much earlier.
         """
         meetings = len(self.names) * (len(self.names) - 1) / 2
         records = SECONDS_A_RECORD * self._clients.records

@@ -1,7 +1,7 @@
 """A tunnel of mutually authenticated TLS 1.3 between parties, for a library that uses plain.
 
 SPU's own link offers TLS, but a port of it that was given certificates goes on accepting plaintext
-connections beside them, so that any host that reaches the port may inject messages. Here SPU
+connections next to them, so that any host that reaches the port may inject messages. Here SPU
 listens on a Unix socket in a directory of its user alone, and only the tunnel listens on the
 network. It lets a connection through when the other side proves, by the handshake, that it holds
 the key of a certificate that was announced for this session.
@@ -61,7 +61,7 @@ class Credentials:
 
     @classmethod
     def new(cls, name: str) -> Credentials:
-        """A fresh key on the curve P-256, and a certificate signed by itself."""
+        """A fresh key on the curve P-256, and a self-signed certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
         now = datetime.now(UTC)

@@ -45,7 +45,7 @@ class RunError(RuntimeError):
 
 
 def called(party: int, names: Sequence[str]) -> str:
-    """A party's name, or its index where nobody has named it.
+    """A party's name, or its index where no one has named it.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Coordinator:
         """Whether the run may begin again at no cost: no step that was asked for has one.
 
         An answer that was lost may have been paid for, so what the coordinator has received does
-        not decide it. A computation between parties is never begun again by itself: each one
+        not decide it. A computation between parties is never begun again automatically: each one
         shows its outputs for another set of parties.
         """
         return not self._has_asked_for_cost
@@ -153,7 +153,7 @@ class Coordinator:
         return worst_case(self.spent[party] for party in self.active)
 
     def without(self, loss: LostPartyError) -> Coordinator:
-        """The coordinator of the run that begins anew after this one, without the lost parties.
+        """The coordinator of the run that begins again after this one, without the lost parties.
 
         What a member spent in this run counts there too, in ``spent`` and ``before``. What a lost
         party spent is not known here, as its last debit may have come with no answer;

@@ -50,7 +50,7 @@ class Debit:
     step : the name of the step.
     request : SHA-256 of that message.
     cost : what this answer adds to what the run has cost, if all that the run has cost is known.
-    whole : what this answer costs by itself.
+    whole : what this answer costs alone.
     after : the receipt of the run's last debit that the party knows of; empty for none.
     once : whether the answer leaves at most once, because its keys or masks serve once.
     """

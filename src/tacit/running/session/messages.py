@@ -32,7 +32,7 @@ VERSION = 2
 SESSION_BYTES = 16
 MARK_BYTES = 8
 COORDINATOR = 2**32 - 1
-"""The coordinator's index, beside the parties' 0, 1, 2, ..."""
+"""The coordinator's index, besides the parties' 0, 1, 2, ..."""
 KIND_POSITION = 5
 """Position of the kind in a message's bytes."""
 SESSION_POSITION = slice(6, 6 + SESSION_BYTES)

@@ -57,7 +57,7 @@ class PartyFile:
     limit : of the ledger; None leaves the limits as they are.
     unit : in what the scores in the file are; None where it does not say.
     listen : host and port where it listens for other parties that compute with it; None where it
-        computes with nobody.
+        computes with no one.
     address : host and port by which they reach it; None for ``listen``.
     peers : the hosts and ports that it connects to; None for any that another party announces.
     person : the column that says whose record it is; None where there is none.

@@ -3,7 +3,7 @@
 Order of what is made durable: the debit in the ledger, then the notes that outlive the run, then
 where the run stands, with the reply, which then leaves. So no reply is repeated of which other runs
 know nothing. A process that dies in between has spent what its ledger says, and sent nothing; the
-message, sent again, is answered anew and paid again. It is declined where such an answer leaves
+message, sent again, is answered again and paid again. It is declined where such an answer leaves
 once (``debits.Debit``): nothing tells this state from an older copy that was put back. Every
 message that is answered has its debit, even of zero, so that a state that is older than the ledger
 is noticed (``debits.LedgerGuard``).

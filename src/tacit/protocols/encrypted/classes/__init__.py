@@ -26,7 +26,7 @@ are independent of each other, and each is that of a session of two classes:
 
 With one multiplier for all classes the parties would divide its products ``c P N`` by each other,
 and have the classes' shares. With C of them the range of all products together narrows: totals a
-factor 2 apart in each product are told apart with advantage at most ``C / k`` (the distance of
+factor 2 apart in each product are distinguished with advantage at most ``C / k`` (the distance of
 product distributions is at most the sum of the distances), and parties that know the classes'
 shares know the square of the number of records within 2 to the ``2 k / (C + 1)`` in the mean.
 
@@ -38,5 +38,5 @@ right sum. A classifier of two classes has the same X, Y and Z twice, and two an
 take ``EncryptedAUC`` there.
 
 No average weighted by the classes' sizes is given: ``sum_c P_c A_c / M`` needs the shares ``P_c /
-M``, which nobody learns. The macro AUC is the mean of C figures that are released anyway.
+M``, which no one learns. The macro AUC is the mean of C figures that are released anyway.
 """

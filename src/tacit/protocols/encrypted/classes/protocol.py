@@ -175,7 +175,7 @@ def send_masked_classes(
 def open_masked_classes(
     clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
 ) -> tp.Reply:
-    """Take the pads off the aggregator's answers, divide, and tell whom the settings name.
+    """Open the aggregator's answers, divide, and send the results if the settings say so.
 
     The AUCs and their half-ranges are released without noise: they have no differential privacy.
     The party learns them, and the product of each class's totals against the rest within k octaves

@@ -33,7 +33,7 @@ less good; every reported error is computed from the estimates."""
 
 @dataclass(frozen=True)
 class PartNoise:
-    """Staircase noise of a client's three sums, each at its own part of epsilon.
+    """Staircase noise of a client's three sums, each at its own fraction of epsilon.
 
     Parameters
     ----------

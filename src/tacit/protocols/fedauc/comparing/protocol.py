@@ -185,8 +185,8 @@ def noisy_difference_sums(
     Spends epsilon at label adjacency. A record is in one of the two groups. Flipping a label of the
     first moves the count by 1 and the sums of ``difference * label`` and ``(level - pivot) *
     label`` by at most their largest weight in the group, which the client computes from the ranks
-    and pivot it uses; the three have noise at parts of epsilon that add up to it. A label of the
-    second group is flipped by randomised response at epsilon, and sums of flipped labels are
+    and pivot it uses; the three have noise at fractions of epsilon that add up to it. A label of
+    the second group is flipped by randomised response at epsilon, and sums of flipped labels are
     post-processing. A client all of whose records' labels were released flipped before, at this
     epsilon, spends nothing where all of them respond again.
 
@@ -216,7 +216,7 @@ class ComparedAUC(tp.Protocol):
     ----------
     epsilon : the privacy budget of the comparison, for every label.
     trust : ``NoisySumsOfEach()``: every client adds noise to sums, or ``Local()``: every label is
-        flipped by itself; or their words, ``"each"`` and ``"local"``.
+        flipped separately; or their words, ``"each"`` and ``"local"``.
 
     Raises
     ------

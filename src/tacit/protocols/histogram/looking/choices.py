@@ -1,11 +1,11 @@
-"""What follows the looks so far: which query comes next, and with what part of epsilon.
+"""What follows the looks so far: which query comes next, and with what fraction of epsilon.
 
 The server decides from noisy counts only. A zoom, where a cell holds too much of a class. For a
 report, where its counts leave enough for the AUC: a tree of cells that are placed by the looks,
-with the largest part of epsilon with which the AUC, of the tree and of one number with the rest,
-keeps its noise below ``ENOUGH`` of its sampling error. Else the parts of another look at the same
-cells that make the AUC's variance least; where that is none, the one number with all parts that
-are left.
+with the largest fraction of epsilon with which the AUC, of the tree and of one number with the
+rest, keeps its noise below ``ENOUGH`` of its sampling error. Else the parts of another look at the
+same cells that make the AUC's variance least; where that is none, the one number with all parts
+that are left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tacit.protocols.shared.zoomed_cells import best_scales, recounted, zoomed
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 
 MORE_PARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
-"""Parts of epsilon that another look may get; 0 for none."""
+"""Fractions of epsilon that another look may get; 0 for none."""
 
 WORTHWHILE = 0.95
 """Largest ratio of the predicted standard errors with and without another look at which it is
@@ -47,7 +47,7 @@ ENOUGH = 0.385
 out as 0.45 at most in the median: the AUC's total error is then 1.10 of sampling alone."""
 
 LEAST_TREE = 2
-"""Least parts of epsilon of a tree."""
+"""Least fractions of epsilon of a tree."""
 
 REPORT_ROUNDS = 4
 """Largest number of rounds of a report."""
@@ -73,7 +73,7 @@ class Next:
 
     @property
     def zooms(self) -> bool:
-        """Whether it looks into crowded cells, with little of epsilon."""
+        """Whether it looks into concentrated cells, with little of epsilon."""
         return self.scale is not None and self.parts == looks.FIRST_PARTS
 
     @property
@@ -226,7 +226,7 @@ class Choices:
         return np.asarray(known & (by_cells < least))
 
     def _finer(self, seen: Seen, row: int, crowded: NDArray[np.bool_]) -> ScoreScale | None:
-        """The zoomed scale of a replicate; None where nothing is crowded, or can be split."""
+        """The zoomed scale of a replicate; None where nothing is concentrated, or can be split."""
         if not crowded.any():
             return None
         cells = 1 << self.zoom_height
@@ -238,7 +238,7 @@ class Choices:
         """For every replicate a look at fixed fine cells, where that pays; None elsewhere.
 
         It pays where many records make the noise less than what ties could hide in the cells of
-        the first look, ``HIDDEN_TIES``, or where fine cells may part a crowd.
+        the first look, ``HIDDEN_TIES``, or where fine cells may part a concentration.
         """
         none: list[Next | None] = [None] * crowded.size
         asked = self.protocol.height is not None

@@ -1,10 +1,10 @@
-"""The looks of a run: counts of both classes, each with its own part of epsilon, and what is left
-for one number.
+"""The looks of a run: counts of both classes, each with its own fraction of epsilon, and what is
+left for one number.
 
 A look counts both classes in the cells of the protocol's scale, or in cells that the server
 publishes from the noisy counts of the looks before. Up to ``2**7`` cells are counted flat, with the
-class sizes beside them; more are the leaves of a tree, of every group where groups are agreed. All
-parts of epsilon are whole multiples of ``1 / PARTS``, and every query lists those of its run so
+class sizes next to them; more are the leaves of a tree, of every group where groups are agreed. All
+fractions of epsilon are whole multiples of ``1 / PARTS``, and every query lists those of its run so
 far, its own last. The part of a query follows from noisy counts alone, so that the parts add up to
 at most epsilon: mechanisms that are chosen adaptively, with epsilons e_1, e_2, ... that add up to
 at most epsilon whatever comes out, are together epsilon-private (basic composition with a fixed
@@ -34,10 +34,11 @@ from tacit.protocols.shared.trees.summed import LEVEL, level_counts, level_field
 from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
 
 PARTS = 40
-"""Number of equal parts of epsilon; a query names how many of them it costs."""
+"""Number of equal fractions of epsilon; a query names how many of them it costs."""
 
 FIRST_PARTS = 1
-"""Parts of epsilon of the first look, which says what comes next, and of a look at crowds."""
+"""Fractions of epsilon of the first look, which says what comes next, and of a look at
+concentrations."""
 
 MAX_LOOKS = 4
 """Largest number of looks of a run."""
@@ -80,7 +81,7 @@ def listed_parts(query: Query) -> tuple[int, ...]:
 
 
 def epsilon_of(query: Query) -> float:
-    """What a query costs: its part of epsilon."""
+    """What a query costs: its fraction of epsilon."""
     epsilon: float = query.protocol.known_epsilon
     return epsilon * listed_parts(query)[-1] / PARTS
 
@@ -95,7 +96,7 @@ def pay(query: Query, noise: NoiseSource, state: ClientState) -> None:
     Raises
     ------
     ValueError : for parts that do not go on from those of the last query, and for more than one set
-        of knots, each of which would be counted in before the shape of all showed.
+        of cell edges, each of which would be counted in before the shape of all showed.
     """
     parts = listed_parts(query)
     if noise.full_shape(()):
@@ -127,11 +128,11 @@ def look_height(query: Query) -> int:
 
 
 def query_scale(query: Query) -> ScoreScale:
-    """The scale whose positions a query takes: the protocol's, or one of published knots.
+    """The scale whose positions a query takes: the protocol's, or one of published cell edges.
 
     Raises
     ------
-    ValueError : for knots that are not one fewer than the cells, finite and ascending.
+    ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
     """
     base: ScoreScale = query.protocol.score_scale
     return published_scale(query, 1 << look_height(query)) or base
@@ -226,11 +227,11 @@ def first_look(clients: Clients, query: Query) -> dict[str, Integers]:
 
 @releases.release(lambda query: _further_fields(2, query), admits=pay)
 def second_look(clients: Clients, query: Query) -> dict[str, Integers]:
-    """Send counts as in ``first_look``, in the same cells or in those of published knots.
+    """Send both classes' counts in the cells of the protocol's scale, or between published edges.
 
-    The knots follow from noisy counts of the looks before, and are values like any other that a
-    server chooses: whatever they are, a record counts in one cell. So the cost is the query's part
-    of epsilon. A party adds to one sum a step in a run, so that each look has a step.
+    The cell edges follow from noisy counts of the looks before, and are values like any other that
+    a server chooses: whatever they are, a record counts in one cell. So the cost is the query's
+    fraction of epsilon. A party adds to one sum a step in a run, so that each look has a step.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
@@ -239,7 +240,7 @@ def second_look(clients: Clients, query: Query) -> dict[str, Integers]:
 
 @releases.release(lambda query: _further_fields(3, query), admits=pay)
 def third_look(clients: Clients, query: Query) -> dict[str, Integers]:
-    """Send a third look's counts (``second_look``).
+    """Send both classes' counts a third time (``second_look``).
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """

@@ -1,6 +1,6 @@
 """Cells of a tree, placed where both classes score by the noisy counts of a look.
 
-A ROC curve errs in a cell by where its p positives and n negatives lie: by ``p n / 6`` records
+A ROC curve is off in a cell by where its p positives and n negatives lie: by ``p n / 6`` records
 squared for either class, so that of B cells those of equal ``sqrt(p n)`` leave the least error
 (Lagrange: minimise ``sum p n / b`` over the numbers b of cells that a place is cut into). Equal
 cells of a fixed scale spend most of their number on tails without records.
@@ -41,7 +41,8 @@ SUITED_RECORDS = 10**5
 """For how many records ``SUITED_HEIGHT`` suits epsilon 1."""
 
 CROWD_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
-"""How many round numbers in crowded cells get cells: published functions keep all their edges."""
+"""How many round numbers in concentrated cells get cells: published functions keep all their
+edges."""
 
 ALONE_PART = 0.5
 """Least part of a cell's records that its neighbours lack where it stands alone."""
@@ -55,7 +56,7 @@ def planned_height(protocol: Any, records: float, noises: float) -> int:
 
     Noise grows slowly with the height, and in sampling errors falls with epsilon times the root of
     the records over the number of noises; what the cells hide halves with two more levels. Of more
-    than ``SUITED_RECORDS`` the cells hide little beside what noise adds.
+    than ``SUITED_RECORDS`` the cells hide little compared with what noise adds.
     """
     known = min(max(records, 1.0), SUITED_RECORDS)
     signal = protocol.known_epsilon * math.sqrt(known / SUITED_RECORDS / noises)
@@ -68,9 +69,9 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
 
     The protocol's thresholds are among them, so that rates there are those of whole cells. So are
     the edges of cells of a single double that hold many records, and edges around round numbers in
-    crowded cells; in all that hold many records, if any of these stands alone. Where the protocol
-    has a middle edge, half of the cells lie on either side of it, so that a node of either class
-    near the root holds all that reaches it.
+    concentrated cells; in all that hold many records, if any of these stands alone. Where the
+    protocol has a middle edge, half of the cells lie on either side of it, so that a node of either
+    class near the root holds all that reaches it.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
 
 
 def _thinned(knots: Floats, most: int) -> Floats:
-    """At most so many of the knots, at even distances of their numbers."""
+    """At most so many of the cell edges, at even distances of their numbers."""
     if knots.size <= most:
         return knots
     return knots[np.linspace(0, knots.size - 1, most).round().astype(np.int64)]
@@ -143,13 +144,13 @@ def balanced_knots(scale: ScoreScale, counts: Floats, error: float, height: int)
 
 
 def with_edges(knots: Floats, edges: Floats, spare: Floats, count: int) -> Floats:
-    """So many ascending knots, these edges among them: each takes the place of the nearest.
+    """So many ascending cell edges, these edges among them: each takes the place of the nearest.
 
     Parameters
     ----------
     knots : ascending, at most ``count``.
     edges : ascending, at most ``count``.
-    spare : further knots where there are too few, ascending.
+    spare : further cell edges where there are too few, ascending.
 
     Examples
     --------

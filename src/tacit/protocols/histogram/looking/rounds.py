@@ -42,11 +42,11 @@ from tacit.results.parts import Sites
 from tacit.results.server_result import ServerResult
 
 Rounds = tuple[tuple[int, Sums], ...]
-"""The rounds of a run so far: their parts of epsilon, and what was received."""
+"""The rounds of a run so far: their fractions of epsilon, and what was received."""
 
 
 def spent_in(rounds: Rounds) -> tuple[int, ...]:
-    """The parts of epsilon of these rounds."""
+    """The fractions of epsilon of these rounds."""
     return tuple(parts for parts, _ in rounds)
 
 

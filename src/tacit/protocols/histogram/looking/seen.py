@@ -64,7 +64,7 @@ class Seen:
 
     @property
     def straight(self) -> bool:
-        """Whether functions are straight between edges (``StraightDistribution``)."""
+        """Whether functions are linear between edges (``StraightDistribution``)."""
         return self.knots is not None
 
     @property
@@ -103,7 +103,7 @@ class Seen:
         """Where the cells of the published functions end, in leaves, shape (R, 2**depth).
 
         Of more leaves than cells every so many end one, but for those where a leaf of a single
-        double begins or ends: such a crowd keeps its edges.
+        double begins or ends: such a concentration keeps its edges.
         """
         leaves, cells = 1 << self.height, 1 << self.depth
         even = np.arange(1, cells + 1) * (leaves // cells)
@@ -145,7 +145,8 @@ class Seen:
         return single_doubles(self.cell_knots, self.scale.low, self.scale.high)
 
     def crowded(self, auc_error: Floats) -> NDArray[np.bool_]:
-        """Which cells hide too much beside this error, and hold more than one double, (R, B)."""
+        """Which cells hide too much compared with this error, and hold more than one double, (R,
+        B)."""
         crowded = zoomed_cells.crowded_cells(self.counts, self.cell_error, auc_error, self.straight)
         return crowded & ~self.single
 
@@ -181,8 +182,8 @@ class Seen:
         The others count as empty in the functions where all of them together hold next to nothing:
         the number cancels what is lost of either class, and leaves the product of both. It is taken
         as large as their sums and the noise of these allow, and must be less than ``EMPTY_PART``.
-        Most of few records lie in such cells. All count as filled between published knots, where a
-        look has less noise.
+        Most of few records lie in such cells. All count as filled between published cell edges,
+        where a look has less noise.
         """
         clear = np.any(self.counts > FILLED_ERRORS * self.cell_error, axis=-2)
         if self.straight:
@@ -368,7 +369,7 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
 
     Of records placed at random in a cell of p positives and n negatives, ``p n / 12`` pairs are
     left open (``estimate``); smooth densities add ``hidden_in_cells``. Where a cell is still
-    crowded, the fraction of its pairs that positives win is taken as uniform on [0, 1].
+    concentrated, the fraction of its pairs that positives win is taken as uniform on [0, 1].
     """
     crowded = seen.crowded(auc_error)
     if seen.straight:

@@ -2,7 +2,7 @@
 
 Labels and scores stay at the clients. At each of T public thresholds a client counts its true and
 false positives and negatives. It adds noise to these counts, or flips its labels before it counts,
-and the server forms the ROC curve of the sums over clients and its area by straight lines. The
+and the server forms the ROC curve of the sums over clients and its area by linear pieces. The
 server sees every client's noisy counts and nothing else; of flipped labels it sees exact counts,
 and so each client's number of records between thresholds, which label adjacency does not protect.
 
@@ -314,7 +314,7 @@ class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
 
     @property
     def one_count(self) -> OneCount | None:
-        """The counts at the thresholds; None where every label is flipped by itself."""
+        """The counts at the thresholds; None where every label is flipped separately."""
         if self.responds:
             return None
         return OneCount(self, self.score_edges(self.edges[1:]), self.score_ends)
@@ -370,7 +370,7 @@ class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
         )
 
     def noiseless_value(self, clients: tp.Clients) -> float:
-        """The area of the counts between thresholds, by straight lines."""
+        """The area of the counts between thresholds, by linear pieces."""
         return float(curves.cell_area(*dpauc.pooled_cells(self.on_scale(clients), self.edges)))
 
 

@@ -191,7 +191,7 @@ class Checks:
         """Masks that sum to zero over all parties, and are uniform for any fewer of them.
 
         The parties form a ring, with a uniform vector between any two neighbours. A party's mask is
-        the difference of the two vectors beside it.
+        the difference of the two vectors next to it.
         """
         sides = [b"mask %d" % index for index in (party, (party + 1) % parties)]
         size = self.layout.used.size

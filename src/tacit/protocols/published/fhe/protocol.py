@@ -371,8 +371,8 @@ class FheAUC(hidden.HiddenAUC, tp.Protocol):
 
     @property
     def law_traits(self) -> tp.LawTraits:
-        """The answers of CKKS err: by their perturbations, 2e-7 of a quotient at most, and by the
-        scheme itself, which shows where classes are small beside ``most_records``.
+        """The answers of CKKS are off: by their perturbations, 2e-7 of a quotient at most, and by
+        the scheme itself, which shows where classes are small compared with ``most_records``.
         """
         traits = super().law_traits
         if not isinstance(self.scheme, Ckks):

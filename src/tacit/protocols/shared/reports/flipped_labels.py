@@ -67,7 +67,7 @@ def flipped_labels(
 
     The first call flips and stores them; later calls return the same flips, so that everything a
     client computes from them is post-processing of one release. A flip belongs to a record by its
-    place: records that differ, or stand in another order, are flipped anew. Where the caller
+    place: records that differ, or stand in another order, are flipped again. Where the caller
     vouches for places (``ClientState.same_places``), only labels are compared. ``answering`` says
     which clients release something now. Replicates are independent, and nothing is stored.
     """
@@ -162,5 +162,5 @@ def _stored_key(clients: Clients, epsilon: float) -> tuple[str, float, bytes]:
 
 
 def _digest(clients: Clients, state: ClientState) -> bytes:
-    """It needs no key: who reads it reads the flipped labels beside it."""
+    """It needs no key: who reads it reads the flipped labels next to it."""
     return clients.digest(b"", with_scores=not state.same_places)

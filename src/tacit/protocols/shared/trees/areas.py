@@ -24,7 +24,7 @@ AREA_BIAS = (CELL_BIAS, 2)
 """What cells of the width w hide of an area: the first times w to the power of the second."""
 
 CROWDING_DEPTH = 6
-"""Largest depth of the cells in which crowding is measured: noise hardly shows in so few."""
+"""Largest depth of the cells in which concentration is measured: noise hardly shows in so few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +101,13 @@ def hidden_variance(
     """The variance of areas by what cells hide, of cells of shape (..., B) each.
 
     Three things in cells are unknown: the position of a record in its cell, the densities inside
-    crowded cells, and the curvature of the densities.
+    concentrated cells, and the curvature of the densities.
 
     Parameters
     ----------
     positives, negatives : counts.
-    even : whether scores are their own positions, so that most cells are filled: then a crowd is
-        compared with the mean of all cells, else with its neighbours.
+    even : whether scores are their own positions, so that most cells are filled: then a
+        concentration is compared with the mean of all cells, else with its neighbours.
     errors, placed : standard errors of a cell's positives and negatives by noise, and whether
         earlier counts placed the cells (``curves.lone_crowd_variance``).
     """
@@ -168,7 +168,8 @@ def area_depth(
 
 
 def crowding(cells: Floats) -> float:
-    """How many times as crowded the records are as if they filled all cells evenly, at least 1.
+    """How many times as concentrated the records are as if they filled all cells evenly, at least
+    1.
 
     Both classes' share of pairs in one cell, ``sum p n / (P N)`` over ``2**CROWDING_DEPTH`` cells
     at most, times the number of cells; of several trees and replicates the mean counts.

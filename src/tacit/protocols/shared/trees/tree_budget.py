@@ -93,8 +93,8 @@ def record_units(height: int, aim: Aim) -> tuple[int, ...]:
 
     A level's variance is inverse to its fraction: fractions in proportion to the square roots of
     the squared contrasts are best. For the AUC these contrasts halve from level to level, for
-    curves they are equal; a report has the fractions in the middle, with which the AUC errs 1.06
-    times its least, and curves 1.08 times theirs.
+    curves they are equal; a report has the fractions in the middle, with which the error of the
+    AUC is 1.06 times its least, and that of curves 1.08 times.
 
     Examples
     --------

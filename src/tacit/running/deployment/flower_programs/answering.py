@@ -12,7 +12,7 @@ its path and then its content; an answer is a word and then the content.
 Flower's nodes serve these requests over HTTP, for which each takes some milliseconds of either
 process's time, and an answer takes a dozen of them. Here they are the same requests, to the same
 functions, between a node and a process that it started. The process reads and writes them at its
-standard input; nobody else has the pair's other end, so that requests need no token.
+standard input; no one else has the pair's other end, so that requests need no token.
 """
 
 from __future__ import annotations

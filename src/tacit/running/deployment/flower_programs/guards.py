@@ -1,6 +1,6 @@
 """Lets Flower run this package's two components, and no code that came over the network.
 
-A Flower application travels as a bundle of files: whoever may submit a run sends code, which the
+A Flower application travels as a bundle of files: anyone who may submit a run sends code, which the
 SuperLink and every SuperNode then execute. A hospital that keeps its own limits cannot accept
 that. The programs that execute applications are therefore started through this module: it accepts
 a bundle without code, which names the installed package's components, and refuses every other one.

@@ -131,7 +131,7 @@ class Arrivals:
                 event.set()
 
     def close(self) -> None:
-        """Wake everybody, and let nobody wait any more: the server ends."""
+        """Wake everybody, and let no one wait any more: the server ends."""
         self.is_closed = True
         self.tell(tuple(self._waiting))
 

@@ -3,7 +3,7 @@ status.
 
 Flower starts programs by name and watches the process that it started. This is that process: it
 asks the prepared process (``template``) for a fork, hands on signals, and ends as the fork ends.
-Where no prepared process answers, it becomes the guarded program itself, which imports all anew.
+Where no prepared process answers, it becomes the guarded program itself, which imports everything.
 
 It runs as a file, with the standard library only and without ``site``, because each message to a
 party starts it once.
@@ -148,7 +148,7 @@ def stand_in(connection: socket.socket, process: int) -> NoReturn:
 
 
 def launch(folder: str, arguments: Sequence[str]) -> NoReturn:
-    """Run a program: through a fork, or by starting it anew.
+    """Run a program: through a fork, or by starting a new process.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ POLL_SECONDS = 0.05
 CALL_TIME = 180.0
 """Seconds that one call of ``flwr`` may take."""
 GRACE = 10.0
-"""Seconds that a program has to end by itself when asked to."""
+"""Seconds that a program has to end when it is asked to."""
 QUOTED_LINES = 4
 """Lines of a program's log that an error quotes."""
 

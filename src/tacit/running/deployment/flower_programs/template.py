@@ -9,7 +9,7 @@ prepared process holds no key, no record and no random state: a fork draws every
 operating system, and what one fork reads no other fork sees.
 
 The prepared process ends with the process that started it, and ends its forks before. It works on
-Linux; elsewhere, and wherever it cannot fork safely, programs start anew.
+Linux; elsewhere, and wherever it cannot fork safely, programs start as new processes.
 """
 
 from __future__ import annotations
