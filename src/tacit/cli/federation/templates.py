@@ -1,4 +1,4 @@
-"""The files that ``tacit init`` and ``tacit accept`` write, made of the templates next to."""
+"""Files that ``tacit init`` and ``tacit accept`` write, made of the templates in this folder."""
 
 from __future__ import annotations
 
