@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, SupportsFloat
 import numpy as np
 
 from tacit.metrics import errors
+from tacit.results.figure import EVERYWHERE
 
 
 class Interval(NamedTuple):
@@ -36,8 +37,6 @@ LEVEL = 0.95
 
 REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
 """Half the width of such an interval in standard errors."""
-
-EVERYWHERE = (-math.inf, math.inf)
 
 RECORDS_INTERVAL = "95 % interval (these records)"
 """What an interval about the exact figure of the evaluated records is called, everywhere."""

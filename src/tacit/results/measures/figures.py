@@ -18,7 +18,8 @@ from tacit.data import units
 from tacit.metrics import functional, operating_points, trees
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
-from tacit.results.estimate import EVERYWHERE, REACH, Estimate, Interval
+from tacit.results.estimate import REACH, Estimate, Interval
+from tacit.results.figure import EVERYWHERE
 
 MOST_EXACT_CELLS = 2**14
 MOST_NOISY_CELLS = 2**12
