@@ -12,7 +12,7 @@ import tacit
 from tacit import DPAUC, Clients, FedAUC, ScoreHistogram, evaluate
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tacit.protocols.shared.trees.levels import Levels
+from tacit.protocols.shared.levels import Levels
 from tacit.running.evaluating import exact_auc, repeat_results
 from tests.federations import binormal_clients
 

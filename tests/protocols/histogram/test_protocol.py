@@ -21,7 +21,7 @@ from tacit.protocol.conversation import ClientState
 from tacit.protocol.trust import SecureSum
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
+from tacit.protocols.shared.tree_budget import epsilon_by_level
 from tacit.results.curves.histogram import Histogram
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc, repeat_results

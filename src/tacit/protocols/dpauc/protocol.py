@@ -29,8 +29,8 @@ from tacit.protocol.declared import NOBODY
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.shared.cells import area_variance, cell_counts, result_from_cells
 from tacit.protocols.shared.declared import first_reply
+from tacit.protocols.shared.levels import CellNoise, Levels, best_levels
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
-from tacit.protocols.shared.trees.levels import CellNoise, Levels, best_levels
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts import Sites
 

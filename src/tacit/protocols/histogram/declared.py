@@ -18,8 +18,7 @@ from tacit.protocol import audits
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE, ThreatModel
 from tacit.protocol.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.counting import CountingProtocol
-from tacit.protocols.shared.declared import forest_model
+from tacit.protocols.shared.declared import CountingProtocol, forest_model
 from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class HistogramDeclarations(CountingProtocol):
         from tacit.protocol.releases import planned_noises
         from tacit.protocols.histogram.estimate import area_from_tree
         from tacit.protocols.histogram.steps import leaves_of, tree_fields
-        from tacit.protocols.shared.trees.summed import tree_noise
+        from tacit.protocols.shared.tree_counts import tree_noise
 
         height = self.tree_height(clients.count)
         leaves = np.bincount(leaves_of(clients, height, self), minlength=2 << height)

@@ -42,10 +42,9 @@ from tacit.protocols.histogram.looking.rounds import expected_looks
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.second_round import SUM, summed_influences
 from tacit.protocols.histogram.steps import report_bytes, tree_fields
+from tacit.protocols.shared.areas import area_depth, at_depth
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.trees.areas import area_depth, at_depth
-from tacit.protocols.shared.trees.reported import CHOICE_UNITS, FIRST_CELLS, expected_noise
-from tacit.protocols.shared.trees.summed import tree_noise
+from tacit.protocols.shared.tree_counts import CHOICE_UNITS, FIRST_CELLS, expected_noise, tree_noise
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis

@@ -31,8 +31,8 @@ from tacit.protocol.trust import Each, ExactSum, SecureSum, Trust, trust_setting
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
-from tacit.protocols.shared.trees.summed import consistent_trees
-from tacit.protocols.shared.trees.tree_budget import Aim
+from tacit.protocols.shared.tree_budget import Aim
+from tacit.protocols.shared.tree_counts import consistent_trees
 from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import class_too_small, is_class_too_small

@@ -29,7 +29,7 @@ from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
-from tacit.protocols.shared.trees.reported import FIRST_CELLS
+from tacit.protocols.shared.tree_counts import FIRST_CELLS
 
 Words = NDArray[np.uint16]
 

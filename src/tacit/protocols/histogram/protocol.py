@@ -44,8 +44,8 @@ from tacit.protocols.histogram.looking.placing import TREE_HEIGHTS
 from tacit.protocols.histogram.looking.rounds import looked
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import local_tree, summed_trees, unary_reports
+from tacit.protocols.shared import tree_budget, tree_counts
 from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, Strata, scale_of_knots
-from tacit.protocols.shared.trees import summed, tree_budget
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.parts import Breakdown
@@ -76,8 +76,8 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
     """Summed trees up."""
     height = protocol.tree_height(clients)
     sums = yield from ask(summed_trees, protocol, clients, {"height": height})
-    strata, noise = summed.consistent_trees(sums)
-    leaves, all_noise = strata.sum(axis=-2), summed.pooled(noise, protocol.strata)
+    strata, noise = tree_counts.consistent_trees(sums)
+    leaves, all_noise = strata.sum(axis=-2), tree_counts.pooled(noise, protocol.strata)
     axis = protocol.score_axis
     result = result_from_tree(leaves, all_noise, buckets, total_protection((sums,)), axis=axis)
     single = leaves.ndim == 1

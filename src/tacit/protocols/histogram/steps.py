@@ -19,8 +19,14 @@ from tacit.protocol.releases import planned_clients
 from tacit.protocol.scaled import ScaledScores
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
 from tacit.protocols.shared.reports import packed
-from tacit.protocols.shared.trees.reported import FIRST_CELLS, trees_of_reports
-from tacit.protocols.shared.trees.summed import LEVEL, counts_at, level_counts, level_fields
+from tacit.protocols.shared.tree_counts import (
+    FIRST_CELLS,
+    LEVEL,
+    counts_at,
+    level_counts,
+    level_fields,
+    trees_of_reports,
+)
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""

@@ -48,11 +48,11 @@ from tacit.privacy.mechanisms.response import Choices, UniformIntegers
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocols.shared import tree_counts
+from tacit.protocols.shared.areas import Areas, NodeVariances, areas
 from tacit.protocols.shared.reports.packed import packed_counts, packed_reports, report_cost
-from tacit.protocols.shared.trees import summed
-from tacit.protocols.shared.trees.areas import Areas, NodeVariances, areas
-from tacit.protocols.shared.trees.reported import CHOICE_UNITS, trees_of_reports
-from tacit.protocols.shared.trees.tree_budget import record_units
+from tacit.protocols.shared.tree_budget import record_units
+from tacit.protocols.shared.tree_counts import CHOICE_UNITS, trees_of_reports
 from tacit.results.estimate import Estimate
 
 
@@ -86,7 +86,7 @@ class Block:
 
     def fields(self, distance: int) -> dict[str, releases.Released]:
         """The counts of its levels, of which a neighbour changes so many votes' by 1."""
-        return summed.level_fields(self.name, self.trees, self.votes * distance, self.levels)
+        return tree_counts.level_fields(self.name, self.trees, self.votes * distance, self.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +134,8 @@ def count_forest(clients: Clients, query: Query) -> dict[str, Integers]:
     votes = settings.votes(clients)
     for block in settings.blocks():
         size = block.trees << block.height
-        leaves = summed.counts_at(votes[block.name], size, query, clients)
-        counts |= summed.level_counts(block.name, leaves, block.height, block.levels, query)
+        leaves = tree_counts.counts_at(votes[block.name], size, query, clients)
+        counts |= tree_counts.level_counts(block.name, leaves, block.height, block.levels, query)
     return counts
 
 

@@ -53,12 +53,11 @@ from tacit.protocol import audits, releases
 from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.multiclass import estimate, forests, second_round
+from tacit.protocols.shared import tree_counts
 from tacit.protocols.shared.class_scores import one_against_rest, scores_by_class
-from tacit.protocols.shared.counting import CountingProtocol
-from tacit.protocols.shared.declared import forest_model
+from tacit.protocols.shared.declared import CountingProtocol, forest_model
 from tacit.protocols.shared.influence_sum import check_the_same_number
-from tacit.protocols.shared.trees import summed
-from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
+from tacit.protocols.shared.tree_budget import epsilon_by_level
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
 
@@ -265,7 +264,7 @@ class MulticlassHistogram(CountingProtocol):
         sums = yield from tp.ask(forests.count_forest, self, clients)
         first = self.first_round(
             {
-                block.name: forests.Forest(*summed.consistent_trees(sums, block.name))
+                block.name: forests.Forest(*tree_counts.consistent_trees(sums, block.name))
                 for block in self.blocks()
             }
         )
@@ -284,7 +283,8 @@ class MulticlassHistogram(CountingProtocol):
         fields = forests.forest_fields(tp.Query(forests.count_forest, self))
         noises = float(clients if isinstance(self.trust, tp.Each) else 1)
         return {
-            block.name: summed.tree_noise(fields, noises, block.name) for block in self.blocks()
+            block.name: tree_counts.tree_noise(fields, noises, block.name)
+            for block in self.blocks()
         }
 
     def exact_forests(self, clients: tp.Clients) -> forests.Forests:

@@ -48,8 +48,8 @@ from tacit.protocol import releases
 from tacit.protocol.conversation import Query
 from tacit.protocols.multiclass.forests import ClassForests, Forest, both_classes, variances_of
 from tacit.protocols.shared import influence_sum
+from tacit.protocols.shared.areas import area_depth, at_depth, noise_products
 from tacit.protocols.shared.class_scores import one_against_rest
-from tacit.protocols.shared.trees.areas import area_depth, at_depth, noise_products
 
 FIELDS = OWN_BELOW, OTHER_BELOW, SIZES = ("own_below", "other_below", "class_sizes")
 """Fields of the query: the part of each class's own records, and of all others, below every inner

@@ -29,9 +29,15 @@ from tacit.protocol import audits, releases
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import agreed_height, leaves_of, tree_fields
-from tacit.protocols.shared.trees.reported import CHOICE_UNITS, FIRST_CELLS, sampled_noise
-from tacit.protocols.shared.trees.summed import LEVEL, summed_levels, tree_noise
-from tacit.protocols.shared.trees.tree_budget import Aim
+from tacit.protocols.shared.tree_budget import Aim
+from tacit.protocols.shared.tree_counts import (
+    CHOICE_UNITS,
+    FIRST_CELLS,
+    LEVEL,
+    sampled_noise,
+    summed_levels,
+    tree_noise,
+)
 
 SPLIT, SAMPLE = "split", "sample"
 

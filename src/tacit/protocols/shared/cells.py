@@ -24,8 +24,8 @@ from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
 from tacit.protocol.conversation import Query
 from tacit.protocol.scaled import ScaledScores, check_scores_in_unit_interval
-from tacit.protocols.shared.trees.areas import hidden_variance
-from tacit.protocols.shared.trees.levels import CellNoise
+from tacit.protocols.shared.areas import hidden_variance
+from tacit.protocols.shared.levels import CellNoise
 from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
 

@@ -30,8 +30,8 @@ from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, placed_on, published_scale
-from tacit.protocols.shared.trees.summed import LEVEL, level_counts, level_fields
-from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
+from tacit.protocols.shared.tree_budget import epsilon_by_level
+from tacit.protocols.shared.tree_counts import LEVEL, level_counts, level_fields
 
 PARTS = 40
 """Number of equal fractions of epsilon; a query names how many of them it costs."""

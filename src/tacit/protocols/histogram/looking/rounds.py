@@ -34,7 +34,7 @@ from tacit.protocols.histogram.second_round import (
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.influence_sum import check_the_same_number, number_field
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
-from tacit.protocols.shared.trees.summed import pooled, summed_levels, tree_noise
+from tacit.protocols.shared.tree_counts import pooled, summed_levels, tree_noise
 from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS

@@ -18,8 +18,8 @@ from tacit.protocols.histogram.estimate import KnownArea, class_variance, known_
 from tacit.protocols.histogram.looking.looks import CLASSES, MAX_FLAT_HEIGHT
 from tacit.protocols.histogram.second_round import influences_of
 from tacit.protocols.shared import zoomed_cells
+from tacit.protocols.shared.areas import CELL_BIAS, areas, influence_weights
 from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
-from tacit.protocols.shared.trees.areas import CELL_BIAS, areas, influence_weights
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 FILLED_ERRORS = 3.0

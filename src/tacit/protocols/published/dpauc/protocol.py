@@ -38,6 +38,7 @@ from tacit.protocols.dpauc import protocol as dpauc
 from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
 from tacit.protocols.shared.cells import cell_counts
 from tacit.protocols.shared.declared import first_reply
+from tacit.protocols.shared.levels import CellNoise
 from tacit.protocols.shared.reports.flipped_labels import (
     Flipped,
     every_client,
@@ -45,7 +46,6 @@ from tacit.protocols.shared.reports.flipped_labels import (
     flipped_labels,
     flipping_cost,
 )
-from tacit.protocols.shared.trees.levels import CellNoise
 
 ACCOUNTINGS = ("tight", "paper")
 POINTS = ("clamped", "plain")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics import trees
-from tacit.protocols.shared.trees.areas import CELL_BIAS
-from tacit.protocols.shared.trees.reported import CHOICE_UNITS, expected_noise
+from tacit.protocols.shared.areas import CELL_BIAS
+from tacit.protocols.shared.tree_counts import CHOICE_UNITS, expected_noise
 
 Levels = NDArray[np.int64]
 LevelSet = tuple[int, ...]

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy.distributions import discrete_laplace_variance
-from tacit.protocols.shared.trees.reported import CHOICE_UNITS
-from tacit.protocols.shared.trees.tree_budget import (
+from tacit.protocols.shared.tree_budget import (
     LOCAL_HEIGHTS,
     MIN_LEVEL_FRACTION,
     Aim,
@@ -22,6 +21,7 @@ from tacit.protocols.shared.trees.tree_budget import (
     local_height,
     record_units,
 )
+from tacit.protocols.shared.tree_counts import CHOICE_UNITS
 
 Floats = NDArray[np.float64]
 

@@ -1,1 +1,0 @@
-"""Trees and forests of counts: budgets, reports, estimates, areas."""
