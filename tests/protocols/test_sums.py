@@ -21,7 +21,7 @@ from tacit.protocol.releases import answered_clients
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running.session import sums
 from tacit.running.session.messages import Agreement
-from tacit.running.session.party import client_together
+from tacit.running.session.together import client_together
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.federations import binormal_clients
 
