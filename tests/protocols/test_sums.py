@@ -19,9 +19,8 @@ from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
 from tacit.protocol.fields import masked_size, runs_of
 from tacit.protocol.releases import answered_clients
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.running.session import sums
+from tacit.running.session import sums, together
 from tacit.running.session.messages import Agreement
-from tacit.running.session.together import client_together
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.federations import binormal_clients
 
@@ -204,7 +203,7 @@ def test_a_party_that_counts_itself_otherwise_changes_nothing(
         claimed = reply["clients"] + added * (len(answers) % 3 == 1)
         return flattened({**reply, "clients": claimed}, layout)
 
-    monkeypatch.setattr(client_together, "flattened", lying)
+    monkeypatch.setattr(together, "flattened", lying)
     assert stated(PROTOCOLS[name]) == honest
     assert answers
 
