@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 import tacit
-from tacit import DPAUC, FedAUC, ScoreHistogram
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit import DPAUC, Clients, FedAUC, ScoreHistogram
+from tacit.privacy.noise import NoiseSource
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Protocol,
+    Query,
+    Reply,
+    step,
+)
 from tacit.protocol.declared import (
     NONE_WRITTEN,
     REVEALED,
@@ -52,6 +62,26 @@ def test_views_are_read_from_the_conversation(
     text = derived_model(type(protocol), protocol.settings)
     assert all(f"`{step}`" in text.server for step, _ in views)
     assert ("only the sum" in text.server) == ("sum" in dict(views).values())
+
+
+@step()
+def show_scores(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    raise ValueError(f"a thousand records are needed, got {clients.records}")
+
+
+@dataclass(frozen=True)
+class Choosy(Brier):
+    steps = (show_scores,)
+
+    def conversation(self, clients: int) -> Conversation:
+        yield Query(show_scores, self)
+        raise AssertionError("the step answers")
+
+
+def test_a_step_that_refuses_the_dry_run_is_not_said_to_show_nothing() -> None:
+    with pytest.raises(ValueError, match="a thousand records are needed"):
+        derived_model(Choosy, {"epsilon": 1.0})
+    assert next(asked_views(Choosy(1.0))) == ("show_scores", "each")
 
 
 def test_a_figure_is_taken_once() -> None:

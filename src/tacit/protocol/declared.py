@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +20,6 @@ from tacit.data.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import NoNoise
 from tacit.protocol import audits
-from tacit.protocol.exchanges import exchanges
 from tacit.protocol.steps import ClientState
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
@@ -299,11 +297,22 @@ def asked_views(protocol: Any) -> Iterator[tuple[str, str]]:
     """The name of each step that one conversation asks for, with the value of its view.
 
     The conversation runs without noise over a few records; it may end early where these do not
-    suffice.
+    suffice for the server. A step is named before it answers.
+
+    Raises
+    ------
+    ValueError : where a step refuses these records: what it sends is then not known.
     """
-    with suppress(ValueError, FloatingPointError):
-        for each in exchanges(protocol, federation(RECORDS, apart=True), NoNoise()):
-            yield each.query.step.name, each.query.view.value
+    clients, state = protocol.fitted(federation(RECORDS, apart=True)), ClientState()
+    conversation, reply = protocol.conversation(clients.count), None
+    while True:
+        try:
+            query = next(conversation) if reply is None else conversation.send(reply)
+        except (StopIteration, ValueError, FloatingPointError):
+            return
+        yield query.step.name, query.view.value
+        with np.errstate(all="ignore"):
+            reply = query.step.answer(clients, query, NoNoise(), state)
 
 
 def _listed(steps: list[str]) -> str:

@@ -51,8 +51,8 @@ class Shape:
 
     Latent values are normal with unit variance in both classes. ``"even"`` maps them by the normal
     distribution function, as ``binormal_scores`` does, so that scores fill [0, 1]; ``"calibrated"``
-    maps them to the probability of being positive, so that scores of a rare class concentration
-    near 0.
+    maps them to the probability of being positive, so that scores of a rare class concentrate near
+    0.
 
     Parameters
     ----------

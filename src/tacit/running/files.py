@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 from tacit.ledger.files import sync
 
 PRIVATE_FOLDER, PROGRAM, PRIVATE, PUBLIC = 0o700, 0o700, 0o600, 0o644
+DRAFT = ".part"
+"""The ending of a file that is being written, with a point before its name."""
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -38,7 +41,8 @@ def private_folder(path: Path) -> Path:
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # a draft that a killed process left has another name, so that no write fails over it
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}{DRAFT}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)

@@ -35,6 +35,7 @@ from tacit.running.session.debits import Account
 from tacit.running.session.messages import (
     COORDINATOR,
     MARK_POSITION,
+    SESSION_POSITION,
     ForeignMessageError,
     Kind,
     SignedMessageError,
@@ -47,6 +48,8 @@ from tacit.running.session.service import (
     CHANGED_RECORDS,
     CLIENT_STATE_FILE,
     LOST_MARK,
+    RECORDS_MARK,
+    RUN,
     PartyDesk,
     read_identity,
 )
@@ -93,6 +96,23 @@ def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Pat
     first, again = (desk_of(tmp_path, 0).answer(messages[0]) for _ in range(2))
     assert first == again
     assert len(messages_in(tmp_path)) == 1
+
+
+def test_drafts_of_processes_that_were_killed_stop_no_answer_and_are_removed(
+    tmp_path: Path,
+) -> None:
+    """Also where this process has the number of the other, as processes in containers have."""
+    messages = coordinated(tmp_path, federation(tmp_path, ONE_SUM)).open()
+    state = tmp_path / "a" / "ledger-state"
+    state.mkdir(mode=0o700)
+    session = messages[0][SESSION_POSITION].hex()
+    names = (CLIENT_STATE_FILE, f"{session}.{RUN}", f"{session}.{RECORDS_MARK}", f"0.{RUN}")
+    drafts = [state / f".{name}.{os.getpid()}.part" for name in names]
+    for draft in drafts:
+        draft.write_bytes(b"half")
+    assert desk_of(tmp_path, 0).answer(messages[0])
+    assert not any(draft.exists() for draft in drafts)
+    assert (state / f"{session}.{RUN}").exists()
 
 
 def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:

@@ -235,8 +235,6 @@ class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
         """One bit a device, which answers on one level."""
         if isinstance(self.levels, EveryLevel):
             return super().device_reports(devices)
-        from tacit.local.hierarchical.protocol import HadamardDevices
-
         return HadamardDevices(self)
 
     def conversation(self, clients: int) -> tp.Conversation:

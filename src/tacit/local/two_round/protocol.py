@@ -209,8 +209,6 @@ class TwoRoundAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
         """One output of a window a device, where labels are private."""
         if self.labels != "private":
             return super().device_reports(devices)
-        from tacit.local.two_round.protocol import TwoRoundDevices
-
         return TwoRoundDevices(self, devices)
 
     def conversation(self, clients: int) -> tp.Conversation:

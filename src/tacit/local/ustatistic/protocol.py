@@ -257,8 +257,6 @@ class UStatistic(ReportDeclarations, tp.Protocol):
 
     def device_reports(self, devices: int) -> devices.DeviceReports:
         """One symbol a device."""
-        from tacit.local.ustatistic.protocol import SymbolDevices
-
         return SymbolDevices(self)
 
     def conversation(self, clients: int) -> tp.Conversation:

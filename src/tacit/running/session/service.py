@@ -35,7 +35,7 @@ from tacit.protocol import fields, values
 from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.declared import Revealed, result_of_client
 from tacit.results.estimate import finite
-from tacit.running.files import write_private
+from tacit.running.files import DRAFT, write_private
 from tacit.running.mpc.transport import Transport
 from tacit.running.session import debits, messages
 from tacit.running.session.party import Party, state_kinds
@@ -377,7 +377,13 @@ def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
 
 
 def _forget_old(home: Path) -> None:
-    """Remove the files of runs that were not continued, all files of a run at one time."""
+    """Remove drafts that ended processes left, and the files of runs that were not continued.
+
+    All files of a run go at one time. Nothing else writes here while this process is alone.
+    """
+    for ending in (f"*.{RUN}", f"*.{RECORDS_MARK}", CLIENT_STATE_FILE):
+        for draft in home.glob(f".{ending}.*{DRAFT}"):
+            draft.unlink(missing_ok=True)
     runs: dict[str, list[Path]] = {}
     for path in (*home.glob(f"*.{RUN}"), *home.glob(f"*.{RECORDS_MARK}")):
         runs.setdefault(path.stem, []).append(path)
