@@ -97,6 +97,27 @@ def test_the_last_round_of_each_trust(
     assert parts[-3][2] == ("line" if "epsilon" in noise else "second")
 
 
+@pytest.mark.parametrize("clients", [2, 10])
+@pytest.mark.parametrize(
+    ("records", "bound"), [(1000.0, 1200), (40000.0, 50000), (50000.0, 100000), (1e6, 2**20)]
+)
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"name": "encrypted-auc"},
+        {"name": "encrypted-class-auc", "classes": ["bird", "cat", "dog"]},
+    ],
+    ids=["two-classes", "three-classes"],
+)
+def test_encrypted_runs_of_any_size_and_number_of_classes_are_drawn(
+    protocol: dict[str, Any], records: float, bound: int, clients: int
+) -> None:
+    settings = {**protocol, "most_records": bound}
+    picture = run_picture(settings, "mark", clients=clients, records=records)
+    assert picture is not None
+    assert picture.rounds == 4
+
+
 def test_public_answers_are_told_from_noisy_ones() -> None:
     picture = drawn(tacit.FedAUC(1.0), clients=5, records=1000)
     assert [style for kind, _, style in picture.parts if kind == "each"] == ["axis", "line"]
@@ -141,6 +162,58 @@ def test_the_page_has_the_picture_with_its_text() -> None:
     for text in re.split(r"(?<=[.:]) ", description):
         assert re.sub(r"\s", "", text) in re.sub(r"\s", "", shown)
     assert "This evaluation took" not in figure
+
+
+@pytest.mark.parametrize("name", ["fedauc", "gini"])
+def test_a_run_is_drawn_once_for_pages_of_one_result(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the number of records is not known."""
+    made = report([result(name)])
+    monkeypatch.setattr("tacit.reporting.runs.small_run", None)
+    assert report([result(name)]) == made
+    assert 'class="run"' in made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_are_described_without_names_of_code(name: str) -> None:
+    for step in CASES[name].steps:
+        assert not re.search(r"\w_\w|`", step.summary)
+
+
+def test_the_epsilon_of_a_record_is_drawn_where_a_persons_is_spent() -> None:
+    made = content("dpauc")
+    spent = {"epsilon": 1.0, "delta": 0.0, "adjacency": "person"}
+    person = {"records": 4, "epsilon_of_a_record": 0.25}
+    page = report([Result.of(changed(made, spent=spent, person=person), "dpauc")])
+    (description,) = re.findall(r'<desc id="r0-run-desc">(.*?)</desc>', page)
+    described = description.replace("\u00a0", " ")
+    assert "Each client draws discrete Laplace noise: epsilon 0.25." in described
+    assert "All rounds together: epsilon 0.25, record adjacency. A person has" in described
+    assert "up to 4: epsilon 1." in described
+    odd = changed(made, spent=spent, person=person, protocol={**made["protocol"], "epsilon": "x"})
+    assert run_picture(odd["protocol"], "mark", person=person) is None
+
+
+def test_the_round_of_incomplete_records_is_said_to_be_one_more() -> None:
+    made = content("dpauc")
+    spent = {"epsilon": 0.25, "delta": 0.0, "adjacency": "record"}
+    missing = {"private": True, "records": 31.0, "privacy_error": 5.7, "interval": [20, 42]}
+    traffic = {**made["traffic"], "rounds": made["traffic"]["rounds"] + 1}
+    counted = changed(made, missing={**missing, "spent": spent}, traffic=traffic)
+    page = report([Result.of(counted, "dpauc")])
+    assert "One more round counts incomplete records: epsilon 0.25, record adjacency." in page
+    assert "This evaluation took" not in page
+    assert "The fraction of epsilon of a round" not in page
+
+
+def test_fractions_of_epsilon_may_be_those_of_other_records() -> None:
+    said = "The fraction of epsilon of a round may depend on the records."
+    looking = {"name": "score-histogram", "trust": "secure-sum", "epsilon": 1.0}
+    assert said in report([Result.of(changed(content("histogram"), protocol=looking), "looking")])
+    assert said not in report([result("histogram")])
+    assert said not in report([result("exact-histogram")])
+    assert not drawn(tacit.HierarchicalAUC(4.0)).divided
 
 
 def test_a_run_of_other_rounds_says_so() -> None:

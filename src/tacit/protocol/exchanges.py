@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -86,14 +86,18 @@ def small_run(protocol: Any, clients: int, records: float) -> Iterator[Exchange]
     ----------
     protocol : the protocol.
     clients, records : how many there are, on which rounds may depend; NaN for an unknown number.
-        At most ``CLIENTS`` and ``MOST_RECORDS`` are made.
+        At most ``CLIENTS`` and ``MOST_RECORDS`` are made; a protocol's own bound of records, which
+        must be near their number, is then ``MOST_RECORDS`` too.
 
     Raises
     ------
     ValueError : for settings that would need much memory, or refuse these records.
     """
-    few = max(1, min(clients, CLIENTS))
-    most = min(MOST_RECORDS, getattr(protocol, "most_records", MOST_RECORDS))
+    few, most = max(1, min(clients, CLIENTS)), MOST_RECORDS
+    bound = getattr(protocol, "most_records", most)
+    if bound > most:
+        protocol = replace(protocol, most_records=most)
+    most = min(most, bound)
     count = max(2 * few, min(round(records), most) if math.isfinite(records) else most)
     batch = protocol.audit_federation(LONE_RECORDS if protocol.lone_records else count, apart=True)
     if not protocol.lone_records:

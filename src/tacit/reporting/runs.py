@@ -27,6 +27,9 @@ LINE_CHARACTERS, LINE, WIRE, GAP, TOP = 44, 17, 32, 8, 52
 NAMES = {"knots": "cell edges", "height": "number of levels", "parts": "fractions of epsilon"}
 """Words for fields of queries whose names are short."""
 
+SAME = 1 - 1e-9
+"""A fraction of epsilon above which it is all of it but for the last digits."""
+
 RESPONSE = "randomised response"
 NOISES = {
     "DiscreteLaplace": "discrete Laplace noise",
@@ -87,11 +90,13 @@ class RunPicture:
     name : starts the ids of its parts; unique on the page.
     title : read out instead of the picture.
     parts : kind, text and style of each row.
+    divided : whether rounds have fractions of epsilon, which may depend on the records.
     """
 
     name: str
     title: str
     parts: tuple[tuple[str, str, str], ...]
+    divided: bool = False
     width: ClassVar[int] = 400
 
     @property
@@ -121,7 +126,11 @@ class RunPicture:
 
 
 def run_picture(
-    protocol: Mapping[str, Any], name: str, clients: int = CLIENTS, records: float = math.nan
+    protocol: Mapping[str, Any],
+    name: str,
+    clients: int = CLIENTS,
+    records: float = math.nan,
+    person: Mapping[str, Any] | None = None,
 ) -> RunPicture | None:
     """The picture of a run under the settings of a result's ``protocol`` entry.
 
@@ -133,16 +142,22 @@ def run_picture(
     protocol : the name and the settings.
     name : starts the ids of the picture's parts.
     clients, records : how many there are, on which the rounds may depend; NaN for unknown.
+    person : the ``person`` entry of a result where the settings have the epsilon of a person, which
+        is divided among the records that count.
     """
-    made = _rounds(json.dumps(protocol), clients, records)
+    known = records if math.isfinite(records) else math.nan  # one object, so that it is remembered
+    made = _rounds(json.dumps([protocol, person]), clients, known)
     return made and RunPicture(name, *made)
 
 
 @lru_cache(maxsize=64)
 def _rounds(written: str, clients: int, records: float) -> Any:
-    settings: dict[str, Any] = json.loads(written)
-    name = settings.pop("name")
+    settings, person = json.loads(written)
+    name, several = settings.pop("name"), ""
     try:
+        if person and settings.get("epsilon"):
+            several = f" A person has up to {person['records']:d}: epsilon {settings['epsilon']:g}."
+            settings["epsilon"] /= person["records"]
         protocol = with_settings(written_kind(name), name, settings)
         done = list(small_run(protocol, clients, records))
     # steps of any package ran on settings of any file: what fails is not drawn
@@ -151,9 +166,11 @@ def _rounds(written: str, clients: int, records: float) -> Any:
     sender = "record" if protocol.lone_records else "client"
     parts = [part for index, each in enumerate(done) for part in _parts_of(index, each, sender)]
     cost = cost_line(protocol.guarantee.to_dict(), unlimited="no differential privacy")
-    result = f"Result: {protocol.figure}. All rounds together: {cost}."
+    result = f"Result: {protocol.figure}. All rounds together: {cost}.{several}"
     parts.append(("result", result.replace("epsilon ", "epsilon\u00a0"), ""))
-    return f"A run of {protocol.title}", tuple(parts)
+    whole = protocol.guarantee.epsilon
+    divided = math.isfinite(whole) and any(0 < each.cost.epsilon < whole * SAME for each in done)
+    return f"A run of {protocol.title}", tuple(parts), divided
 
 
 def _parts_of(index: int, exchange: Exchange, sender: str) -> Iterator[tuple[str, str, str]]:

@@ -44,7 +44,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.categories import Categories, check_names
+from tacit.data.categories import check_names
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
@@ -54,7 +54,7 @@ from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.multiclass import estimate, forests, second_round
 from tacit.protocols.shared import tree_counts
-from tacit.protocols.shared.class_scores import one_against_rest, scores_by_class
+from tacit.protocols.shared.class_scores import in_classes, one_against_rest, scores_by_class
 from tacit.protocols.shared.declared import CountingProtocol, forest_model
 from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.protocols.shared.tree_budget import epsilon_by_level
@@ -390,13 +390,7 @@ class MulticlassHistogram(CountingProtocol):
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records of all classes in turn, whose scores lie in cells of their own."""
-        clients, count = super().audit_federation(records, apart), len(self.classes)
-        if count == 2:
-            return clients
-        even = (np.arange(records * count).reshape(records, count) + 0.5) / (records * count)
-        scores = self.score_scale.scores(even)
-        made = Categories(self.classes, np.arange(records) % count, scores)
-        return clients.with_categories(made)
+        return in_classes(super().audit_federation(records, apart), self.classes, self.score_scale)
 
     def hostile_query(self, query: tp.Query) -> tp.Query:
         """Published functions under which a record of any class moves the others' sums most.

@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.metrics.cells.score_scale import ScoreScale
 
 
 def scores_by_class(
@@ -38,6 +40,25 @@ def scores_by_class(
         raise DataError(f"{len(classes)} classes need a column of scores each, got one")
     against = 1 - clients.scores if bounded else -clients.scores
     return np.stack([against, clients.scores], axis=1), clients.labels.astype(np.int64)
+
+
+def in_classes(clients: Clients, classes: tuple[str, ...], scale: ScoreScale) -> Clients:
+    """Synthetic records of all classes in turn, whose scores lie in cells of their own.
+
+    Clients are unchanged where there are two classes, which they have without names.
+
+    Parameters
+    ----------
+    clients : whose records they are.
+    classes : the names.
+    scale : of the scores.
+    """
+    records, count = clients.records, len(classes)
+    if count == 2:
+        return clients
+    even = (np.arange(records * count).reshape(records, count) + 0.5) / (records * count)
+    made = Categories(classes, np.arange(records) % count, scale.scores(even))
+    return clients.with_categories(made)
 
 
 def one_against_rest(clients: Clients, scores: Floats, classes: Integers) -> Iterator[Clients]:

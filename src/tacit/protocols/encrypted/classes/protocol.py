@@ -28,7 +28,7 @@ from tacit.protocols.encrypted.confirming import opened_once
 from tacit.protocols.encrypted.masked_scheme import Certain, MaskedScheme, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedParty
 from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS, masked_forecast, masked_traffic
-from tacit.protocols.shared.class_scores import one_against_rest, scores_by_class
+from tacit.protocols.shared.class_scores import in_classes, one_against_rest, scores_by_class
 from tacit.results.estimate import Estimate
 from tacit.results.figure import MACRO_AUC
 from tacit.results.parts import Breakdown, Part
@@ -381,6 +381,10 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
     def exact(self, clients: tp.Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
         return float(np.mean([auc(each.scores, each.labels) for each in self.problems(clients)]))
+
+    def audit_federation(self, records: int, apart: bool) -> tp.Clients:
+        """Records of all classes in turn."""
+        return in_classes(super().audit_federation(records, apart), self.classes, self.score_scale)
 
     def problems(self, clients: tp.Clients) -> Iterable[tp.Clients]:
         """Each class against the rest."""

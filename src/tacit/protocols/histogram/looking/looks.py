@@ -240,7 +240,9 @@ def second_look(clients: Clients, query: Query) -> dict[str, Integers]:
 
 @releases.release(lambda query: _further_fields(3, query), admits=pay)
 def third_look(clients: Clients, query: Query) -> dict[str, Integers]:
-    """Send both classes' counts a third time (``second_look``).
+    """Send both classes' counts a third time, in the same cells or between published edges.
+
+    Its cells and its cost are those of ``second_look``.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
@@ -249,7 +251,9 @@ def third_look(clients: Clients, query: Query) -> dict[str, Integers]:
 
 @releases.release(lambda query: _further_fields(4, query), admits=pay)
 def fourth_look(clients: Clients, query: Query) -> dict[str, Integers]:
-    """Send a fourth look's counts (``second_look``).
+    """Send both classes' counts a fourth time, in the same cells or between published edges.
+
+    Its cells and its cost are those of ``second_look``.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
