@@ -160,7 +160,7 @@ def estimate(folder: Path, output: JsonOutput, report: str | None, honest: float
     """Estimate what the campaign in FOLDER asks for, from the reports collected so far.
 
     The collector may run meanwhile. The estimator is the protocol's own, as in `tacit evaluate`.
-    Next to the guarantee of one report stands that of sealed batches, where a bound is known.
+    The guarantee of sealed batches follows that of one report, where a bound is known.
 
     Examples:
       tacit collect estimate campaign

@@ -30,7 +30,7 @@ SPAN = 10.0
 and so outside an interval of half-width t all the same."""
 
 LEAST_NORMAL = 0.01
-"""Least normal error compared with the draws, in standard errors of the whole. It makes the law
+"""Least normal error that is added to the draws, in standard errors of the whole. It makes the law
 smooth, and the interval wider by less than this part of the standard error."""
 
 AT_ONCE = 16

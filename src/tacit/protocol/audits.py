@@ -224,8 +224,8 @@ class LawTraits:
     batches : the numbers of clients at a time that must give the same figure.
     copies : how many copies of each record the law on exactness takes.
     tolerance : by how much an exact figure may be off.
-    spread : by how much the figures of two runs without noise may differ, where ciphertexts are
-        off.
+    spread : by how much the figures of two runs without noise may differ, where ciphertexts have
+        errors.
     """
 
     indivisible: str = ""

@@ -9,7 +9,7 @@ these are whole numbers, and those of several batches add up.
 
 A conversation with devices whose reports are counted: counts in, query or result out.
 
-The server's side of a protocol for devices needs no report alone, only how often each came.
+The server's side of a protocol for devices needs no single report, only how often each came.
 These counts are whole numbers: those of several batches add up, in any order, to the same numbers.
 """
 

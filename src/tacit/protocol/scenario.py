@@ -361,8 +361,8 @@ def round_seconds(rounds: int, scenario: Scenario) -> float:
 def measured_rounds(protocol: Protocol, scenario: Scenario) -> list[Round]:
     """The rounds of a conversation that asks all clients, of which a few simulated ones answer.
 
-    Clients of more than ``2 DRY_RECORDS`` records follow from two smaller sizes, along a
-    line: a message has a fixed part, and so many bytes a record. A protocol whose messages grow
+    Clients of more than ``2 DRY_RECORDS`` records follow from two smaller sizes, as a linear
+    function: a message has a fixed part, and so many bytes a record. A protocol whose messages grow
     otherwise, or whose rounds depend on the number of records, overrides ``Protocol.traffic``:
     where two dry runs differ in their rounds, the larger one is all that is known.
     """

@@ -4,9 +4,9 @@ What is counted. A client leaves out a record that lacks a score or a label
 (``tacit.data.columns``), and counts it once. Adding, removing or replacing a record,
 complete or not, or taking away its label, moves the count of one client by at most 1. So the
 sensitivity is 1 whichever of these the guarantee is about, and discrete Laplace noise of scale ``1
-/ epsilon`` costs epsilon (Laplace mechanism on the integers, Ghosh et al. 2012). Next to another
-protocol on the complete records, a record that becomes incomplete costs both: the budgets add up. A
-person may have any number of incomplete records, so the count protects no person
+/ epsilon`` costs epsilon (Laplace mechanism on the integers, Ghosh et al. 2012). Together with
+another protocol on the complete records, a record that becomes incomplete costs both: the budgets
+add up. A person may have any number of incomplete records, so the count protects no person
 (``running.spending``).
 """
 

@@ -29,7 +29,7 @@ multiple of q, and between -q and q for accepted numbers, by the choice of the f
 the ratio of accepted numbers is X / Y but for the e_j, and likewise Z / Y. Parties refuse an answer
 that the e_j may have moved by more than 2^-20 of the denominator, which a small c would.
 
-**Secrecy.** Each party draws two of three masks ``A_0, A_1, A_2`` of every form alone, from a
+**Secrecy.** Each party alone draws two of three masks ``A_0, A_1, A_2`` of every form, from a
 seed that it sends, with ``A_0 + A_1 D + A_2 D^2`` a number that only all parties' sum of is known.
 Added to the coefficients, their sums leave the parties with what they can compute themselves. The
 aggregator may refuse to answer, or choose a c with which the parties refuse for some totals: one
