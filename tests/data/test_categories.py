@@ -53,7 +53,7 @@ def test_counted_records_keep_their_categories() -> None:
 @pytest.mark.parametrize(
     ("names", "values", "scores", "message"),
     [
-        ("a", ["a"], None, "classes or groups must be 2 to 200 names that differ, got 1: a"),
+        ("a", ["a"], None, "classes or groups must be 2 to 200 names that differ, got 1: a$"),
         ("aa", ["a"], None, "2 to 200 names that differ, got 2: a, a"),
         ("ab", ["a", "z"], None, "'z' in row 2 is none of a, b"),
         ("ab", [0, 2], None, "'2' in row 2 is none of a, b"),
@@ -177,7 +177,7 @@ def test_numbers_with_fractions_are_no_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "match"),
     [
-        (np.arange(300), "groups must be 0 to 200 names that differ, got 300: 0, 1, 2, 3"),
+        (np.arange(300), r"^groups must be 0 to 200 names that differ, got 300: 0, 1, .*\.\.\.$"),
         ([0.5, 1.5], "one axis of integers or strings, got type float64"),
         ([[1, 2]], "one axis of integers or strings"),
         (np.array(["a", 1], dtype=object), "all integers or all strings"),

@@ -17,6 +17,10 @@ MAX_CATEGORIES = 200
 """More categories than this are a mistake: a column of numbers, or of names."""
 
 
+MOST_TOLD = 60
+"""Characters of names in an error."""
+
+
 def check_names(
     called: str, names: Sequence[str], least: int = 2, error: type[ValueError] = ValueError
 ) -> None:
@@ -34,9 +38,10 @@ def check_names(
     ValueError : naming what it is called, the bounds and the names.
     """
     if not least <= len(names) <= MAX_CATEGORIES or len(set(names)) < len(names):
+        told = ", ".join(map(str, names))
         raise error(
             f"{called} must be {least} to {MAX_CATEGORIES} names that differ, got {len(names)}: "
-            f"{', '.join(map(str, names))[:60]}"
+            f"{told if len(told) <= MOST_TOLD else told[:MOST_TOLD] + '...'}"
         )
 
 
