@@ -7,10 +7,38 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tacit.reporting.page import report
 from tacit.results.saved.reading import REQUIREMENTS, Result, check_result, result_schema
 from tests.reporting.examples import PROTOCOLS, changed, content
+from tests.results.saved.test_integrity import paths
+
+REFERENCE = jsonschema.Draft202012Validator(result_schema())
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    0.5,
+    2,
+    "",
+    "x",
+    [],
+    [None],
+    {},
+    {"value": 1},
+    "sha256:00",
+)
+
+
+def fits(result: Any) -> bool:
+    try:
+        check_result(result)
+    except ValueError:
+        return False
+    return True
 
 
 def keywords(schema: Any) -> set[str]:
@@ -37,6 +65,7 @@ def test_the_schema_is_a_schema(version: str) -> None:
 )
 def test_every_result_follows_it(name: str, exact: bool) -> None:
     made = content(name, exact=exact)
+    REFERENCE.validate(made)
     check_result(made)
 
 
@@ -44,6 +73,22 @@ def test_every_entry_of_a_result_is_described() -> None:
     known = result_schema()["properties"].keys()
     for name in PROTOCOLS:
         assert content(name, exact=True, federation="a").keys() <= known
+
+
+@given(st.data())
+def test_the_check_agrees_with_the_reference_on_results_that_were_changed(
+    data: st.DataObject,
+) -> None:
+    """The check is our own; jsonschema is only installed for tests."""
+    made = copy.deepcopy(content("silent", exact=True))
+    *way, last = data.draw(st.sampled_from(paths(made)))
+    cut = data.draw(st.integers(0, len(way)))
+    way, last = (way[:cut], [*way, last][cut])
+    node = made
+    for key in way:
+        node = node[key]
+    node[last] = data.draw(st.sampled_from(ODD))
+    assert fits(made) == REFERENCE.is_valid(made)
 
 
 @pytest.mark.parametrize("key", sorted(result_schema()["required"]))
