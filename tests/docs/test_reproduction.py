@@ -18,7 +18,7 @@ from tacit_studies import TABLES, Beside, Row, Target
 DOCS = Path(__file__).parents[2] / "docs"
 KEPT = sorted((DOCS / "reproduction").glob("*.json"))
 PAGE = (DOCS / "reproduction.md").read_text(encoding="utf-8")
-LARGEST = 320_000
+LARGEST = 330_000
 """Bytes of all results together."""
 
 

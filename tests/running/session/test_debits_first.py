@@ -36,6 +36,7 @@ ONE_PROCESS = {
 """Where one process holds all records, or nothing leaves it."""
 INVENTED = {
     "local.drawing.Drawing._reports",
+    "protocol.declared.asked_views",
     "protocol.exchanges.exchanges",
     "protocol.scenario.dry_run",
     "protocol.scenario.measured_forecast",

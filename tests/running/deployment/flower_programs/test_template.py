@@ -261,7 +261,8 @@ def test_a_fork_that_does_not_become_its_program_is_no_program(prepared: Prepare
         files = [no_folder.fileno()] * launcher.PASSED_FILES
         socket.send_fds(connection, [launcher.SIZE.pack(len(content))], files)
         connection.sendall(content)
-        assert launcher.read_line(connection) == b"ended 1"
+        # 120 where what the fork says on its closed standard error cannot be flushed
+        assert launcher.read_line(connection) in (b"ended 1", b"ended 120")
 
 
 def test_only_the_same_user_is_answered(
