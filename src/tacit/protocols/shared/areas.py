@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Flags, Floats
 from tacit.metrics import curves
 
 CELL_BIAS = 0.3
@@ -54,9 +53,7 @@ NodeVariances = tuple[Floats, Floats]
 """The variances of a node's count by level, a class's total first, of positives and negatives."""
 
 
-def areas(
-    cells: Floats, variances: NodeVariances, even: bool, tied: NDArray[np.bool_] | None = None
-) -> Areas:
+def areas(cells: Floats, variances: NodeVariances, even: bool, tied: Flags | None = None) -> Areas:
     """The AUC of every pair of trees, at the depth that suits the noise.
 
     Parameters
@@ -72,11 +69,7 @@ def areas(
     depth = products.size - 1 if placed else area_depth(cells, products, even)
     coarse, exact = at_depth(cells, depth), not products.any()
     pairs = np.maximum(np.abs(np.prod(coarse.sum(axis=-1), axis=-1)), 1.0)
-    apart, part = coarse, np.ones(())
-    if tied is not None:
-        apart = np.where(tied[..., np.newaxis, :], 0.0, coarse)
-        part = np.prod(np.maximum(apart.sum(axis=-1), 0.0), axis=-1) / pairs
-    # of the pairs of scores that are not tied; these are a part of all
+    apart, part = _untied(coarse, tied)
     errors = sqrt(float(variances[0][depth])), sqrt(float(variances[1][depth]))
     hidden = hidden_variance(apart[..., 0, :], apart[..., 1, :], even, errors, placed)
     bent = _correction(apart[..., 0, :], apart[..., 1, :], exact)
@@ -87,7 +80,7 @@ def areas(
         products[depth] / pairs**2,
         hidden,
         sampling_variance(cells, value, exact),
-        np.repeat(influence_weights(coarse), cells.shape[-1] >> depth, axis=-1),
+        np.repeat(influence_weights(coarse, tied), cells.shape[-1] >> depth, axis=-1),
     )
 
 
@@ -186,12 +179,30 @@ def at_depth(cells: Floats, depth: int) -> Floats:
     return cells.reshape(*cells.shape[:-1], 1 << depth, -1).sum(axis=-1)
 
 
-def influence_weights(cells: Floats) -> Floats:
-    """How the area moves with every count, of the shape of the cells (..., 2, B)."""
-    positives, negatives = cells[..., 0, :], cells[..., 1, :]
-    plain = curves.cell_influences(positives, negatives)
-    bent = curves.density_influences(positives, negatives)
-    return np.nan_to_num(np.stack([plain[0] + bent[0], plain[1] + bent[1]], axis=-2))
+def influence_weights(cells: Floats, tied: Flags | None = None) -> Floats:
+    """How the area moves with every count, of the shape of the cells (..., 2, B).
+
+    Parameters
+    ----------
+    cells : both classes' counts, positives first, shape (..., 2, B).
+    tied : cells that the density correction leaves out, as ``areas`` takes them.
+    """
+    plain = np.stack(curves.cell_influences(cells[..., 0, :], cells[..., 1, :]), axis=-2)
+    apart, part = _untied(cells, tied)
+    bent = np.stack(curves.density_influences(apart[..., 0, :], apart[..., 1, :]), axis=-2)
+    bent = part[..., np.newaxis, np.newaxis] * np.nan_to_num(bent)
+    if tied is not None:
+        bent = np.where(tied[..., np.newaxis, :], 0.0, bent)
+    return np.nan_to_num(plain) + bent
+
+
+def _untied(cells: Floats, tied: Flags | None) -> tuple[Floats, Floats]:
+    """The counts of cells that are not tied, 0 in the others, and their part of all pairs."""
+    if tied is None:
+        return cells, np.ones(())
+    apart = np.where(tied[..., np.newaxis, :], 0.0, cells)
+    pairs = np.maximum(np.abs(np.prod(cells.sum(axis=-1), axis=-1)), 1.0)
+    return apart, np.prod(np.maximum(apart.sum(axis=-1), 0.0), axis=-1) / pairs
 
 
 def _correction(positives: Floats, negatives: Floats, exact: bool) -> Floats:
