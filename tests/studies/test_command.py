@@ -97,6 +97,25 @@ def test_a_table_is_interrupted_at_once() -> None:
     os.close(terminal)
 
 
+def test_an_interrupt_while_a_line_is_written_ends_with_its_status() -> None:
+    """The buffer of standard error is then in use, and refuses what a signal's handler writes."""
+    script = (
+        "import io, signal, sys\n"
+        "from tacit.cli.shell import prompt_interrupt\n"
+        "class Interrupting(io.RawIOBase):\n"
+        "    def writable(self): return True\n"
+        "    def write(self, text): signal.raise_signal(signal.SIGINT); return len(text)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.stderr = io.TextIOWrapper(io.BufferedWriter(Interrupting()))\n"
+        "with prompt_interrupt():\n"
+        "    print('a line', file=sys.stderr, flush=True)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "tacit: interrupted\n")
+
+
 def examples(command: click.Command) -> list[str]:
     lines = (line.strip() for line in (command.epilog or "").splitlines())
     return [line for line in lines if line.startswith("tacit ")]

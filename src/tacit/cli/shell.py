@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import click
@@ -28,6 +28,9 @@ from tacit.protocol.choices import suggestion
 from tacit.results.text import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
+"""Exit statuses."""
+STDERR = 2
+"""The file descriptor of standard error."""
 HELP_NAMES = ["-h", "--help"]
 EXAMPLES = "\n\nExamples:\n"
 """What begins the part of a command's docstring that the help shows after the options."""
@@ -100,8 +103,10 @@ def prompt_interrupt() -> Iterator[None]:
     """End at once when interrupted: waiting for working threads would save nothing."""
 
     def end(number: int, frame: object) -> NoReturn:
-        cursor = "\033[?25h\n" if sys.stderr.isatty() else ""
-        click.echo(f"{cursor}tacit: interrupted", err=True)
+        cursor = "\033[?25h\n" if os.isatty(STDERR) else ""
+        # not through sys.stderr, whose buffer refuses a second writer if a signal comes meanwhile
+        with suppress(OSError):
+            os.write(STDERR, f"{cursor}tacit: interrupted\n".encode())
         os._exit(INTERRUPTED)
 
     with _handled(end, signal.SIGINT):
