@@ -193,7 +193,7 @@ def influence_weights(cells: Floats, tied: Flags | None = None) -> Floats:
     bent = part[..., np.newaxis, np.newaxis] * np.nan_to_num(bent)
     if tied is not None:
         bent = np.where(tied[..., np.newaxis, :], 0.0, bent)
-    return np.nan_to_num(plain) + bent
+    return np.where(np.isnan(plain), 0.0, plain + bent)
 
 
 def _untied(cells: Floats, tied: Flags | None) -> tuple[Floats, Floats]:
