@@ -17,7 +17,7 @@ MAX_CATEGORIES = 200
 """More categories than this are a mistake: a column of numbers, or of names."""
 
 
-MOST_TOLD = 60
+MOST_LISTED = 60
 """Characters of names in an error."""
 
 
@@ -38,10 +38,10 @@ def check_names(
     ValueError : naming what it is called, the bounds and the names.
     """
     if not least <= len(names) <= MAX_CATEGORIES or len(set(names)) < len(names):
-        told = ", ".join(map(str, names))
+        listed = ", ".join(map(str, names))
         raise error(
             f"{called} must be {least} to {MAX_CATEGORIES} names that differ, got {len(names)}: "
-            f"{told if len(told) <= MOST_TOLD else told[:MOST_TOLD] + '...'}"
+            f"{listed if len(listed) <= MOST_LISTED else listed[:MOST_LISTED] + '...'}"
         )
 
 

@@ -285,7 +285,7 @@ def rate_name(text: str) -> str:
 
     Raises
     ------
-    KeyError : for a rate that there is not; the message lists those that there are.
+    KeyError : for an unknown rate; the message lists the known rates.
 
     Examples
     --------

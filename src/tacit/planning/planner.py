@@ -254,7 +254,7 @@ def choose(
     per_person: int = 0,
     classes: Sequence[str] = (),
 ) -> Choice:
-    """The protocol that predicts the least error among those that hide most.
+    """The protocol that predicts the least error among the protocols that hide most.
 
     Parameters
     ----------

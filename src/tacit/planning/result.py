@@ -144,12 +144,11 @@ def for_reports(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
 
 
 def best_of(candidates: tuple[Candidate, ...]) -> Candidate | None:
-    """The feasible candidate of least error, or of fewest rounds, among those that hide most.
+    """The feasible candidate of least error among the candidates that hide most.
 
-    Fewer rounds win where the error is at most a tenth larger.
-
-    Candidates that hide whole records come first, then those that hide a part of a record, then
-    those without noise: epsilons at different adjacencies are not compared.
+    Fewer rounds win where the error is at most a tenth larger. Candidates that
+    hide whole records come first, then candidates that hide a part of a record, then candidates
+    without noise: epsilons at different adjacencies are not compared.
     """
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if not feasible:

@@ -296,7 +296,7 @@ def options_of(protocol: Protocol, without: Collection[str] = ()) -> str:
 
 
 def needed_settings(protocol: Protocol) -> Mapping[str, Any]:
-    """The settings, epsilon first, without those that the others and the defaults give.
+    """The settings, epsilon first, without the settings that others or defaults imply.
 
     Examples
     --------

@@ -193,10 +193,10 @@ def test_a_pattern_without_files_and_other_files_are_refused(tmp_path: Path) -> 
     pq.write_table(table(), folder / "a.parquet")
     assert from_files([str(folder)]).records == 4000
     (folder / "b.csv").write_text("score,label\n0.5,1\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"Parquet files alone, and .*mixed has .*b\.csv"):
+    with pytest.raises(DataError, match=r"Parquet files only, and .*mixed has .*b\.csv"):
         from_files([str(folder)])
     (folder / "b.csv").rename(folder / "b.CSV")
-    with pytest.raises(DataError, match=r"Parquet files alone, and .*mixed has .*b\.CSV"):
+    with pytest.raises(DataError, match=r"Parquet files only, and .*mixed has .*b\.CSV"):
         from_files([str(folder)])
     (tmp_path / "x.txt").write_text("no", encoding="utf-8")
     with pytest.raises(DataError, match="must be Parquet files, got"):

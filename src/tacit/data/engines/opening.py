@@ -116,14 +116,14 @@ def matched(sources: Sequence[str]) -> list[str]:
 def _in_folder(folder: Path) -> list[str]:
     """The Parquet files of a folder, which holds no other files of records."""
     files = (path for path in folder.rglob("*") if path.is_file())
-    found = sorted(str(path) for path in files if path.name.lower().endswith(RECORD_FILES))
-    for file in found:
+    paths = sorted(str(path) for path in files if path.name.lower().endswith(RECORD_FILES))
+    for file in paths:
         if not file.lower().endswith(PARQUET):
             raise DataError(
-                f"a folder of records holds Parquet files alone, and {folder} has {file}: name "
+                f"a folder of records holds Parquet files only, and {folder} has {file}: name "
                 "files, or a pattern such as 'folder/*.csv'"
             )
-    return found
+    return paths
 
 
 def _is_text(name: str) -> bool:

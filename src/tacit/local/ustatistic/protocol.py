@@ -118,8 +118,8 @@ class UStatistic(ReportDeclarations, tp.Protocol):
         (``ustatistic.kernels``): a ``Range(low, high, bins)``, from 0 to 1 by default; ``Listed``
         values; or a scale of scores, ``Scaled(scale, bins)``, for ``Kendall`` and ``Area``, which
         an increasing map of the values does not change. A range suits values that fill it: the few
-        bins that a report allows are then all in use; a scale suits those that concentrate, or have
-        no bounds.
+        bins that a report allows are then all in use; a scale suits values that concentrate,
+        or have no bounds.
 
         Where a domain leaves its bins open, they are those of least planned error for the AUC
         (``planned_bins``), else ``n^(1/4) sqrt(epsilon)`` (Bell et al. 2020, Cor. 1, with L = 1 on
