@@ -91,6 +91,15 @@ def test_an_axis_beside_an_empty_one_is_bounded_too() -> None:
         decode(FIELDS_HEADER.magic + b"\x01\x01" + b"\x01\x00\x02" + b"a" + shape)
 
 
+def test_axes_beside_an_empty_one_that_no_address_reaches_are_refused() -> None:
+    """Each is as long as the message, and their product has more than 64 bits."""
+    axes = 2**21
+    empty = b"\x01\x00\x04" + b"a" + bytes(8) + 3 * axes.to_bytes(8, "little")
+    filler = b"\x01\x04\x01" + b"b" + axes.to_bytes(8, "little") + bytes(axes)
+    with pytest.raises(MessageError, match="'a' announces axes"):
+        decode(FIELDS_HEADER.magic + b"\x01\x02" + empty + filler)
+
+
 def test_another_version_is_refused_by_name() -> None:
     with pytest.raises(MessageError, match="version must be 1, got 9"):
         decode(FIELDS_HEADER.magic + b"\x09\x00")

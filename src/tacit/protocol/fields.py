@@ -249,7 +249,7 @@ def _read_field(reader: _Reader) -> tuple[str, Field]:
     if size * itemsize > MAX_BYTES:
         raise MessageError(f"field {name!r} announces {size * itemsize} bytes")
     raw = reader.take(size * itemsize)
-    array = np.frombuffer(raw, dtype=DTYPES[code]).reshape(shape)
+    array = _shaped(name, np.frombuffer(raw, dtype=DTYPES[code]), shape)
     if array.dtype == np.bool_ and np.any(array.view(np.uint8) > 1):
         raise MessageError(f"field {name!r} has bits other than 0 and 1")
     if marked == axes:
@@ -257,3 +257,11 @@ def _read_field(reader: _Reader) -> tuple[str, Field]:
     if not axes:
         raise MessageError(f"field {name!r} has several values a client, but no axis of them")
     return name, Ragged(array, np.array([0, shape[-1]], dtype=np.int64))
+
+
+def _shaped(name: str, values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """A field's values in its shape; an axis of 0 hides others from the check of their product."""
+    try:
+        return values.reshape(shape)
+    except ValueError:
+        raise MessageError(f"field {name!r} announces axes of {shape}") from None
