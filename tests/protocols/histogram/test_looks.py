@@ -266,6 +266,13 @@ class TestZoom:
         tiny = ScoreScale(np.array([0.5, np.nextafter(0.5, 1), 0.75]), 0.0, 1.0)
         assert zoomed(tiny, counts, np.array([False, True, False, False]), 8) is None
 
+    def test_counts_that_crowd_in_more_cells_than_there_are_pieces_split_none(self) -> None:
+        """One client alone can make them: its counts cancel, and each is all of so small a sum."""
+        counts = np.tile([1e12, -1e12], (2, 64))
+        crowded = crowded_cells(counts, 1.0, np.array(1e-4))
+        assert np.count_nonzero(crowded) == 64
+        assert zoomed(named_scale("probability"), counts, crowded, 64) is None
+
 
 class RowNoise(SimulatedNoise):
     """Draws of a replicate by its number and the parts of epsilon so far, whoever runs with it."""

@@ -160,7 +160,10 @@ def zoomed(
     cell_error : the standard deviation of a count's noise.
     """
     size = counts.shape[-1]
-    pieces = 1 << ((cells // 2) // max(int(crowded.sum()), 1)).bit_length() - 1
+    most = (cells // 2) // max(int(crowded.sum()), 1)
+    if not most:  # noisy counts far beyond their own sum: nothing is concentrated among all cells
+        return None
+    pieces = 1 << most.bit_length() - 1
     split = [_pieces(scale, int(cell), size, pieces) for cell in np.flatnonzero(crowded)]
     inner = np.concatenate([*split, np.zeros(0)])
     if not inner.size:
