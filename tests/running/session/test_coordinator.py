@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, worst_case
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol
@@ -168,6 +169,24 @@ def test_a_number_beyond_what_the_server_computes_with_ends_the_run_in_words() -
 
     with pytest.raises(RunError, match="the server cannot compute with the replies: int too large"):
         lied_to("noisy-scores", lambda _, cost: cost, huge)
+
+
+def test_parties_that_all_send_several_numbers_for_one_end_the_run_in_words() -> None:
+    def doubled(_: int, fields: Values) -> Values:
+        if "residuals" not in fields:
+            return fields
+        return {name: np.array([number, number]) for name, number in fields.items()}
+
+    with pytest.raises(RunError, match="cannot compute with the replies: they give several"):
+        lied_to("fedauc", lambda _, cost: cost, doubled)
+
+
+def test_parties_that_all_send_a_ragged_field_for_an_array_end_the_run_in_words() -> None:
+    def ragged(_: int, fields: Values) -> Values:
+        return {name: Ragged(each, np.array([0, each.shape[-1]])) for name, each in fields.items()}
+
+    with pytest.raises(RunError, match="the server cannot compute with the replies"):
+        lied_to("dpauc", lambda _, cost: cost, ragged)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tacit.results.run import Traffic
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.transport import Session
 from tacit.running.session import exchanges, messages
+from tacit.running.session.answers import UNANSWERABLE
 from tacit.running.session.plan_file import Plan
 from tacit.running.speaking import checked_reason, printable
 
@@ -31,6 +32,7 @@ DECLINED = "declined: "
 """Beginning of a ledger's reasons."""
 SUM_ATTEMPTS = 3
 """How often a run that restarts tries one sum."""
+UNFIT_REPLIES = "the server cannot compute with the replies: {}"
 LEFT_OUT = "{name} is not in this result: {why}"
 ATTEMPTS = "a sum took {count} attempts, and what was spent has the debits of each of them"
 
@@ -283,10 +285,12 @@ class Coordinator:
         try:
             query = self._conversation.send(exchange.reply)
         except StopIteration as end:
+            if np.shape(end.value.value) != ():
+                raise RunError(UNFIT_REPLIES.format("they give several figures")) from None
             self.server_result = end.value
             return {}
-        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
-            raise RunError(f"the server cannot compute with the replies: {error}") from error
+        except UNANSWERABLE as error:
+            raise RunError(UNFIT_REPLIES.format(error)) from error
         return self._begin(query)
 
     def _begin(self, query: Query) -> dict[int, bytes]:

@@ -18,6 +18,7 @@ from tacit.protocol import fields
 from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocol.values import encode_query, encode_values, named_values
 from tacit.running.mpc.transport import Session
+from tacit.running.session.answers import UNANSWERABLE
 from tacit.running.session.messages import Agreement, Announced, Kind, query_name, read_announcement
 from tacit.running.session.sums import shaped, sum_terms, with_room
 
@@ -257,7 +258,7 @@ class MPCExchange(Exchange):
         replies = [self._replies[party] for party in self.active]
         try:
             self.reply = self._program.combined(self._query, replies)
-        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        except UNANSWERABLE as error:
             raise fields.MessageError(f"what the parties computed does not fit: {error}") from error
         return {}
 
