@@ -189,6 +189,17 @@ def test_parties_that_all_send_a_ragged_field_for_an_array_end_the_run_in_words(
         lied_to("dpauc", lambda _, cost: cost, ragged)
 
 
+@pytest.mark.parametrize("records", [-1, 2**39])
+def test_a_number_of_records_that_no_party_has_is_given_no_seats(records: int) -> None:
+    """A party alone says how many it has; the server made as many seats, whatever that takes."""
+
+    def many(index: int, fields: Values) -> Values:
+        return fields | {"records": np.array(records)} if index == 0 else fields
+
+    with pytest.raises(RunError, match=r"records.* got"):
+        lied_to("paired-auc", lambda _, cost: cost, many)
+
+
 @pytest.mark.parametrize(
     "said",
     [

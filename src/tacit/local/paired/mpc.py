@@ -31,6 +31,33 @@ from tacit.protocol.mpc import MPCError, MPCProgram, Peers, SharedRun, Words
 SEED_BOUND = 2**62
 """Upper bound of the clients' random numbers."""
 
+MAX_SEATS = 2**27
+"""Largest number of seats in all matchings: 1 GiB, of which clients say how many there are."""
+
+
+def believed_records(sizes: NDArray[Any], matchings: int) -> int:
+    """The number of all records, of clients that say how many they have, before any has a seat.
+
+    Raises
+    ------
+    DataError : for a number below 0, fewer than two records, or more than have seats.
+
+    Examples
+    --------
+    >>> believed_records(np.array([3, 4]), matchings=2)
+    7
+    """
+    if np.min(sizes) < 0:
+        raise DataError(f"numbers of records must be at least 0, got {np.min(sizes)}")
+    records = int(sum(sizes.ravel().tolist()))  # exact, where 64 bits would overflow
+    if records < 2:
+        raise DataError(f"pairs need at least two records, got {records}")
+    if records * matchings > MAX_SEATS:
+        raise DataError(
+            f"{matchings} matchings pair at most {MAX_SEATS // matchings} records, got {records}"
+        )
+    return records
+
 
 def drawn_seats(numbers: NDArray[Any], matchings: int, records: int) -> Integers:
     """The seats of all records in so many independent matchings.

@@ -338,9 +338,7 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
         """Random numbers up; for the AUC noisy class sizes up; seats down, values of pairs up."""
         offer = yield tp.Query(offer_numbers, self)
         sizes = np.asarray(offer["records"])
-        records = int(sizes.sum())
-        if records < 2:
-            raise tp.DataError(f"pairs need at least two records, got {records}")
+        records = mpc.believed_records(sizes, self.pairs_a_record)
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         seats = mpc.drawn_seats(np.asarray(offer["numbers"]), self.pairs_a_record, records)
         count_epsilon = self.class_epsilon(sizes)
