@@ -13,6 +13,9 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 import tacit
 from tacit.metrics.ranking import auc
+from tacit.privacy.noise import NoNoise
+from tacit.protocol.conversation import ClientState
+from tacit.protocol.releases import conducted
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
@@ -158,6 +161,23 @@ def test_a_class_with_too_few_records_is_absent_with_the_reason() -> None:
     assert math.isfinite(result.breakdown["a"].figures["AUC"].value)
     assert "class c has no AUC" in result.warnings[-1]
     assert result.to_dict()["classes"][2]["reason"] == result.breakdown["c"].reason
+
+
+def test_a_class_whose_own_counts_are_below_0_has_no_figures() -> None:
+    """A client that lies in one of the two counts of a class leaves the other, and their mean."""
+    clients = class_clients(300)
+    conversation = conducted(
+        tacit.MulticlassHistogram("exact-sum", classes=CLASSES, height=4), clients.count
+    )
+    query = next(conversation)
+    reply = dict(query.step.answer(clients, query, NoNoise(), ClientState()))
+    reply["own-4"] = np.asarray(reply["own-4"]) - 1000 * (np.arange(64) < 16)
+    with pytest.raises(StopIteration) as ended:
+        conversation.send(reply)
+    result = ended.value.value.published()
+    assert math.isnan(result.value)
+    assert [bool(part.figures) for part in result.breakdown.parts] == [False, True, True, True]
+    assert "not enough signal" in result.breakdown["a"].reason
 
 
 def test_clients_of_other_classes_are_refused() -> None:

@@ -91,6 +91,9 @@ def _part(made: ClassForests, number: int, name: str, auc: Estimate, axis: Score
     positives = float(made.positives.leaves[number].sum())
     negatives = float(made.negatives.leaves[number].sum())
     size, error = _smallest(made, number)
+    least = min(positives, negatives)
+    if least <= 0:  # figures divide by these; a client that lies makes them differ from the size
+        size = min(size, least)
     if size <= 0 or is_class_too_small(size, error):
         return Part(name, positives, negatives, {}, class_too_small(size, error))
     figures = {"AUC": auc, "top-1 recall": _recall(made, number)}
