@@ -166,8 +166,7 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
         math.hypot(first.privacy_error, second.privacy_error),
         math.hypot(first.sampling_error, second.sampling_error),
         first.approximation_error + second.approximation_error,
-        limits=(-1.0, 1.0),
-    )
+    ).within((-1.0, 1.0))
 
 
 Scale = Literal["log-odds", "as it is"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,24 @@ class CountedTwice(tacit.GroupedHistogram):
         """Each record's position, twice."""
         once = super().on_scale(clients)
         return tacit.Clients.from_arrays(np.tile(once.scores, 2), np.tile(once.labels, 2))
+
+
+@pytest.mark.parametrize("protocol", [tacit.ScoreHistogram("each", 1.0), tacit.DPAUC(1.0)])
+def test_the_auc_of_a_client_that_noise_moves_beyond_1_is_1_and_the_result_is_read_again(
+    protocol: tacit.Protocol, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 8000)
+    scores = rng.uniform(0.0, 0.4, labels.size) + 0.6 * labels
+    clients = tacit.Clients.from_arrays(scores, labels, np.arange(8000) % 4)
+    result = tacit.evaluate(clients, protocol, seed=0)
+    assert result.sites is not None
+    aucs = [site.estimate for site in result.sites["AUC"].sites]
+    moved = [estimate for estimate in aucs if estimate.bias < 0]
+    assert moved
+    assert {estimate.value for estimate in moved} == {1.0}
+    result.save(tmp_path / "result.json")
+    assert tacit.Evaluation.load(tmp_path / "result.json") == result
 
 
 def test_records_that_count_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tacit.metrics import logistic
 from tacit.metrics.sites import LEAST_SITES
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
-from tacit.results.figure import class_too_small, is_class_too_small
+from tacit.results.figure import AUC_FIGURE, class_too_small, is_class_too_small
 from tacit.results.parts import SiteFigure, Sites
 from tacit.results.server_result import ServerResult
 
@@ -68,8 +68,7 @@ def _figures(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> tuple
             float(result.privacy_error[index]),
             float(result.sampling_error[index]),
             float(np.broadcast_to(result.approximation_error, result.value.shape)[index]),
-            limits=(0.0, 1.0),
-        )
+        ).within(AUC_FIGURE.limits)
         for index, reason in enumerate(reasons)
     ]
     figures = [SiteFigure.of("AUC", "log-odds", aucs)]
