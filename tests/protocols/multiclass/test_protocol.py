@@ -163,21 +163,41 @@ def test_a_class_with_too_few_records_is_absent_with_the_reason() -> None:
     assert result.to_dict()["classes"][2]["reason"] == result.breakdown["c"].reason
 
 
-def test_a_class_whose_own_counts_are_below_0_has_no_figures() -> None:
-    """A client that lies in one of the two counts of a class leaves the other, and their mean."""
+def lied_about(own: NDArray[Any], others: NDArray[Any]) -> ServerResult:
+    """The result of exact sums where a client adds these to the cells of class a and the others."""
     clients = class_clients(300)
     conversation = conducted(
         tacit.MulticlassHistogram("exact-sum", classes=CLASSES, height=4), clients.count
     )
     query = next(conversation)
     reply = dict(query.step.answer(clients, query, NoNoise(), ClientState()))
-    reply["own-4"] = np.asarray(reply["own-4"]) - 1000 * (np.arange(64) < 16)
+    for name, added in (("own-4", own), ("other-4", others)):
+        counts = np.array(reply[name])
+        counts[:16] += added
+        reply[name] = counts
     with pytest.raises(StopIteration) as ended:
         conversation.send(reply)
-    result = ended.value.value.published()
+    result: ServerResult = ended.value.value.published()
+    assert result.breakdown is not None
+    return result
+
+
+def test_a_class_whose_own_counts_are_below_0_has_no_figures() -> None:
+    """A client that lies in one of the two counts of a class leaves the other, and their mean."""
+    result = lied_about(np.full(16, -1000), np.zeros(16, np.int64))
     assert math.isnan(result.value)
+    assert result.breakdown is not None
     assert [bool(part.figures) for part in result.breakdown.parts] == [False, True, True, True]
     assert "not enough signal" in result.breakdown["a"].reason
+
+
+def test_a_calibration_error_is_1_at_most() -> None:
+    waves = 10_000 * (-1) ** np.arange(16)
+    result = lied_about(waves, -waves)
+    assert result.breakdown is not None
+    error = result.breakdown["a"].figures["calibration error"]
+    assert (error.value, error.limits) == (1.0, (0.0, 1.0))
+    assert error.bias < -1
 
 
 def test_clients_of_other_classes_are_refused() -> None:

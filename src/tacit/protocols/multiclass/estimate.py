@@ -212,19 +212,23 @@ def _expected_error(
     weights = np.repeat(np.eye(cells), positives.size >> depth, axis=1)
     variance = made.positives.noise.variance_of(weights, positives)
     both = variance + made.negatives.noise.variance_of(weights, negatives)
-    bucket_positives = weights @ positives
-    totals = bucket_positives + weights @ negatives
+    bucket_positives, bucket_negatives = weights @ positives, weights @ negatives
+    totals = bucket_positives + bucket_negatives
     starts = np.arange(0, positives.size, positives.size // cells)
     scores = bucket_means(positives + negatives, axis.middles(positives.size), starts)
     buckets = Buckets(scores, bucket_positives, totals, variance, both)
+    # of classes each at least 0: else positives would vary more than all records
+    by_positives, by_negatives = (
+        np.maximum(each, 0.0) for each in (bucket_positives, bucket_negatives)
+    )
     sampled = Buckets(
         scores,
         bucket_positives,
         totals,
-        variance + np.maximum(bucket_positives, 0.0),
-        both + np.maximum(totals, 0.0),
+        variance + by_positives,
+        both + by_positives + by_negatives,
     )
     noisy, whole = calibration.debiased_ece(buckets), calibration.debiased_ece(sampled)
     hidden = _hidden_mean(positives + negatives, axis)
     sampling = math.sqrt(max(whole.standard_error**2 - noisy.standard_error**2, 0.0))
-    return Estimate(noisy.value, noisy.standard_error, sampling, hidden, limits=UNIT)
+    return Estimate(noisy.value, noisy.standard_error, sampling, hidden).within(UNIT)
