@@ -160,6 +160,12 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
     """The difference of figures about different records, whose errors are independent.
 
     Approximation errors add up: what cells hide may have either sign.
+
+    Examples
+    --------
+    >>> apart = difference(Estimate(1.25, 0.2, 0.0), Estimate(0.0, 0.2, 0.0))
+    >>> apart.value, apart.bias
+    (1.0, -0.25)
     """
     return Estimate(
         (first.value - first.bias) - (second.value - second.bias),
