@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_RECORDS",
     "MAX_SUM",
+    "ONE_REPLICATE",
     "WRAP_BITS",
     "ClientState",
     "Conversation",
@@ -74,6 +75,9 @@ __all__ = [
 ]
 
 Conversation = Generator[Query, Reply, ServerResult]
+
+ONE_REPLICATE = 2**26
+"""The ``replicate_size`` of a protocol whose replicates would share draws: they run one by one."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(setting, field))
@@ -309,6 +313,7 @@ class Protocol(Declarations, ABC):
         """How many numbers one replicate holds in memory at once, for choosing chunks.
 
         By default two of every record, which suffices for a step that draws for each.
+        ``ONE_REPLICATE`` for replicates that would share draws, such as turns of records.
         """
         return 2 * clients.records
 

@@ -14,6 +14,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import Cost
 from tacit.privacy.mechanisms.interface import Distribution, Shape
 from tacit.privacy.noise import NoiseSource, SimulatedNoise
+from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.steps import ClientState, Query, Reply
 
 CLIENTS, MOST_RECORDS, LONE_RECORDS = 10, 2**16, 64
@@ -21,9 +22,6 @@ CLIENTS, MOST_RECORDS, LONE_RECORDS = 10, 2**16, 64
 
 MOST_NUMBERS = 2**24
 """Numbers in memory above which nothing is run to be drawn."""
-
-ALONE = 2**26
-"""Stated size of protocols whose replicates run one at a time; it is no number of numbers."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +100,6 @@ def small_run(protocol: Any, clients: int, records: float) -> Iterator[Exchange]
     batch = protocol.audit_federation(LONE_RECORDS if protocol.lone_records else count, apart=True)
     if not protocol.lone_records:
         batch = batch.taken(slice(None), np.linspace(0, count, few + 1).astype(np.int64))
-    if MOST_NUMBERS < protocol.replicate_size(batch) != ALONE:
+    if MOST_NUMBERS < protocol.replicate_size(batch) != ONE_REPLICATE:
         raise ValueError(f"a run of {protocol.title} is too large to be drawn")
     yield from exchanges(protocol, batch, SimulatedNoise(0))

@@ -14,12 +14,21 @@ from tacit.metrics import errors
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.noise import NoiseSource, SimulatedNoise
 from tacit.protocol import releases
-from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
+from tacit.protocol.conversation import (
+    ONE_REPLICATE,
+    ClientState,
+    Protocol,
+    Query,
+    Reply,
+    View,
+    stack,
+    total,
+)
 from tacit.protocol.fields import bytes_sent
 from tacit.results.server_result import ServerResult
 from tacit.running.spending import Payment, most_spent
 
-REPLICATE_NUMBERS = 2**26
+REPLICATE_NUMBERS = ONE_REPLICATE
 """Approximate size of a group of replicates that run together, in numbers."""
 
 

@@ -34,10 +34,8 @@ from tacit.local.two_round.second_round import Influence, reported_numbers
 from tacit.privacy import bounded
 from tacit.privacy.bounded import GridReport, SlidingWindow
 from tacit.protocol import audits, devices
+from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
-
-ONE_REPLICATE = 2**26
-"""Stated size of a replicate: replicates use the same turns, so they run one at a time."""
 
 RECORDS = 8
 """Number of records of an audit, so that some report in each round."""
@@ -203,7 +201,7 @@ class TwoRoundAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """A size at which replicates run one at a time: they use the same turns."""
-        return max(ONE_REPLICATE, 8 * clients.records)
+        return ONE_REPLICATE
 
     def device_reports(self, devices: int) -> devices.DeviceReports:
         """One output of a window a device, where labels are private."""

@@ -50,6 +50,7 @@ from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy import doubles
 from tacit.protocol import audits, releases
+from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.multiclass import estimate, forests, second_round
@@ -76,9 +77,6 @@ OWN, OTHER, HITS = "own", "other", "hits"
 HITS_PART = 0.1
 """The fraction of epsilon of the hits, which also tell the classes' sizes. Either block of trees
 has half of what numbers and hits leave."""
-
-ONE_REPLICATE = 2**26
-"""Stated size of a replicate, where replicates have to run one at a time."""
 
 SECOND_ROUND = 0.65
 """The second round's fraction of epsilon: trees of a quarter of epsilon leave products of

@@ -26,6 +26,7 @@ from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.mechanisms.response import Choices
 from tacit.protocol import audits, releases
+from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import agreed_height, leaves_of, tree_fields
@@ -40,9 +41,6 @@ from tacit.protocols.shared.tree_counts import (
 )
 
 SPLIT, SAMPLE = "split", "sample"
-
-ONE_REPLICATE = 2**26
-"""Stated size of a replicate where records draw levels: replicates have to run one at a time."""
 
 
 @dataclass(frozen=True)
