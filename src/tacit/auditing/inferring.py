@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Floats, Integers, Labels
 from tacit.auditing.exposure import Exposure, label_ceiling
 from tacit.auditing.questions import neighbours, observe, questions_of
 from tacit.auditing.steps import Target
@@ -26,8 +26,6 @@ from tacit.protocol import audits
 from tacit.protocol.conversation import Protocol
 from tacit.results.figure import Figure
 from tacit.running.simulation import replicate, simulate
-
-Labels = NDArray[np.int8]
 
 UNKNOWN = 6
 """Number of labels that an attacker does not know; it knows all others."""

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
@@ -39,8 +39,6 @@ from tacit.privacy.noise import NoiseSource
 from tacit.protocol import devices
 from tacit.protocol.conversation import ClientState, Field, Protocol, Query, Reply, step
 from tacit.protocol.fields import ragged_of
-
-Bits = NDArray[np.bool_]
 
 SLOTS = 256
 """Number of slots; records in the first slots report in the first round."""
@@ -72,12 +70,12 @@ class Turns(NamedTuple):
         return cls(drawn, rounds, first, key, clients.digest(key))
 
 
-def early(clients: Clients, query: Query) -> Bits:
+def early(clients: Clients, query: Query) -> Flags:
     """Which records report in the first round, shape (M,)."""
     return np.asarray(turns_of(query) < query.broadcast["first"])
 
 
-def late(clients: Clients, query: Query) -> Bits:
+def late(clients: Clients, query: Query) -> Flags:
     """Which records report in the second round, shape (M,)."""
     return ~early(clients, query)
 
@@ -148,7 +146,7 @@ def turns_of(query: Query) -> NDArray[np.uint8]:
     return ragged_of(query.per_client["turns"]).values
 
 
-def reports_of(clients: Clients, reporting: Bits, reports: Integers) -> Ragged[np.uint8]:
+def reports_of(clients: Clients, reporting: Flags, reports: Integers) -> Ragged[np.uint8]:
     """The reports of the records that take part, cut by client."""
     before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
     return Ragged(reports.astype(np.uint8), before[clients.offsets])

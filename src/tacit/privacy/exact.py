@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 from tacit.privacy.distributions import staircase_inner_width, whole_sensitivity
 
 Words = NDArray[np.uint64]
-Bits = NDArray[np.bool_]
 Sampler = Callable[[float, int], Integers]
 
 WORD = 64
@@ -60,7 +59,7 @@ def words(size: int) -> Words:
     return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
 
-def coins(size: int) -> Bits:
+def coins(size: int) -> Flags:
     """Independent fair bits."""
     return words(size) < np.uint64(2**63)
 
@@ -297,7 +296,7 @@ class Stairs:
         return np.asarray(outer / (outer + self.inner), dtype=np.float64)
 
     def signed(
-        self, magnitude: Callable[[Stairs], Integers], coins: Callable[[int], Bits], shape: Shape
+        self, magnitude: Callable[[Stairs], Integers], coins: Callable[[int], Flags], shape: Shape
     ) -> Integers:
         """Magnitudes with fair signs; minus zero is drawn again, so that zero counts once."""
         draws = np.zeros(math.prod(shape), dtype=np.int64)
@@ -308,7 +307,7 @@ class Stairs:
             stairs = stairs.only(negative & (size == 0))
         return draws.reshape(shape)
 
-    def only(self, selected: Bits) -> Stairs:
+    def only(self, selected: Flags) -> Stairs:
         """Some of the staircases."""
         return Stairs(*(getattr(self, field.name)[selected] for field in fields(self)))
 

@@ -8,16 +8,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
-from tacit.privacy.exact import Stairs
-
-Bits = NDArray[np.bool_]
-Shape = tuple[int, ...]
+from tacit.arrays import Flags, Floats, Integers
+from tacit.privacy.exact import Shape, Stairs
 
 
-def coins(rng: np.random.Generator, shape: Shape) -> Bits:
+def coins(rng: np.random.Generator, shape: Shape) -> Flags:
     """Independent fair bits."""
     return rng.integers(0, 2, shape, dtype=np.bool_)
 

@@ -12,11 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Integers
+from tacit.arrays import Flags, Integers
 from tacit.privacy.mechanisms import response
 from tacit.privacy.noise import NoiseSource
-
-Booleans = NDArray[np.bool_]
 
 SET_PROBABILITY = 0.5
 """Probability that the bit of the record's value is set."""
@@ -26,9 +24,7 @@ SET_BIT_VARIANCE = 1.0
 count: ``(1/4 - q (1-q)) / (1/2 - q)^2``, which is 1 at every epsilon."""
 
 
-def unary_bits(
-    values: NDArray[np.int64], size: int, epsilon: float, noise: NoiseSource
-) -> Booleans:
+def unary_bits(values: NDArray[np.int64], size: int, epsilon: float, noise: NoiseSource) -> Flags:
     """Every value as ``size`` bits, shape (n, size), after the replicate axis if there is one.
 
     Values are of shape (n,), or (R, n) where each replicate has its own.

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Labels
 from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
 from tacit.privacy import doubles
@@ -22,8 +21,6 @@ from tacit.privacy.cost import Cost
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
 
-
-Labels = NDArray[np.int8]
 
 Configurations = Mapping[str, Mapping[str, Any]]
 """Settings of a protocol, by the name of a case."""

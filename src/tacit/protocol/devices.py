@@ -26,7 +26,7 @@ from typing import Protocol as Interface
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy import bounded
@@ -38,7 +38,6 @@ from tacit.results.server_result import ServerResult
 Payloads = NDArray[np.uint8]
 """Payloads of one stage, shape (M, bytes of one)."""
 
-Booleans = NDArray[np.bool_]
 
 Instructions = Mapping[str, Any]
 """What devices compute, in JSON: ``kind`` names the mechanism, integers above 2**53 are texts."""
@@ -100,7 +99,7 @@ class DeviceReports(ABC):
         return int(counts.sum())
 
     @abstractmethod
-    def refused(self, query: Query, payloads: Payloads) -> Booleans:
+    def refused(self, query: Query, payloads: Payloads) -> Flags:
         """Which payloads no honest device sends, but for a chance below ``REFUSED_BITS``, (M,)."""
 
     @abstractmethod
@@ -169,7 +168,7 @@ class NumberReports(DeviceReports):
         """How often each number came."""
         return output_counts(from_bytes(payloads), self.numbers(query))
 
-    def refused(self, query: Query, payloads: Payloads) -> Booleans:
+    def refused(self, query: Query, payloads: Payloads) -> Flags:
         """Numbers that there are not."""
         return np.asarray(from_bytes(payloads) >= self.numbers(query))
 

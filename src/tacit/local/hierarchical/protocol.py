@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import tacit.protocol as tp
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 from tacit.data.errors import check_classes
 from tacit.local import turns
 from tacit.local.hierarchical import estimate
@@ -346,7 +346,7 @@ class HadamardDevices(devices.NumberReports):
         """Of every level, row, label and bit."""
         return 1 << (int(query.broadcast["height"]) + 3)
 
-    def refused(self, query: tp.Query, payloads: devices.Payloads) -> devices.Booleans:
+    def refused(self, query: tp.Query, payloads: devices.Payloads) -> Flags:
         """Numbers outside the levels, and those about row 0, which no one is asked."""
         reports = devices.from_bytes(payloads).astype(np.int64)
         nodes = reports >> 2

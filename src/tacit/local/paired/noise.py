@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 from tacit.local.paired.kernels import BOUNDS
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
 from tacit.privacy.mechanisms.response import (
@@ -20,8 +20,6 @@ from tacit.privacy.mechanisms.response import (
     response_variance,
 )
 from tacit.privacy.noise import NoiseSource
-
-Bits = NDArray[np.bool_]
 
 LAPLACE, SHARED, RESPONSE = "laplace", "shared", "randomised-response"
 NOISES = (LAPLACE, SHARED, RESPONSE)
@@ -131,7 +129,7 @@ class PairNoise:
         once = float(self.whole.variance)
         return once * (1 + crossing) if self.kind == LAPLACE else once
 
-    def applied(self, values: Integers, crossing: Bits, noise: NoiseSource) -> NDArray[Any]:
+    def applied(self, values: Integers, crossing: Flags, noise: NoiseSource) -> NDArray[Any]:
         """The values as the server sees them, shape (..., Q, m): integers, or bits as bytes.
 
         Epsilon for one pair whose value moves by at most ``width``. A discrete Laplace draw z has

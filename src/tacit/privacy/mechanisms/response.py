@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 from tacit.privacy import exact
 from tacit.privacy.cost import Adjacency, Cost, check_epsilon
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Shape
-
-Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,12 @@ class Bits(Distribution):
         rarer = min(self.probability, 1.0 - self.probability)
         return min(math.ceil(rarer * exact.SCALE_SLACK * 2.0**64), 2**63)
 
-    def exact(self, shape: Shape) -> Booleans:
+    def exact(self, shape: Shape) -> Flags:
         """Bits from 64-bit words; the probability is rounded to a multiple of 2**-64."""
         rarer = (exact.words(math.prod(shape)) < np.uint64(self.threshold)).reshape(shape)
         return ~rarer if self.probability > 0.5 else rarer
 
-    def simulated(self, rng: np.random.Generator, shape: Shape) -> Booleans:
+    def simulated(self, rng: np.random.Generator, shape: Shape) -> Flags:
         """Bits from 32-bit integers: the probability is rounded to a multiple of 2**-32."""
         threshold = round(self.probability * 2**32)
         if threshold == 2**32:
@@ -181,11 +179,11 @@ class RandomisedResponse(Mechanism):
         """Epsilon for a changed bit, nothing for the same."""
         return np.where(np.asarray(shift) != 0, self.epsilon, 0.0)
 
-    def exact(self, shape: Shape) -> Booleans:
+    def exact(self, shape: Shape) -> Flags:
         """Flips whose probability is rounded towards one half."""
         return Bits(self.flip_probability).exact(shape)
 
-    def simulated(self, rng: np.random.Generator, shape: Shape) -> Booleans:
+    def simulated(self, rng: np.random.Generator, shape: Shape) -> Flags:
         """Flips from 32-bit integers."""
         return Bits(self.flip_probability).simulated(rng, shape)
 

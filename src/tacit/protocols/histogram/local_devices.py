@@ -18,7 +18,7 @@ import pyarrow as pa
 import scipy
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 from tacit.data.clients import Clients
 from tacit.local.turns import CELLS
 from tacit.metrics import curves, trees
@@ -134,7 +134,7 @@ def _first_bytes(payloads: devices.Payloads, width: int) -> devices.Payloads:
     return np.ascontiguousarray(bits).view(np.uint8).reshape(-1, width)
 
 
-def _selected(payloads: devices.Payloads, chosen: devices.Booleans) -> devices.Payloads:
+def _selected(payloads: devices.Payloads, chosen: Flags) -> devices.Payloads:
     """Some of the payloads."""
     rows, size = payloads.shape
     kind, mask = pa.binary(size), pa.py_buffer(np.packbits(chosen, bitorder="little"))
@@ -262,7 +262,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
             parts += [np.array([nodes.sum()]), bits]
         return np.concatenate(parts)
 
-    def refused(self, query: Query, payloads: devices.Payloads) -> devices.Booleans:
+    def refused(self, query: Query, payloads: devices.Payloads) -> Flags:
         """Outputs that there are not; levels, padding, and numbers of set bits of no one."""
         if query.step is local_rounds.report_positions:
             return super().refused(query, payloads)
@@ -323,7 +323,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
     def _gap(self) -> float:
         return unary.SET_PROBABILITY - flip_probability(self._protocol.epsilon)
 
-    def _within(self, payloads: devices.Payloads) -> devices.Booleans:
+    def _within(self, payloads: devices.Payloads) -> Flags:
         """Which bytes after the level belong to its bits, shape (M, bytes - 1)."""
         size = payloads.shape[-1] - 1
         # a level is refused before; a byte's levels keep the table small
