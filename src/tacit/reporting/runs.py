@@ -20,6 +20,7 @@ from tacit.privacy.mechanisms.interface import Mechanism
 from tacit.protocol.exchanges import CLIENTS, Exchange, small_run
 from tacit.protocol.registry import with_settings, written_kind
 from tacit.protocol.steps import View
+from tacit.running.spending import per_record
 
 LINE_CHARACTERS, LINE, WIRE, GAP, TOP = 44, 17, 32, 8, 52
 """Characters of a line of text; heights of a line, an arrow, the gap below, and both parties."""
@@ -155,10 +156,10 @@ def _rounds(written: str, clients: int, records: float) -> Any:
     settings, person = json.loads(written)
     name, several = settings.pop("name"), ""
     try:
+        protocol = with_settings(written_kind(name), name, settings)
         if person and settings.get("epsilon"):
             several = f" A person has up to {person['records']:d}: epsilon {settings['epsilon']:g}."
-            settings["epsilon"] /= person["records"]
-        protocol = with_settings(written_kind(name), name, settings)
+            protocol = per_record(protocol, person["records"])
         done = list(small_run(protocol, clients, records))
     # steps of any package ran on settings of any file: what fails is not drawn
     except Exception:
