@@ -234,7 +234,7 @@ def test_a_single_wrong_record_is_a_doubt(percent: Any) -> None:
         assert read(percent).records == 1200
 
 
-def test_files_of_one_scale_are_read_in_silence(percent: Any) -> None:
+def test_files_of_one_scale_give_no_warning(percent: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(percent[1:])

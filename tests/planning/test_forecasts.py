@@ -18,7 +18,7 @@ from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.local.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
 from tacit.local.paired.protocol import PairedUStatistic, paired_forecast
-from tacit.local.two_round.forecast import straightness, two_round_forecast
+from tacit.local.two_round.forecast import interpolation_bias, two_round_forecast
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.ustatistic.protocol import UStatistic, symbols_forecast
 from tacit.metrics.ranking import auc
@@ -363,9 +363,9 @@ def test_an_absent_measure_is_no_forecast() -> None:
     assert tree_forecast(protocol, FEW, EVEN, Metric("brier")).error < 1
 
 
-def test_straight_distribution_functions_hardly_bias() -> None:
-    assert abs(straightness(EVEN, 0.3, "even")) < 1e-6
-    assert abs(straightness(EVEN, 0.3, "probability")) < 1e-4
+def test_linear_distribution_functions_hardly_bias() -> None:
+    assert abs(interpolation_bias(EVEN, 0.3, "even")) < 1e-6
+    assert abs(interpolation_bias(EVEN, 0.3, "probability")) < 1e-4
 
 
 def test_a_drowned_class_is_an_obstacle() -> None:

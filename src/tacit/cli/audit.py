@@ -152,7 +152,7 @@ REFUTED = 1
 """The exit status of an audit that refutes a guarantee, or a self-test that fails."""
 
 EPSILON = 1.0
-"""What is audited where no one says."""
+"""The epsilon of audited protocols by default."""
 
 ALL = "all"
 

@@ -53,7 +53,7 @@ def chosen_or_default(
 
     Parameters
     ----------
-    protocol : None where no one named one.
+    protocol : the named one; None if none was named.
     split : to how many clients all records will be dealt out; None for the clients as they are.
     epsilon, trust, per_person : as the options have them.
 

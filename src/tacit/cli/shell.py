@@ -2,9 +2,9 @@
 
 Progress on a terminal: how many records are done, how many a second, and how long it takes.
 
-``--json [FILE]``: JSON instead of the text, or with a file's name next to it; in every command. A
-name after the option must end in ``.json``: in ``--json north.csv`` the file is one of records,
-which nothing may write over.
+``--json [FILE]``, in every command: JSON instead of the text, or in FILE in addition to the text.
+The name of FILE must end in ``.json``: in ``--json north.csv`` the file is one of records, which
+nothing may write over.
 """
 
 from __future__ import annotations

@@ -324,7 +324,7 @@ DELTA = 1e-6
 """The delta at which epsilon is stated."""
 
 HONEST = 0.9
-"""Part of a batch's reports that is taken to be honest: a lie hides no one."""
+"""Assumed fraction of honest reports in a batch: others do not hide a record."""
 
 WORD_BITS = 64
 """Bits of the random word by which a report is placed."""

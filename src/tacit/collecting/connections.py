@@ -1,4 +1,4 @@
-"""Connections that cost a sender nothing cost the collector little: few bytes, not long, not many.
+"""Limits on idle connections to the collector: their bytes, their time and their number.
 
 uvicorn waits without limit for the end of a request's head or of its trailing headers, and keeps
 all of them; it keeps all requests of a connection that come before the first is answered; and it

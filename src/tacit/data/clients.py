@@ -60,7 +60,7 @@ class Clients:
     categories : the class of each record and its score of every class, or its private group; None
         where records have two classes and no such group.
     left_out : int64, shape (2, K). How many records of each client had no score (or second value),
-        and how many had one and no label; they are not among the records. None where no one left
+        and how many had one and no label; they are not among the records. None if no client left
         any out.
 
     Raises

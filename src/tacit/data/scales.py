@@ -1,4 +1,4 @@
-"""Scales of scores: units of one owner's files, maps by what is public, and evident differences.
+"""Scales of scores: units of one owner's files, public maps, and evident differences.
 
 Files are read in units as named, or detected where none is named. Differences are for those that
 may see the scores: the owner of several files, or a server if scores are public. Between clients

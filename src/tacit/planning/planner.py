@@ -129,7 +129,7 @@ def _of_one_class(records: int, classes: int | None) -> int:
 
 
 def trust_of(clients: int, trust: str | None) -> Trust:
-    """Who is trusted; where no one says it, sums of as many clients as can meet in one.
+    """The named trust; by default sums over the clients, if all of them fit into one sum.
 
     Raises
     ------

@@ -127,7 +127,7 @@ def of_persons(candidate: Candidate, named: Scenario, per_person: int) -> Candid
 
 
 def for_reports(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """Those that remain where no one asked for one figure alone.
+    """The candidates of a plan for a whole report, not for one figure.
 
     Of a protocol's settings that hide as much, one is left that serves all figures, where there is
     one. The errors of others say nothing about a report, in which no figure has more of epsilon

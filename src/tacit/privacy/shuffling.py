@@ -15,7 +15,7 @@ uniform and independent. Only honest reports count as n: the sender of another m
 it without noise. Anyone who shuffles saw the reports before: towards it the local guarantee holds,
 and no more. The divergence does not grow with n, so a smaller n than the true one is valid.
 
-The central guarantee of sealed batches, as a result states it next to the local one.
+A result states the central guarantee of sealed batches in addition to the local one.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Declarations:
 
     A protocol overrides what differs. With nothing overridden its audit attacks every step of one
     configuration, a report derives its threat model, and every law applies. Methods import the
-    modules that no one needs who only runs a protocol, such as attacks.
+    modules that a run does not need, such as attacks.
     """
 
     name: ClassVar[str]

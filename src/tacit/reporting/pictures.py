@@ -272,7 +272,7 @@ def pictures_of(result: Result, prefix: str) -> Iterator[Picture]:
 
 
 def reviewed(content: Mapping[str, Any]) -> list[str]:
-    """The measures next to the essential pictures."""
+    """The measures that a report shows together with its essential pictures."""
     shown = [name for name in KEY if name in content["measures"]]
     return shown + [name for name in content["measures"] if name.startswith("net_benefit_at_")]
 

@@ -42,7 +42,7 @@ NOISE = {
 
 
 KEY = ("calibration_intercept", "calibration_slope", "observed_over_expected", "ici", "brier")
-"""Measures that stand next to the essential pictures."""
+"""Measures that a report shows together with its essential pictures."""
 
 
 def decimal(value: float, digits: int = 4) -> str:

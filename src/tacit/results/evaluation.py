@@ -67,10 +67,10 @@ class Evaluation:
     sites : the figures of every client that released its own counts; None where none did.
     shuffled : the central guarantee of devices' reports in sealed batches, besides what was spent;
         None where there is none.
-    choice : why this protocol, in a line, where no one named one; else None.
+    choice : the reason for this protocol, in a line, if none was named; else None.
     division : how the server divided epsilon by what it saw, and why; None where it was settled
         before.
-    left_out : how many incomplete records were left out; None where none may be, or no one says.
+    left_out : how many incomplete records were left out; None if none may be, or it is not known.
     software : the versions that computed a result that was read; None for those of this process.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's

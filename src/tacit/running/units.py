@@ -47,7 +47,7 @@ def suited(protocol: Protocol, unit: str, given: Collection[str]) -> Protocol:
 
 
 def _is_bare(value: object) -> bool:
-    """Whether a setting is a choice whose own parameters no one chose, as ``auc`` for a kernel."""
+    """Whether a setting is a choice with default parameters, as ``auc`` for a kernel."""
     return isinstance(value, Choice) and str(value) == value.word
 
 

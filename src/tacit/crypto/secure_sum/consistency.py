@@ -259,8 +259,8 @@ def check_restart(
     Parameters
     ----------
     rule : what was agreed.
-    announced : who was announced to this client in the last attempt; everybody in the agreement,
-        where it was told no one.
+    announced : the clients that the server announced to this client in the last attempt; all
+        clients of the agreement, if it announced none.
     digest : what this client signed in the last attempt, or ``NO_DIGEST``.
     ended : by client, the digest in its verified ``ended_statement`` of the last attempt.
 

@@ -158,7 +158,7 @@ class DuckDBEngine:
         return {str(row[0]): _kind_of(str(row[1])) for row in rows}
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a statement's answer, with small tables in memory next to it."""
+        """The rows of a statement's answer; ``tables`` are small tables in memory that it reads."""
         with self._named_errors(), self._given(tables):
             made = self._run(lambda: self._connection.execute(statement).fetchall())
         self._check_files()

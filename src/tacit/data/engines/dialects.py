@@ -1,6 +1,6 @@
 """How engines write names, numbers and types in SQL.
 
-Small tables of numbers next to a statement, or written into it.
+Small tables of numbers are given with a statement, or written into it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Dialect:
     number, text : the types of 64-bit floats and of text.
     quote : the sign around a name; doubled inside of it.
     infinity : the largest value of the type of floats; None for the word's cast.
-    given_tables : whether tables of numbers are given to the engine next to a statement, by name.
+    given_tables : whether tables of numbers are given to the engine with a statement, by name.
     finite : what says that a score is a finite number; None for comparisons with infinity. DuckDB
         leaves those out where a Parquet file's statistics say so, and they do not count NaN.
     bucket : the function that says how many of some ascending edges are at most a score; None where

@@ -290,7 +290,7 @@ class Bins:
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A statement, and the tables of numbers that an engine is given next to it.
+    """A statement, and the tables of numbers that an engine is given with it.
 
     Parameters
     ----------

@@ -314,8 +314,8 @@ def ascending_statement(relation: Relation, numbered: bool = False) -> str:
 
     Its columns are those of ``records_statement``. A dialect that is given tables has ``code`` in
     place of class and client, which is ``2 * whose + class``: whole numbers are sorted faster than
-    names. The table ``tacit_clients`` says who is whose; records of no one, and those without a
-    valid label, have no code.
+    names. The table ``tacit_clients`` has the clients' indices; records of other clients, and
+    records without a valid label, have no code.
 
     Parameters
     ----------

@@ -347,7 +347,7 @@ class HadamardDevices(devices.NumberReports):
         return 1 << (int(query.broadcast["height"]) + 3)
 
     def refused(self, query: tp.Query, payloads: devices.Payloads) -> Flags:
-        """Numbers outside the levels, and those about row 0, which no one is asked."""
+        """Numbers outside the levels, and numbers about row 0, about which no record is asked."""
         reports = devices.from_bytes(payloads).astype(np.int64)
         nodes = reports >> 2
         outside = (reports < 8) | (reports >= self.numbers(query))

@@ -97,7 +97,7 @@ def two_round_forecast(
     variance = second_round_variance(setting.influence(shape), chosen.report)
     variance += chosen.first_round_error**2
     smaller = min(scenario.positives, scenario.negatives)
-    bias = straightness(shape, scenario.positive_fraction, protocol.scale)
+    bias = interpolation_bias(shape, scenario.positive_fraction, protocol.scale)
     return forecast.Forecast(math.sqrt(variance), bias, smaller, chosen.class_error)
 
 
@@ -117,7 +117,7 @@ def two_round_families(scenario: tp.Scenario) -> list[forecast.Family]:
     ]
 
 
-def straightness(shape: tp.Shape, positive_fraction: float, scale: str) -> float:
+def interpolation_bias(shape: tp.Shape, positive_fraction: float, scale: str) -> float:
     """The bias of distribution functions that are linear within cells.
 
     ``- integral of (F^- - G^-) d(F^+ - G^+)``, F linear and G true at every ``FINER``-th of a cell
@@ -125,7 +125,7 @@ def straightness(shape: tp.Shape, positive_fraction: float, scale: str) -> float
 
     Examples
     --------
-    >>> abs(straightness(tp.Shape(0.8), 0.5, "even")) < 1e-6
+    >>> abs(interpolation_bias(tp.Shape(0.8), 0.5, "even")) < 1e-6
     True
     """
     errors = [

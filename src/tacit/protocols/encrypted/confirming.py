@@ -21,8 +21,9 @@ parties of S open the same bytes with the same secret, and what they do with the
 else: q cannot have refused them, nor, the other way round, q' those of S'.
 
 So in n sessions an aggregator learns which one was refused, if any: one of ``n + 1`` outcomes,
-``log2(n + 1)`` bits, next to the figures where it is told them. Without the rule each of K parties
-would refuse another session's answer: K refusals, of K numbers that the aggregator chooses.
+``log2(n + 1)`` bits, in addition to the figures that parties report to it. Without the rule each of
+K parties would refuse another session's answer: K refusals, of K numbers that the aggregator
+chooses.
 
 It takes one party that keeps its notes, and the same settings: under others, to which a person at
 each party agreed, there is another refusal. A party whose answer never comes goes on in the same

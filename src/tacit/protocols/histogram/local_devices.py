@@ -263,7 +263,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         return np.concatenate(parts)
 
     def refused(self, query: Query, payloads: devices.Payloads) -> Flags:
-        """Outputs that there are not; levels, padding, and numbers of set bits of no one."""
+        """Unknown outputs, levels out of range, set padding, and impossible numbers of set bits."""
         if query.step is local_rounds.report_positions:
             return super().refused(query, payloads)
         levels, height = payloads[:, 0].astype(np.int64), steps.agreed_height(query)

@@ -133,7 +133,7 @@ class Adaptive(tp.Choice):
 
 @dataclass(frozen=True)
 class Influence(tp.Choice):
-    """The allocation of ``FedAUC``, by which the paper's mechanisms are measured next to it."""
+    """The allocation of ``FedAUC``, to compare the paper's mechanisms with it."""
 
     word = "influence"
 

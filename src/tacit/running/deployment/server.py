@@ -398,7 +398,7 @@ def _stop(coordinator: Coordinator, number: str, verbose: programs.Tell | None) 
 
 
 def reason_of(run: Mapping[str, Any]) -> str:
-    """Why a run ended, without what Flower puts before it; empty where no one says.
+    """The reason why a run ended, without the prefix of Flower; empty if Flower gives none.
 
     Examples
     --------
