@@ -80,9 +80,7 @@ def write_batch(
         if each.size:
             order = np.argsort(words(each.shape[0]), kind="stable")
             _write(reports / f"batch-{number}-{stage}.parquet", "payload", _fixed(each[order]))
-    log.sync_folder(reports)
     _write(spent / f"batch-{number}.parquet", "serial", pa.array(np.sort(serials)))
-    log.sync_folder(spent)
 
 
 def serial_of(body: bytes) -> int:

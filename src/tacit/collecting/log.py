@@ -142,13 +142,14 @@ def sync_folder(folder: Path, disk: Disk | None = None) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole, or leave it as it was."""
+    """Write a file whole, or leave it as it was; content and name are on disk on return."""
     draft = path.with_suffix(".part")
     with draft.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+    sync_folder(path.parent)
 
 
 def read_log(path: Path) -> list[bytes]:
