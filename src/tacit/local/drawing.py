@@ -1,9 +1,9 @@
-"""The reports of a block of records, drawn and counted: from a number to a vector.
+"""A local protocol simulated on stored records that are a client each, in constant memory.
+
+The reports of a block of records are drawn and counted: a block's number becomes a vector.
 
 A block's draws come from a generator of its own, whose seed is the run's seed and the block's
 number. So the sum over all blocks is the same to the last bit no matter who draws which block.
-
-A local protocol simulated on stored records that are a client each, in constant memory.
 """
 
 from __future__ import annotations

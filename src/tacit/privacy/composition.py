@@ -3,11 +3,10 @@
 A guarantee at one adjacency bounds another only where every change of the second kind is a sequence
 of changes of the first. Otherwise the bound is unlimited.
 
-What a guarantee about one record is worth to a person with several counted records.
-
-Where at most k records of a person count, the data with and without the person are the ends of a
-chain of at most k + 1 data sets, each of which differs from the next in one record. A guarantee
-(epsilon, delta) about a record then gives the person k epsilon and the delta
+The guarantee of a person with several counted records follows from that of one record. Where at
+most k records of a person count, the data with and without the person are the ends of a chain of at
+most k + 1 data sets, each of which differs from the next in one record. A guarantee (epsilon,
+delta) about a record then gives the person k epsilon and the delta
 ``delta (e^(k epsilon) - 1)/(e^epsilon - 1)``: ``P(S) <= e^epsilon P'(S) + delta`` is used k times,
 and the deltas add up with weights 1, e^epsilon, ..., e^((k-1) epsilon) (Vadhan 2017, Lemma 2.2).
 A zero-concentrated guarantee rho gives ``k^2 rho`` (Bun and Steinke 2016, Prop. 1.9).

@@ -1,12 +1,11 @@
 """Randomised response: on labels, on one of k symbols, and on a row's questions about one value.
 
-The Walsh-Hadamard matrix ``H[j, v] = (-1)**popcount(j & v)``: its entries and its transform.
+k-ary randomised response (Bell et al. 2020, Alg. 1): a report is the record's symbol with
+probability ``1 - beta``, and else uniform over all k symbols. Here
+``beta = k / (k + exp(epsilon) - 1)``.
 
-k-ary randomised response: one of k symbols, reported or replaced by a uniform one (Bell et al.
-2020, Alg. 1).
-
-A report is the record's symbol with probability ``1 - beta``, and else uniform over all k
-symbols, ``beta = k / (k + exp(epsilon) - 1)``.
+Questions about a value v are rows j of the Walsh-Hadamard matrix
+``H[j, v] = (-1)**popcount(j & v)``; this module has its entries and its transform.
 """
 
 from __future__ import annotations

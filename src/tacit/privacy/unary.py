@@ -1,7 +1,6 @@
 """Optimal unary encoding (Wang et al. 2017): a bit for every value, set at random.
 
-How often each bit is set in many reports of packed bits, without unpacking them.
-
+``BitCounter`` counts how often each bit is set in many reports of packed bits, without unpacking.
 Carry-save adders count in all bits of a word at once (Harley and Seal; Warren, Hacker's Delight,
 section 5-1): three words of one weight become one of that weight and one of twice the weight. Long
 rows of words are added, each of which fits into a processor's first cache.

@@ -1,6 +1,6 @@
 """Fields as bytes: a versioned header, then named raw arrays. Nothing is pickled.
 
-In how many bits the numbers of a step travel in a secure sum, from its query alone.
+The layout of a step's numbers in a secure sum, with the bits of each, follows from its query.
 """
 
 from __future__ import annotations

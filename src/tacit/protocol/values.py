@@ -3,7 +3,7 @@
 A value is a number, a text, bytes, None, an array, a ragged field, a tuple, list or dictionary of
 values, or of one of the kinds that sender and receiver know.
 
-Queries as bytes: a step's name and the values it needs. Settings are agreed, never sent.
+A query is a step's name with the values that it needs. Settings are agreed, never sent.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ NAMES = {"knots": "cell edges", "height": "number of levels", "parts": "fraction
 """Words for fields of queries whose names are short."""
 
 SAME = 1 - 1e-9
-"""A fraction of epsilon above which it is all of it but for the last digits."""
+"""Fraction of epsilon from which a round is taken to spend all of it; the rest is rounding."""
 
 RESPONSE = "randomised response"
 NOISES = {

@@ -1,7 +1,7 @@
 """Tables of a result's figures.
 
-Of classes, private groups and sites, one a measure, for the page; and of all figures of a file, for
-a paper: comma-separated values or Markdown.
+For the page one table per measure, of classes, private groups or sites; for a paper one table of
+all figures of a file, as comma-separated values or Markdown.
 """
 
 from __future__ import annotations

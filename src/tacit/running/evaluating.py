@@ -361,10 +361,7 @@ def shared_budget(protocol: Protocol, missing_epsilon: float) -> Protocol:
             f"{protocol.name} with these settings has no epsilon of which a count of incomplete "
             "records could take a part"
         )
-    if protocol.guarantee.adjacency not in (
-        *(Adjacency.RECORD, Adjacency.REPLACE),
-        Adjacency.LABEL,
-    ):
+    if protocol.guarantee.adjacency not in (Adjacency.RECORD, Adjacency.REPLACE, Adjacency.LABEL):
         raise ValueError(f"{protocol.name} hides no label, so no count of missing ones is private")
     if missing_epsilon >= whole:
         raise ValueError(f"missing_epsilon must be below epsilon, {whole:g}, got {missing_epsilon}")

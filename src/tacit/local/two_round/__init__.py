@@ -1,1 +1,1 @@
-"""AUC in two rounds: a first estimate, then one number near the floor."""
+"""AUC in two rounds: a first estimate, then one number per record."""

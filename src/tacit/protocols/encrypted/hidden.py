@@ -1,6 +1,6 @@
-"""What protocols have in common that tell a certain AUC of counts which keys hide on the way.
+"""Declarations of protocols that compute a certain AUC of encrypted or masked counts.
 
-What they declare for audits, reports, laws and plans; who sees what of masked counts.
+They concern audits, reports, laws and plans, with the threat model of masked counts.
 """
 
 from __future__ import annotations

@@ -5,14 +5,10 @@ the server or the noise uses are public: the largest distance of a rank to the m
 ``(M - 1) / 2`` for every division of the records (Sun et al. 2022a, Appendix R proposes to sort by
 multi-party computation).
 
-How real clients rank their scores together, on secret shares.
-
-Positions of scores among all parties' scores, computed on secret shares.
-
-Every party sorts its own scores, so ascending blocks only have to be merged: a bitonic merging
-network (Batcher 1968), whose exchanges depend on the sizes of the blocks alone. The way back
-through the same exchanges carries each position to the index of its score, so that
-every share of a position belongs to a known owner.
+``RankProgram`` computes the ranks on secret shares. Every party sorts its own scores, so ascending
+blocks only have to be merged: a bitonic merging network (Batcher 1968), whose exchanges depend on
+the sizes of the blocks alone. The way back through the same exchanges carries each position to the
+index of its score, so that every share of a position belongs to a known owner.
 """
 
 from __future__ import annotations

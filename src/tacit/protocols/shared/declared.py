@@ -1,8 +1,7 @@
-"""What protocols of several packages declare: settings, laws, audits, threats, attacks.
+"""Declarations that protocols of several packages share.
 
-What protocols declare that count records in cells of scores, or in which every record answers
-alone; sentences that the threat models of several protocols share; labels guessed from scores that
-the server receives.
+``CountingProtocol`` has the settings of protocols that count records in cells of scores,
+``forest_model`` their threat model. The attacks guess labels from scores that the server receives.
 """
 
 from __future__ import annotations
