@@ -217,7 +217,6 @@ class PairKernel:
     limits : the least and the largest value of that mean, for a number of records.
     variation : its range within a pair of cells, shape (k, k); None for a kernel that needs a
         finite domain.
-    ordinal : whether an increasing map of the values does not change it.
     """
 
     called: str
@@ -227,7 +226,6 @@ class PairKernel:
     exact: Callable[[Clients, SymbolSpace], float]
     limits: Callable[[SymbolSpace, int], tuple[float, float]]
     variation: Callable[[SymbolSpace], Floats] | None = None
-    ordinal: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,7 +379,6 @@ KERNELS = {
         lambda clients, space: pairwise.kendall_tau(clients.scores, second_values(clients)),
         lambda space, records: (-1.0, 1.0),
         _kendall_variation,
-        ordinal=True,
     ),
     "auc": PairKernel(
         "auc",
@@ -391,7 +388,6 @@ KERNELS = {
         lambda clients, space: auc(clients.scores, clients.labels),
         lambda space, records: UNIT,
         _auc_variation,
-        ordinal=True,
     ),
 }
 """The kernels that have names."""
