@@ -31,16 +31,16 @@ SUM = "sum"
 """The field of the number."""
 
 
-def influences_of(fields: Mapping[str, Any], straight: bool = False) -> influence_sum.Influences:
+def influences_of(fields: Mapping[str, Any], linear: bool = False) -> influence_sum.Influences:
     """The influences that follow from the published fields, at the server and at every client.
 
     Parameters
     ----------
     fields : what was published.
-    straight : whether functions are linear between edges, as on published cell edges.
+    linear : whether functions are linear between edges, as on published cell edges.
     """
     positives, negatives, sizes = (fields[name] for name in influence_sum.PUBLISHED)
-    return influence_sum.Influences.on_cells(positives, negatives, sizes, straight)
+    return influence_sum.Influences.on_cells(positives, negatives, sizes, linear)
 
 
 def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
@@ -98,7 +98,7 @@ def summed_influences(clients: Clients, query: Query) -> dict[str, Integers]:
         for index, each in enumerate(queries):
             rows = np.flatnonzero(chosen == index)
             fields = {name: query.broadcast[name][rows] for name in influence_sum.PUBLISHED}
-            influences = influences_of(fields, straight=True)
+            influences = influences_of(fields, linear=True)
             totals[rows] = _in_units(influences, looks.placed(clients, each), units, adjacency)
         return {SUM: releases.by_view(query, totals)}
     fields = {name: query.broadcast[name] for name in influence_sum.PUBLISHED}
@@ -128,7 +128,7 @@ def both_rounds(
     released: releases.Released,
     adjacency: Adjacency,
     noises: float = 1.0,
-    straight: bool = False,
+    linear: bool = False,
 ) -> tuple[Floats, Floats]:
     """The AUC by both rounds, and its variance by the second round's noise.
 
@@ -139,9 +139,9 @@ def both_rounds(
     released : what was declared of them.
     adjacency : of the guarantee.
     noises : the noise that arrived, as a multiple of what epsilon needs.
-    straight : as for ``influences_of``.
+    linear : as for ``influences_of``.
     """
-    influences = influences_of(fields, straight)
+    influences = influences_of(fields, linear)
     reach = influences.sensitivity(adjacency) / influence_sum.FIXED_POINT
     smaller = fields[SIZES].min(axis=-1)
     moved, variance = influence_sum.on_scale(sums, released, reach / smaller, noises)

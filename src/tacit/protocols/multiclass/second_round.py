@@ -106,7 +106,7 @@ class ClassInfluences:
                     positives[..., number, :],
                     negatives[..., number, :],
                     sizes[..., number, :],
-                    straight=True,
+                    linear=True,
                 )
                 for number in range(positives.shape[-2])
             )

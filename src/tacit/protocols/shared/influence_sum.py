@@ -76,7 +76,7 @@ class Influences:
 
     @classmethod
     def on_cells(
-        cls, positives: Floats, negatives: Floats, sizes: Floats, straight: bool
+        cls, positives: Floats, negatives: Floats, sizes: Floats, linear: bool
     ) -> Influences:
         """The influences that follow from functions on equal cells of [0, 1].
 
@@ -84,11 +84,11 @@ class Influences:
         ----------
         positives, negatives : each class's part below every inner edge, shape (..., cells - 1).
         sizes : of the classes, shape (..., 2).
-        straight : whether functions are linear between edges, as on published cell edges.
+        linear : whether functions are linear between edges, as on published cell edges.
         """
         cells = positives.shape[-1] + 1
         edges = np.arange(1, cells) / cells
-        kind = StraightDistribution if straight else ScoreDistribution
+        kind = StraightDistribution if linear else ScoreDistribution
         above, below = (kind(edges, values, 0.0, 1.0) for values in (positives, negatives))
         return cls.of(above, below, sizes)
 

@@ -58,22 +58,22 @@ def shares_of(counts: Floats, taken_off: float = 0.0) -> Floats:
     return np.clip((counts - taken_off) / sizes, 0.0, 1.0)
 
 
-def hidden_in_cells(counts: Floats, straight: bool = False, taken_off: float = 0.0) -> Floats:
+def hidden_in_cells(counts: Floats, linear: bool = False, taken_off: float = 0.0) -> Floats:
     """What the interpolation in every cell hides from the AUC, about, shape (..., B).
 
     Parameters
     ----------
     counts : positives, then negatives, shape (..., 2, B).
-    straight : whether it is by linear pieces.
+    linear : whether the functions are linear between edges.
     taken_off : what is first taken off a count.
     """
     products = np.prod(shares_of(counts, taken_off), axis=-2)
-    hidden = HIDDEN_BY_LINES * products**2 if straight else HIDDEN_IN_CELL * products**3
+    hidden = HIDDEN_BY_LINES * products**2 if linear else HIDDEN_IN_CELL * products**3
     return np.asarray(hidden)
 
 
 def crowded_cells(
-    counts: Floats, cell_error: float, auc_error: Floats, straight: bool = False
+    counts: Floats, cell_error: float, auc_error: Floats, linear: bool = False
 ) -> NDArray[np.bool_]:
     """Which cells are to be split, for each hides too much, or would next to such ones, (..., B).
 
@@ -84,13 +84,13 @@ def crowded_cells(
     counts : positives, then negatives, shape (..., 2, B).
     cell_error : the standard deviation of a count's noise.
     auc_error : the standard deviation of the AUC by noise, shape (...).
-    straight : whether functions are linear between edges.
+    linear : whether functions are linear between edges.
     """
     most = HIDDEN_TO_NOISE * auc_error[..., np.newaxis]
     taken_off = NOISE_ERRORS * cell_error
     products = np.prod(shares_of(counts, taken_off), axis=-2)
-    crowded = hidden_in_cells(counts, straight, taken_off) > most
-    if straight:
+    crowded = hidden_in_cells(counts, linear, taken_off) > most
+    if linear:
         return np.asarray(crowded)
     beside = crowded.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
     return np.asarray(crowded | beside)
@@ -133,7 +133,7 @@ def lines_variance(
     pairs = np.prod(np.maximum(counts.sum(axis=-1), 1.0), axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
     left_out = crowded | single
-    smooth = np.where(left_out, 0.0, hidden_in_cells(counts, straight=True)).sum(axis=-1)
+    smooth = np.where(left_out, 0.0, hidden_in_cells(counts, linear=True)).sum(axis=-1)
     in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
     return np.asarray(placed + smooth**2 + in_crowds)
 
