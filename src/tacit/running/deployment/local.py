@@ -8,7 +8,6 @@ with a copy of the plan that names the keys.
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import time
 import tomllib
@@ -31,13 +30,13 @@ from tacit.running.deployment.server import (
     start_server,
 )
 from tacit.running.files import private_folder, write_public
+from tacit.running.joining.letters import NAME
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 
 HIDDEN = ".tacit"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 CONNECT_TIME = 180.0
 HOST = "127.0.0.1"
 
