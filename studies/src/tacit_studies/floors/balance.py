@@ -97,6 +97,9 @@ CELLS = (
     Cell(400_000, 0.1, 0.1),
 )
 
+FOR_AUC = Cell(40_000, 0.1, 1.0)
+"""The cell that is measured with the other aim, too."""
+
 REAL_EPSILONS = (0.1, 1.0)
 """At which records of a file are measured, too."""
 
@@ -111,11 +114,23 @@ def patients(cell: Cell, seed: int) -> tuple[Floats, Labels]:
 
 
 def balance(table: str) -> list[Job]:
-    """Every cell at both adjacencies, and the records of a file."""
+    """Every cell at both adjacencies, and the records of a file; one cell with the other aim."""
     return [
-        Job(partial(_balanced, table, adjacency, cell))
-        for adjacency in ADJACENCIES
-        for cell in (*CELLS, *REAL_EPSILONS)
+        *(
+            Job(partial(_balanced, table, adjacency, cell))
+            for adjacency in ADJACENCIES
+            for cell in (*CELLS, *REAL_EPSILONS)
+        ),
+        Job(partial(_for_auc, table, FOR_AUC)),
+    ]
+
+
+def _for_auc(table: str, cell: Cell, bench: Bench) -> list[Measured]:
+    """What all other figures pay where the AUC alone is the aim."""
+    ratios, _ = measured_ratios(partial(ScoreHistogram, aim="auc"), "record", cell, bench)
+    return [
+        Row(table, f"{cell.name}, record, aim auc", figure, None, ratio)
+        for figure, ratio in ratios.items()
     ]
 
 
