@@ -318,6 +318,11 @@ REFUSED = [
         "a record of NAME must have at most 1,048,576 bytes, got more; "
         "is a quotation mark not closed?",
     ),
+    # a record that a mark at its beginning makes too short: it goes on to the end of the file
+    (
+        'score,label\n0.5,1\n"0.5,1\n0.2,0\n',
+        "a record must have 2 fields, got 1 in NAME, row 2 (line 3)",
+    ),
     # a mark that is never closed, so that its value would be all that follows
     *(
         (

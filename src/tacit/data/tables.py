@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -374,13 +373,15 @@ class _TextFile:
             packed = _opened_text(self.source, self.extension, closing)
             text = io.TextIOWrapper(packed, encoding="utf-8", errors="replace", newline="")
             reader = csv.reader(text, delimiter=self.separator)
+            before, number = 0, 0
             try:
-                fields = next(islice(filter(None, reader), row, None), None)
+                for fields in reader:
+                    if fields and number == row:
+                        return before + 1
+                    before, number = reader.line_num, number + bool(fields)
             except (csv.Error, OSError):
                 return None
-            if fields is None:
-                return None
-            return reader.line_num - sum(each.count("\n") for each in fields)
+            return None
 
     def _parsed(
         self,
