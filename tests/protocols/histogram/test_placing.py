@@ -158,6 +158,12 @@ class TestThePolicy:
         assert "for the AUC alone, the rest for all" in str(run.server_result.division)
         assert 0.3 < self.ratio(3_000, 1.0) < 0.47
 
+    def test_scores_of_one_value_have_no_ratio_of_noise(self) -> None:
+        one = Clients.from_arrays([0.3] * 400, [0, 0, 1, 0] * 100)
+        for seed in range(4):
+            line = str(simulate(one, PLACED, SimulatedNoise(seed)).server_result.division)
+            assert "nan" not in line and "inf" not in line
+
     def test_with_little_signal_the_auc_gets_all(self) -> None:
         few = [self.ratio(500, 0.5, aim=aim) for aim in ("report", "auc")]
         assert few[0] == pytest.approx(few[1], rel=0.05)

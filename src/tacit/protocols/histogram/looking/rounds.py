@@ -263,7 +263,8 @@ class _Run:
         noise = "its sampling error is not known"
         if result.sampling_error > 0:
             ratio = float(result.privacy_error) / float(result.sampling_error)
-            noise = f"its noise is {ratio:.2g} of its sampling error"
+            if math.isfinite(ratio):
+                noise = f"its noise is {ratio:.2g} of its sampling error"
         if not with_number:
             return f"all of it for the counts that every figure follows from; of the AUC {noise}"
         return f"{number:.2g} of it for the AUC alone, the rest for all other figures: {noise}"
