@@ -235,6 +235,7 @@ FORM_FILES = (
     Messy("packed.csv.gz", saved(gzip.compress(text().encode()))),
     Messy("packed.csv.bz2", saved(bz2.compress(text().encode()))),
     Messy("packed.zip", packed, "unpack it, or pack it by gzip", **NO_OPTION),
+    Messy("clinic.duckdb", saved(text()), "by its address, duckdb://FILE, with", **NO_OPTION),
     Messy(
         "no_header.csv",
         saved(text(header=None)),

@@ -130,6 +130,7 @@ _REMEDIES_BY_END = {
     (".zip", ".7z", ".rar", ".xz", ".zst"): "unpack it, or pack it by gzip",
     (".json", ".jsonl", ".ndjson"): "write the records as CSV or Parquet",
     (".sav", ".dta", ".sas7bdat", ".rds", ".rdata"): "export the records as CSV or Parquet",
+    (".duckdb", ".ddb"): "name a database by its address, duckdb://FILE, with --table or --query",
     (".txt", ".dat", ".tab"): "if it holds one record a line, rename it to .csv or .tsv",
 }
 

@@ -124,8 +124,8 @@ def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "values", "sentence"),
     [
-        ("score", [0.5, None], "column 'score' has no value in a record of .*, client 'b'"),
-        ("label", [1, None], "column 'label' has no value in a record of .*, client 'b'"),
+        ("score", [0.5, None], "column 'score' has no value in a record of .*, client 'b'; fill"),
+        ("label", [1, None], "column 'label' has no value in a record of .*, client 'b'; fill"),
         ("label", [1, 2], "labels must be 0 or 1, got 2 in a record of"),
         ("label", ["yes", "no"], "column 'label' of .* must hold 0/1 or booleans, got type text"),
         ("score", ["0.5", "high"], "column 'score' of .* must hold numbers, got type text"),

@@ -121,7 +121,7 @@ def _in_folder(folder: Path) -> list[str]:
         if not file.lower().endswith(PARQUET):
             raise DataError(
                 f"a folder of records holds Parquet files only, and {folder} has {file}: name "
-                "files, or a pattern such as 'folder/*.csv'"
+                "files, or a pattern of Parquet files such as 'folder/*.parquet'"
             )
     return paths
 

@@ -22,7 +22,7 @@ from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError, no_column
-from tacit.data.form import reads_as_number
+from tacit.data.form import reads_as_number, with_remedy
 from tacit.data.units import LinearMap
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
@@ -290,11 +290,11 @@ class EngineRecords:
         score, label, client = rows[0]
         where = f"{source}, client {client!r}" if relation.client else source
         if score is None:
-            return DataError(f"column {relation.score!r} has no value in a record of {where}")
+            return DataError(_missing(relation.score, where))
         if not (reads_as_number(score) and np.isfinite(float(score))):
             return DataError(f"scores must be finite numbers, got {score} in a record of {where}")
         if label is None:
-            return DataError(f"column {relation.label!r} has no value in a record of {where}")
+            return DataError(_missing(relation.label, where))
         return DataError(f"labels must be 0 or 1, got {label} in a record of {where}")
 
 
@@ -332,6 +332,12 @@ _KINDS: dict[str, tuple[Callable[[str], bool], str]] = {
     "label": (lambda kind: kind in {statements.NUMBER, statements.BOOLEAN}, "0/1 or booleans"),
 }
 """Which kinds a column may have, and what messages call them."""
+
+
+def _missing(column: str | None, where: str) -> str:
+    """The refusal of a record of a database without a value."""
+    wrong = f"column {column!r} has no value in a record of {where}"
+    return with_remedy(wrong, "fill it in, or leave such records out by a query")
 
 
 def checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
