@@ -709,3 +709,21 @@ def test_second_values_of_several_files_are_joined(folder: Path) -> None:
     save("b.parquet", {"score": [0.2], "label": [1], "z": [2.5]})
     second = read(["b.parquet", "a.csv"], second="z").second
     np.testing.assert_array_equal(np.asarray(second), [2.5, 1.5])
+
+
+LONG = "score,label\n" + "".join(f"{k * 0.618 % 1:.3f},{k % 2}\n" for k in range(1000))
+
+
+@pytest.mark.parametrize(
+    ("content", "remedy"),
+    [
+        ("scor\u00e9,label\n0.5,1\n".encode("latin-1"), "save it as UTF-8"),
+        (gzip.compress(LONG.encode(), mtime=0), "it is packed: end its name in .gz"),
+    ],
+    ids=["latin-1", "gzip"],
+)
+def test_bytes_that_are_no_text_have_a_remedy(content: bytes, remedy: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=f"codec can't decode .*; {re.escape(remedy)}$"):
+        read([str(file)])

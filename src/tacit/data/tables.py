@@ -42,6 +42,9 @@ FEATHER = (".feather", ".arrow")
 RECORD_FILES = (*TEXTS, ".parquet", ".pq", *FEATHER)
 """How the names of files of records end."""
 
+GZIP_BEGIN = b"\x1f\x8b"
+"""How what gzip packed begins, whatever it is called."""
+
 BLOCK_BYTES = 1 << 20
 """Bytes of text that are parsed at once; no record may be longer."""
 BATCH_ROWS = 1 << 16
@@ -482,7 +485,11 @@ def unchanging(source: str) -> Iterator[None]:
     except FileNotFoundError:
         raise DataError(f"{source} does not exist") from None
     except _READ_ERRORS as error:
-        raise DataError(f"{source} cannot be read: {reason(error)}") from None
+        remedy = ""
+        if isinstance(error, UnicodeDecodeError):
+            is_packed = error.object.startswith(GZIP_BEGIN)
+            remedy = "it is packed: end its name in .gz" if is_packed else "save it as UTF-8"
+        raise DataError(with_remedy(f"{source} cannot be read: {reason(error)}", remedy)) from None
 
 
 def stamp(source: str) -> tuple[int, ...]:
