@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import DPAUC, FedAUC
+from tacit.counts.rank_noise import RankNoise
 from tacit.data.ragged import Ragged
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
@@ -30,7 +31,6 @@ from tacit.protocol.values import (
     query_kinds,
 )
 from tacit.protocols.published.fedauc import PublishedFedAUC
-from tacit.protocols.shared.rank_noise import RankNoise
 from tests.federations import binormal_clients
 
 RANK_KINDS = query_kinds(FedAUC(1.0))

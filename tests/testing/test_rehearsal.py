@@ -19,6 +19,7 @@ from tacit import (
     TwoRoundAUC,
     UStatistic,
 )
+from tacit.counts.rank_noise import RankNoise
 from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution
@@ -31,7 +32,6 @@ from tacit.protocols.encrypted.confirming import opened
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.published.fhe import protocol as fhe_protocol
-from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
 from tacit.running.session import sums

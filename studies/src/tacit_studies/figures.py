@@ -12,11 +12,11 @@ from functools import partial
 
 import numpy as np
 
+from tacit.counts.rank_noise import RankNoise
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocols.fedauc.allocation import RankGeometry, adaptive_allocation
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.published.fedauc import Fixed, Orthogonal, PublishedFedAUC
-from tacit.protocols.shared.rank_noise import RankNoise
 from tacit_studies.measuring import (
     IID,
     NON_IID,

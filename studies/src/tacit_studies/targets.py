@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.counts import rank_noise
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol
@@ -23,7 +24,6 @@ from tacit.protocols.published.dpauc.protocol import (
 )
 from tacit.protocols.published.fedauc import Gaussian as RankGaussian
 from tacit.protocols.published.fedauc import PublishedFedAUC
-from tacit.protocols.shared.rank_noise import RESPONSE
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit_studies.figures import NAMES
@@ -163,7 +163,7 @@ def _fedauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
     protocols["laplace adaptive"] = ADAPTIVE(epsilon)
     protocols["laplace orthogonal"] = PublishedFedAUC(epsilon, allocation="orthogonal")
     protocols["laplace fixed"] = PublishedFedAUC(epsilon, allocation="fixed")
-    protocols[RESPONSE] = FedAUC(epsilon, trust="local")
+    protocols[rank_noise.RESPONSE] = FedAUC(epsilon, trust="local")
     return {f"FedAUC eps={epsilon:g} {name}": protocol for name, protocol in protocols.items()}
 
 
@@ -178,7 +178,7 @@ def _dpauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
         "laplace (record) unclamped": paper(Laplace(points="plain")),
         "gaussian (record)": paper(Gaussian(delta=DELTA)),
         "gaussian (record) unclamped": paper(Gaussian(points="plain", delta=DELTA)),
-        f"{RESPONSE} (label)": paper(RandomisedResponse(), "label"),
+        f"{rank_noise.RESPONSE} (label)": paper(RandomisedResponse(), "label"),
     }
     return {f"DPAUC eps={epsilon:g} {name}": protocol for name, protocol in protocols.items()}
 

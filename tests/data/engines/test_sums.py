@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.arrays import Floats
+from tacit.counts.influence import Influences
 from tacit.data.clients import Clients
 from tacit.data.engines.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.opening import from_database, from_files
@@ -32,7 +33,6 @@ from tacit.data.units import LinearMap, conversion
 from tacit.metrics.cells.score_distribution import ScoreDistribution
 from tacit.metrics.cells.score_scale import SCALES, CentredScale, ScoreScale, named_scale
 from tacit.privacy.cost import Adjacency
-from tacit.protocols.shared.influence_sum import Influences
 from tests.data.engines.conftest import Server
 
 CONNECTION = duckdb.connect()

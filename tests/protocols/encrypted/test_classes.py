@@ -12,6 +12,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import tacit
+from tacit.counts.class_scores import one_against_rest
 from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
@@ -36,7 +37,6 @@ from tacit.protocols.encrypted.masked_scheme import SLACK, MaskedScheme
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_parts, pin
-from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tests.classified import CLASSES, class_clients

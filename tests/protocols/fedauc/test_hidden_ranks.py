@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import PublishedFedAUC
+from tacit.counts.rank_noise import RankNoise
 from tacit.crypto.secure_sum.masking import known_summands, summands_of
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
@@ -25,7 +26,6 @@ from tacit.protocols.fedauc.hidden_ranks import (
     ranking,
 )
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 from tests.running.mpc.threads import ThreadedParties

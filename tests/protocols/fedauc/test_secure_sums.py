@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit import Clients, FedAUC
+from tacit.counts.influence import units_for
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
@@ -26,7 +27,7 @@ from tacit.protocols.fedauc.secure_sums import (
     summed_rank_pairs,
     summed_residuals,
 )
-from tacit.protocols.shared.influence_sum import number_field, units_for
+from tacit.protocols.shared.influence_sum import number_field
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.protocols.histogram.losses import Recorder

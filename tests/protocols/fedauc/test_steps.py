@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit import Clients, FedAUC, PublishedFedAUC
+from tacit.counts.rank_noise import ROUNDED_SUMS, SUM_MECHANISMS, WHOLE_SUMS, RankNoise
 from tacit.data.ragged import Ragged
 from tacit.privacy.mechanisms.interface import Distribution, Shape
 from tacit.privacy.mechanisms.laplace import Laplace
@@ -23,7 +24,6 @@ from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.comparing.protocol import noisy_difference_sums
 from tacit.protocols.fedauc.hidden_ranks import noisy_hidden_rank_sums, rank_together
 from tacit.protocols.fedauc.steps import MAX_RECORDS, check_sums, largest_distance, noisy_rank_sums
-from tacit.protocols.shared.rank_noise import ROUNDED_SUMS, SUM_MECHANISMS, WHOLE_SUMS, RankNoise
 
 MECHANISMS = tuple(SUM_MECHANISMS)
 HIGHEST = 2 * MAX_RECORDS

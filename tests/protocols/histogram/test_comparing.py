@@ -14,6 +14,8 @@ from scipy.special import expit
 import tacit
 from tacit import Clients, FedAUC, ScoreHistogram
 from tacit.arrays import Floats
+from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
+from tacit.counts.looks import PARTS
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.noise import NoNoise, SimulatedNoise
@@ -32,8 +34,7 @@ from tacit.protocols.histogram.comparing import (
     second_pair_look,
     summed_differences,
 )
-from tacit.protocols.histogram.looking.looks import LISTED, PARTS
-from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
+from tacit.protocols.histogram.look_steps import LISTED
 from tacit.running.simulation import simulate
 
 CELLS = 64

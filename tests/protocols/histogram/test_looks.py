@@ -11,25 +11,20 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
+from tacit.counts.choices import Choices
+from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
+from tacit.counts.looks import PARTS
+from tacit.counts.pooling import Seen
+from tacit.counts.zoomed_cells import crowded_cells, zoomed
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import Cost
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocol.releases import conducted
-from tacit.protocols.histogram.looking.choices import Choices
-from tacit.protocols.histogram.looking.looks import (
-    LISTED,
-    LOOKS,
-    PARTS,
-    first_look,
-    second_look,
-)
-from tacit.protocols.histogram.looking.seen import Seen
+from tacit.protocols.histogram.look_steps import LISTED, LOOKS, first_look, second_look
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
-from tacit.protocols.shared.zoomed_cells import crowded_cells, zoomed
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import rehearse

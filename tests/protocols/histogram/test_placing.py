@@ -10,11 +10,12 @@ import pytest
 
 from tacit import Clients, ScoreHistogram, binormal_scores
 from tacit.api import evaluate
+from tacit.counts.looks import PARTS
+from tacit.counts.placing import balanced_knots, with_edges
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocols.histogram.looking.looks import LISTED, PARTS, first_look, second_look
-from tacit.protocols.histogram.looking.placing import balanced_knots, with_edges
+from tacit.protocols.histogram.look_steps import LISTED, first_look, second_look
 from tacit.protocols.shared.cells import KNOTS
 from tacit.results.evaluation import Evaluation
 from tacit.running.evaluating import exact_auc

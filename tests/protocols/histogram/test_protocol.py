@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tacit import Clients, binormal_scores, evaluate
+from tacit.counts.tree_budget import epsilon_by_level
 from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
@@ -21,7 +22,6 @@ from tacit.protocol.conversation import ClientState
 from tacit.protocol.trust import SecureSum
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.shared.tree_budget import epsilon_by_level
 from tacit.results.curves.histogram import Histogram
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc, repeat_results

@@ -14,24 +14,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram
-from tacit.data.errors import DataError
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocol.conversation import ClientState, Query, View, total
-from tacit.protocols.histogram.looking.looks import LISTED, PARTS
-from tacit.protocols.histogram.second_round import (
-    both_rounds,
-    influences_of,
-    summed_influences,
-)
-from tacit.protocols.shared.influence_sum import (
+from tacit.counts.influence import (
     FIXED_POINT,
     NEGATIVES,
     POSITIVES,
     SIZES,
-    number_field,
+    influences_of,
     units_for,
 )
+from tacit.counts.looks import PARTS
+from tacit.data.errors import DataError
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.protocol.conversation import ClientState, Query, View, total
+from tacit.protocols.histogram.look_steps import LISTED
+from tacit.protocols.histogram.second_round import both_rounds, summed_influences
+from tacit.protocols.shared.influence_sum import number_field
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

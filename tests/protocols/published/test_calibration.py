@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tacit import Clients, evaluate
+from tacit.counts.tree_budget import epsilon_by_level
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.histogram.steps import leaves_of
 from tacit.protocols.published.calibration import LevelSum, PublishedHistogram, sampled_trees
-from tacit.protocols.shared.tree_budget import epsilon_by_level
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.recording import values_of

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tacit import Clients, ScoreHistogram, binormal_scores
 from tacit.arrays import Floats, Labels
+from tacit.counts.noisy_areas import areas, influence_weights
 from tacit.metrics.curves import chance_of_several
 from tacit.metrics.ranking import auc
-from tacit.protocols.shared.areas import areas, influence_weights
 from tacit.running.evaluating import exact_auc, repeat_results
 
 EXACT = np.zeros(4)

@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Clients
-from tacit.data.errors import DataError
-from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
-from tacit.privacy.cost import MAX_BUDGET, Adjacency
-from tacit.protocols.shared import influence_sum
-from tacit.protocols.shared.influence_sum import (
+from tacit.counts import influence
+from tacit.counts.influence import (
     FIXED_POINT,
     MOST_RECORDS,
     Influences,
     units_for,
     whole_units,
 )
+from tacit.data.errors import DataError
+from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
+from tacit.privacy.cost import MAX_BUDGET, Adjacency
 from tacit.running.evaluating import exact_auc
 
 EDGES = np.array([0.25, 0.5, 0.75])
@@ -88,7 +88,7 @@ def test_totals_of_clients_do_not_depend_on_the_groups(
     rows = np.sort(rng.random((2, 2, 3)), axis=-1)
     upper, lower = (ScoreDistribution(EDGES, row, 0.0, 1.0) for row in rows)
     influences = Influences.of(upper, lower, np.array([[30.0, 50.0], [70.0, 20.0]]))
-    monkeypatch.setattr(influence_sum, "RECORDS_AT_ONCE", at_once)
+    monkeypatch.setattr(influence, "RECORDS_AT_ONCE", at_once)
     found = influences.totals(clients)
     for row in range(2):
         alone = made(
@@ -116,7 +116,7 @@ def test_replicates_of_many_records_have_the_same_sums(
     upper, lower = (kind(EDGES, np.sort(rng.random((7, 3))), 0.0, 1.0) for _ in range(2))
     influences = Influences.of(upper, lower, rng.integers(1, 99, (7, 2)).astype(np.float64))
     found = influences.totals(clients)
-    monkeypatch.setattr(influence_sum, "MOMENTS_FROM", clients.records + 1)
+    monkeypatch.setattr(influence, "MOMENTS_FROM", clients.records + 1)
     # a record's influence is rounded by at most half a unit
     assert np.abs(found - influences.totals(clients)).max() < np.sqrt(clients.records)
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.metrics.trees import TreeNoise
-from tacit.privacy.distributions import discrete_laplace_variance
-from tacit.protocols.shared.tree_budget import (
+from tacit.counts.reported_trees import CHOICE_UNITS
+from tacit.counts.tree_budget import (
     LOCAL_HEIGHTS,
     MIN_LEVEL_FRACTION,
     Aim,
@@ -21,7 +20,8 @@ from tacit.protocols.shared.tree_budget import (
     local_height,
     record_units,
 )
-from tacit.protocols.shared.tree_counts import CHOICE_UNITS
+from tacit.metrics.trees import TreeNoise
+from tacit.privacy.distributions import discrete_laplace_variance
 
 Floats = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tacit.counts.influence import units_for, whole_units
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
 from tacit.privacy.exact import MAX_SHARED_SCALE
-from tacit.protocols.shared.influence_sum import units_for, whole_units
 
 TOTALS = st.integers(-(2**50), 2**50)
 SENSITIVITIES = st.integers(1, 2**33)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
+from tacit.counts import cell_areas, cell_levels, site_figures
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.doubles import RepeatedNoise, ScaledNoise
@@ -27,10 +28,8 @@ from tacit.protocol import audits, forecast, releases
 from tacit.protocol.conversation import OneCount
 from tacit.protocol.declared import NOBODY
 from tacit.protocol.scenario import planned_scale
-from tacit.protocols.shared.cells import area_variance, cell_counts, result_from_cells
+from tacit.protocols.shared.cells import cell_counts
 from tacit.protocols.shared.declared import first_reply
-from tacit.protocols.shared.levels import CellNoise, Levels, best_levels
-from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts import Sites
 
@@ -158,9 +157,9 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
         return 2.0 if self.adjacency == "replace" else 1.0
 
     @property
-    def levels(self) -> Levels:
+    def levels(self) -> cell_levels.Levels:
         """How the histogram of one round divides epsilon, chosen from public figures."""
-        return best_levels(self.thresholds, self.epsilon, self.record_distance)
+        return cell_levels.best_levels(self.thresholds, self.epsilon, self.record_distance)
 
     @property
     def edges(self) -> Floats:
@@ -193,11 +192,11 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
         normal = np.asarray(result.approximation_error)
         law = self.levels.law(influences, sums.answered, self.record_distance, normal)
         result = replace(result, law=law)
-        if cells.ndim > 2 or not has_sites(sums.answered):
+        if cells.ndim > 2 or not site_figures.has_sites(sums.answered):
             return result
         return replace(result, sites=self._sites(sums.by_client()))
 
-    def _reconciled(self, sums: tp.Sums) -> tuple[Floats, CellNoise]:
+    def _reconciled(self, sums: tp.Sums) -> tuple[Floats, cell_levels.CellNoise]:
         """The counts in cells, made consistent with those in groups, and their noise."""
         noise = self.levels.noise(sums.answered, self.record_distance)
         groups = sums["groups"] if self.levels.groups else np.zeros(0)
@@ -207,9 +206,11 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
         """The figures of every client, from the noisy counts that it sent."""
         cells, noise = self._reconciled(sums)
         classes = cells[:, 0], cells[:, 1]
-        by_client = ClientCells(*classes, lambda weights: float(noise.variance_of(weights)))
+        by_client = site_figures.ClientCells(
+            *classes, lambda weights: float(noise.variance_of(weights))
+        )
         axis = ScoreAxis(self.score_scale, self.unit)
-        return sites_of(result_of(self, classes, noise), by_client, axis)
+        return site_figures.sites_of(result_of(self, classes, noise), by_client, axis)
 
     @classmethod
     def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
@@ -258,13 +259,17 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
         return float(curves.cell_area(*pooled)) + float(curves.density_correction(*pooled))
 
 
-def result_of(protocol: Any, cells: tuple[Floats, Floats], noise: CellNoise) -> tp.ServerResult:
+def result_of(
+    protocol: Any, cells: tuple[Floats, Floats], noise: cell_levels.CellNoise
+) -> tp.ServerResult:
     """The area of noisy positives and negatives in the protocol's cells.
 
     At label adjacency noise moves records from one class to the other, and cell totals are exact.
     """
-    variance = area_variance(protocol.adjacency, cells, noise)
-    return result_from_cells(protocol.edge_scores, cells, variance, noise, protocol.scale == EVEN)
+    variance = cell_areas.area_variance(protocol.adjacency, cells, noise)
+    return cell_areas.result_from_cells(
+        protocol.edge_scores, cells, variance, noise, protocol.scale == EVEN
+    )
 
 
 def pooled_cells(placed: tp.Clients, edges: Floats) -> tuple[Floats, Floats]:
@@ -297,14 +302,14 @@ def dpauc_forecast(protocol: DPAUC, scenario: tp.Scenario, shape: tp.Shape) -> t
 
 def cells_forecast(
     cells: tuple[Floats, Floats],
-    noise: CellNoise,
+    noise: cell_levels.CellNoise,
     adjacency: str,
     scenario: tp.Scenario,
     shape: tp.Shape,
 ) -> tp.Forecast:
     """The error of the area of expected positives and negatives in cells with this noise."""
     value = float(curves.cell_area(*cells) + curves.density_correction(*cells))
-    variance = float(area_variance(adjacency, cells, noise))
+    variance = float(cell_areas.area_variance(adjacency, cells, noise))
     return tp.Forecast(
         math.sqrt(variance + forecast.placement(cells, corrected=True)),
         value - shape.auc,

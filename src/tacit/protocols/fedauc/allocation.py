@@ -15,10 +15,10 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import Flags, Floats, Integers
+from tacit.counts.rank_noise import RankNoise
 from tacit.data.ragged import Ragged, rank_scatter
 from tacit.metrics import errors
 from tacit.privacy.mechanisms.response import response_variance
-from tacit.protocols.shared.rank_noise import RankNoise
 
 FRACTION_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.02), 48)))
 """Fractions of the budget for the count that the influence allocation compares."""
@@ -207,7 +207,10 @@ def influence_allocation(
 
 
 def predicted_variance(
-    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, centre: Floats | float
+    geometry: RankGeometry,
+    noise: RankNoise,
+    allocation: Allocation,
+    centre: Floats | float,
 ) -> tuple[Floats, Floats, Floats]:
     """Each client's variances of the weighted numerator, of the count, and their covariance.
 

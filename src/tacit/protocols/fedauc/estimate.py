@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.counts.rank_noise import RankNoise
 from tacit.data.ragged import Ragged, doubled_ranks
 from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics import errors
@@ -29,7 +30,6 @@ from tacit.protocols.fedauc.allocation import (
     vague_prior,
 )
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
-from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 
 
@@ -168,7 +168,10 @@ def asked_sums(
 
 
 def result_of_sums(
-    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, sums: tuple[Floats, Floats]
+    geometry: RankGeometry,
+    noise: RankNoise,
+    allocation: Allocation,
+    sums: tuple[Floats, Floats],
 ) -> ServerResult:
     """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
     positives, value = sums[0], area_of_sums(geometry.records, *sums)

@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 import tacit.protocol as tp
+from tacit.counts import rank_noise
+from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
 from tacit.protocol import audits, forecast
 from tacit.protocol.declared import NOBODY
@@ -35,7 +37,6 @@ from tacit.protocols.fedauc.allocation import (
     vague_prior,
 )
 from tacit.protocols.shared.declared import guesses_from_ascending_scores, guesses_from_plain_scores
-from tacit.protocols.shared.rank_noise import RESPONSE, STAIRCASE, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import Flipped
 
 PAGE = "threat-models/fedauc.md"
@@ -145,7 +146,7 @@ class RankSums(tp.Protocol):
     @property
     def rank_noise(self) -> RankNoise:
         """The noise of a client's pair, at the whole budget: by default randomised response."""
-        return RankNoise(RESPONSE, self.guarantee.epsilon)
+        return RankNoise(rank_noise.RESPONSE, self.guarantee.epsilon)
 
     def divided(self, geometry: RankGeometry) -> Allocation | None:
         """How clients divide their budgets, by default not at all: they flip their labels.
@@ -227,7 +228,7 @@ class FedAUC(RankSums):
     def rank_noise(self) -> RankNoise:
         """The noise of a client's pair, at the whole budget."""
         local = isinstance(self.trust, tp.Local)
-        return super().rank_noise if local else RankNoise(STAIRCASE, self.epsilon)
+        return super().rank_noise if local else RankNoise(rank_noise.STAIRCASE, self.epsilon)
 
     @property
     def steps(self) -> tuple[tp.Step, ...]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import influence
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
@@ -32,7 +33,7 @@ from tacit.protocol.conversation import ClientState, Conversation, Query, Reply,
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.allocation import PLAUSIBLE_AUCS, PLAUSIBLE_RATES, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
-from tacit.protocols.shared.influence_sum import number_field, on_scale, whole_units
+from tacit.protocols.shared.influence_sum import number_field, on_scale
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 RANKS = ("fedauc", "ranks for sums")
@@ -200,7 +201,7 @@ def _exact_pair(
     pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
     counts, residuals = steps.pair_of_clients(clients, ranks, pivots)
     reach = sensitivity(records, pivot)[..., np.newaxis]
-    units = whole_units(residuals, reach, field.sensitivity)
+    units = influence.whole_units(residuals, reach, field.sensitivity)
     return counts.sum(axis=-1), units.sum(axis=-1)
 
 

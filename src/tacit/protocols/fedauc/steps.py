@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Flags, Floats, Integers, Labels
+from tacit.counts import rank_noise
+from tacit.counts.rank_noise import RankNoise
 from tacit.data.clients import Clients, sorted_scores
 from tacit.data.ragged import Ragged, StoredRanks, client_order
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocols.shared.rank_noise import RESPONSE, WHOLE_SUMS, RankNoise
 from tacit.protocols.shared.reports.flipped_labels import (
     flipped_in_order,
     flipped_labels,
@@ -84,7 +85,7 @@ def sums_by_client(numbers: Integers | Labels, whose: Integers, clients: int) ->
     return sums
 
 
-def check_sums(sizes: Integers, largest: Integers, bound: int = WHOLE_SUMS) -> None:
+def check_sums(sizes: Integers, largest: Integers, bound: int = rank_noise.WHOLE_SUMS) -> None:
     """Refuse weights of records whose sums a mechanism could not hold exactly.
 
     A sum that wraps, or is rounded before its noise is added, moves by more than the largest weight
@@ -163,8 +164,10 @@ class RankRequest:
         if not ((fraction > 0) & (fraction <= 1)).all():
             raise ValueError("the count's fraction of the budget must be above 0 and at most 1")
         distance, mechanism = largest_distance(ranks, pivot), agreed_noise(query)
-        if mechanism.mechanism == RESPONSE and not respond.all():
-            raise ValueError(f"with {RESPONSE} every client must flip its labels, as agreed")
+        if mechanism.mechanism == rank_noise.RESPONSE and not respond.all():
+            raise ValueError(
+                f"with {rank_noise.RESPONSE} every client must flip its labels, as agreed"
+            )
         check_sums(ranks.sizes, distance, mechanism.largest_sum)
         if np.any(~respond & (fraction == 1) & (distance > 0)):
             raise ValueError("no budget is left for a rank sum that depends on the labels")

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import influence, looks, pooling, tree_results
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
@@ -30,10 +31,8 @@ from tacit.protocol.declared import ThreatModel
 from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocol.trust import Each, SecureSum, Trust, trust_setting
+from tacit.protocols.histogram import look_steps
 from tacit.protocols.histogram.declared import PAGE
-from tacit.protocols.histogram.estimate import KnownArea, class_variance, result_from_tree
-from tacit.protocols.histogram.looking import looks
-from tacit.protocols.histogram.looking.seen import Seen, number_area, product_variance
 from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.declared import forest_model
@@ -41,7 +40,7 @@ from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ComparisonResult, ServerResult
 
 MODELS = FIRST, SECOND = ("first", "second")
-FUNCTIONS = (influence_sum.POSITIVES, influence_sum.NEGATIVES)
+FUNCTIONS = (influence.POSITIVES, influence.NEGATIVES)
 CLASSES, DIFFERENCE, LEVEL, SQUARES = "classes", "difference", "level", "squares"
 """Fields of replies besides both models' counts."""
 
@@ -67,10 +66,10 @@ MOST_RECORDS = 2**28
 
 def _spent(query: Query, number: int) -> float:
     """The epsilon of a run's query of this number, by the parts that it lists."""
-    parts = looks.listed_parts(query)
+    parts = look_steps.listed_parts(query)
     if len(parts) != number:
-        raise ValueError(f"query {number} lists {number} {looks.LISTED}, got {parts}")
-    return looks.epsilon_of(query)
+        raise ValueError(f"query {number} lists {number} {look_steps.LISTED}, got {parts}")
+    return look_steps.epsilon_of(query)
 
 
 def look_fields(protocol: Any, epsilon: float) -> dict[str, releases.Released]:
@@ -98,7 +97,7 @@ def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
 
 
 @releases.release(
-    lambda query: look_fields(query.protocol, _spent(query, 1)), admits=looks.pay, once=True
+    lambda query: look_fields(query.protocol, _spent(query, 1)), admits=look_steps.pay, once=True
 )
 def first_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the class sizes, and both classes' counts in cells of either model's scores.
@@ -112,7 +111,9 @@ def first_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
     return _counts(clients, query)
 
 
-@releases.release(lambda query: look_fields(query.protocol, _spent(query, 2)), admits=looks.pay)
+@releases.release(
+    lambda query: look_fields(query.protocol, _spent(query, 2)), admits=look_steps.pay
+)
 def second_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the same counts again, with fresh noise, for another fraction of epsilon.
 
@@ -131,15 +132,15 @@ def _admits_numbers(query: Query, noise: NoiseSource, state: ClientState) -> Non
     """
     inner = ((1 << query.protocol.height) - 1,)
     shapes = {f"{model}_{name}": inner for model in MODELS for name in FUNCTIONS}
-    influence_sum.check_published(query.broadcast, shapes | {influence_sum.SIZES: (2,)})
+    influence.check_published(query.broadcast, shapes | {influence.SIZES: (2,)})
     _ = Pair.published(query.broadcast)
-    looks.pay(query, noise, state)
+    look_steps.pay(query, noise, state)
 
 
 def _number_epsilon(query: Query) -> float:
-    if len(looks.listed_parts(query)) not in (2, 3):
-        raise ValueError(f"the last query lists 2 or 3 {looks.LISTED}")
-    return looks.epsilon_of(query)
+    if len(look_steps.listed_parts(query)) not in (2, 3):
+        raise ValueError(f"the last query lists 2 or 3 {look_steps.LISTED}")
+    return look_steps.epsilon_of(query)
 
 
 @releases.release(lambda query: number_fields(_number_epsilon(query)), admits=_admits_numbers)
@@ -175,20 +176,20 @@ def summed_differences(clients: Clients, query: Query) -> dict[str, Integers]:
         for influences, each in zip(pair, both_models(clients), strict=True)
     )
     apart = first - second
-    squares = np.minimum((apart / influence_sum.FIXED_POINT) ** 2, LARGEST_SQUARE)
+    squares = np.minimum((apart / influence.FIXED_POINT) ** 2, LARGEST_SQUARE)
     by_record = {
         DIFFERENCE: apart,
         LEVEL: first + second,
         SQUARES: np.rint(squares * SQUARE_UNITS).astype(np.int64),
     }
     reaches = pair.reaches(Adjacency(protocol.adjacency))
-    fields = number_fields(looks.epsilon_of(query))
+    fields = number_fields(look_steps.epsilon_of(query))
     sums = {}
     for name, values in by_record.items():
         below = np.concatenate([[0], np.cumsum(values)])[clients.offsets]
         units = fields[name].per_record
         sums[name] = releases.by_view(
-            query, influence_sum.whole_units(np.diff(below), reaches[name], units)
+            query, influence.whole_units(np.diff(below), reaches[name], units)
         )
     return sums
 
@@ -196,8 +197,8 @@ def summed_differences(clients: Clients, query: Query) -> dict[str, Integers]:
 class Pair(NamedTuple):
     """The influences of a record on either model's AUC, with one pair of class sizes."""
 
-    first: influence_sum.Influences
-    second: influence_sum.Influences
+    first: influence.Influences
+    second: influence.Influences
 
     @classmethod
     def published(cls, fields: Mapping[str, Any]) -> Pair:
@@ -205,8 +206,8 @@ class Pair(NamedTuple):
         made = []
         for model in MODELS:
             positives, negatives = (fields[f"{model}_{name}"] for name in FUNCTIONS)
-            sizes = fields[influence_sum.SIZES]
-            made.append(influence_sum.Influences.on_cells(positives, negatives, sizes, False))
+            sizes = fields[influence.SIZES]
+            made.append(influence.Influences.on_cells(positives, negatives, sizes, False))
         return cls(*made)
 
     def reaches(self, adjacency: Adjacency) -> dict[str, int]:
@@ -327,10 +328,10 @@ class ComparedHistograms(ScaledScores, Protocol):
 
 
 def _listed(parts: tuple[int, ...]) -> dict[str, Any]:
-    return {looks.LISTED: np.array(parts, dtype=np.int64)}
+    return {look_steps.LISTED: np.array(parts, dtype=np.int64)}
 
 
-def _seen(protocol: ComparedHistograms, sums: releases.Sums) -> list[Seen]:
+def _seen(protocol: ComparedHistograms, sums: releases.Sums) -> list[pooling.Seen]:
     """What a look says of either model."""
     made = []
     for model in MODELS:
@@ -340,11 +341,11 @@ def _seen(protocol: ComparedHistograms, sums: releases.Sums) -> list[Seen]:
         if np.ndim(sums[CLASSES]) > 1:
             raise ValueError("a comparison is simulated one run at a time, without replicates")
         one = {level: counts[np.newaxis] for level, counts in levels.items()}
-        made.append(Seen(protocol.score_scale, None, one, variances))
+        made.append(pooling.Seen(protocol.score_scale, None, one, variances))
     return made
 
 
-def _second_look(protocol: ComparedHistograms, seen: list[Seen], noises: float) -> int:
+def _second_look(protocol: ComparedHistograms, seen: list[pooling.Seen], noises: float) -> int:
     """The parts of a second look with the least predicted variance of the difference.
 
     The number's noise ``2 (D / (f m))^2`` grows as less of epsilon f is left for it, D the
@@ -353,14 +354,14 @@ def _second_look(protocol: ComparedHistograms, seen: list[Seen], noises: float) 
     """
     reach = Pair.published(_published(seen)).reaches(Adjacency(protocol.adjacency))[DIFFERENCE]
     smaller = min(float(each.smaller[0]) for each in seen)
-    products = sum(float(product_variance(each)[0]) for each in seen)
+    products = sum(float(pooling.product_variance(each)[0]) for each in seen)
 
     def predicted(more: int) -> float:
         left = protocol.epsilon * (looks.PARTS - FIRST_PARTS - more) / looks.PARTS
         number = (
             2
             * noises
-            * (reach / influence_sum.FIXED_POINT / (SHARES[DIFFERENCE] * left * smaller)) ** 2
+            * (reach / influence.FIXED_POINT / (SHARES[DIFFERENCE] * left * smaller)) ** 2
         )
         # variances fall with the square of epsilon, and precisions add up
         ratio = 1 / (1 + (more / FIRST_PARTS) ** 2)
@@ -369,30 +370,30 @@ def _second_look(protocol: ComparedHistograms, seen: list[Seen], noises: float) 
     return min(MORE_PARTS, key=predicted)
 
 
-def _published(seen: list[Seen]) -> dict[str, Floats]:
+def _published(seen: list[pooling.Seen]) -> dict[str, Floats]:
     """Either model's functions, and the class sizes that both looks at the same records tell."""
-    sizes = np.mean([each.published[influence_sum.SIZES][0] for each in seen], axis=0)
+    sizes = np.mean([each.published[influence.SIZES][0] for each in seen], axis=0)
     functions = {
         f"{model}_{name}": each.published[name][0]
         for model, each in zip(MODELS, seen, strict=True)
         for name in FUNCTIONS
     }
-    return functions | {influence_sum.SIZES: sizes}
+    return functions | {influence.SIZES: sizes}
 
 
 def _concluded(
     protocol: ComparedHistograms,
-    seen: list[Seen],
+    seen: list[pooling.Seen],
     published: Mapping[str, Floats],
     numbers: releases.Sums,
     rounds: list[releases.Sums],
 ) -> ComparisonResult:
     """Both AUCs, their difference, and the errors of all three."""
-    pair, smaller = Pair.published(published), float(published[influence_sum.SIZES].min())
+    pair, smaller = Pair.published(published), float(published[influence.SIZES].min())
     reaches = pair.reaches(Adjacency(protocol.adjacency))
     scales = {
-        DIFFERENCE: influence_sum.FIXED_POINT,
-        LEVEL: influence_sum.FIXED_POINT,
+        DIFFERENCE: influence.FIXED_POINT,
+        LEVEL: influence.FIXED_POINT,
         SQUARES: SQUARE_UNITS,
     }
     read = {
@@ -409,7 +410,9 @@ def _concluded(
     by_number = (errors[DIFFERENCE] / smaller) ** 2
     by_half = (by_number + (errors[LEVEL] / smaller) ** 2) / 4
     known = [
-        number_area(each, np.array([(level + sign * difference) / 2]), np.array([by_half]), False)
+        pooling.number_area(
+            each, np.array([(level + sign * difference) / 2]), np.array([by_half]), False
+        )
         for sign, each in zip((1, -1), seen, strict=True)
     ]
     protection = releases.total_protection([*rounds, numbers])
@@ -428,7 +431,7 @@ def _concluded(
         sampling_error=np.array(math.sqrt(squares) / smaller),
         positives=first.positives,
         negatives=first.negatives,
-        positives_error=np.sqrt(class_variance(cells, seen[0].noise)),
+        positives_error=np.sqrt(tree_results.class_variance(cells, seen[0].noise)),
         approximation_error=np.array(hidden),
         laplace_error=np.sqrt(by_number) if draw else 0.0,
         limits=(-1.0, 1.0),
@@ -440,8 +443,13 @@ def _concluded(
 
 
 def _one_model(
-    protocol: ComparedHistograms, seen: Seen, known: KnownArea, protection: Cost | None
+    protocol: ComparedHistograms,
+    seen: pooling.Seen,
+    known: tree_results.KnownArea,
+    protection: Cost | None,
 ) -> ServerResult:
     """One model's AUC."""
     axis = ScoreAxis(seen.scale, protocol.unit)
-    return result_from_tree(seen.leaves[0], seen.noise, None, protection, known.of(0), axis)
+    return tree_results.result_from_tree(
+        seen.leaves[0], seen.noise, None, protection, known.of(0), axis
+    )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from tacit.counts import influence
 from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
@@ -19,7 +20,6 @@ from tacit.protocol.declared import LOCAL, LOCAL_PAGE, ThreatModel
 from tacit.protocol.trust import Each, ExactSum, Local, SecureSum, Trust
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.declared import CountingProtocol, forest_model
-from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import ClientState, Query
@@ -64,7 +64,12 @@ class HistogramDeclarations(CountingProtocol):
     """Cases, attacks, threats and laws of ``ScoreHistogram``."""
 
     gives_curve = True
-    replicated_fields = (POSITIVES, NEGATIVES, SIZES, KNOTS)
+    replicated_fields = (
+        influence.POSITIVES,
+        influence.NEGATIVES,
+        influence.SIZES,
+        KNOTS,
+    )
     threats = staticmethod(threats_of)
 
     audit_settings: ClassVar[tuple[Mapping[str, Any], ...]] = (
@@ -87,11 +92,15 @@ class HistogramDeclarations(CountingProtocol):
         negative below the middle has the influence 1, a positive there 0. The other query holds
         nothing that changes how much a step reveals.
         """
-        if SIZES not in query.broadcast:
+        if influence.SIZES not in query.broadcast:
             return query
-        inner = query.broadcast[POSITIVES].shape[-1]
+        inner = query.broadcast[influence.POSITIVES].shape[-1]
         positives = (np.arange(inner) >= inner // 2).astype(np.float64)
-        fields = {POSITIVES: positives, NEGATIVES: np.zeros(inner), SIZES: np.ones(2)}
+        fields = {
+            influence.POSITIVES: positives,
+            influence.NEGATIVES: np.zeros(inner),
+            influence.SIZES: np.ones(2),
+        }
         return replace(query, broadcast={**query.broadcast, **fields})
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
@@ -148,8 +157,8 @@ class HistogramDeclarations(CountingProtocol):
 
     def noiseless_value(self: Any, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
-        from tacit.protocol.releases import planned_noises
-        from tacit.protocols.histogram.estimate import area_from_tree
+        from tacit.counts import tree_results
+        from tacit.protocol import releases
         from tacit.protocols.histogram.steps import leaves_of, tree_fields
         from tacit.protocols.shared.tree_counts import tree_noise
 
@@ -157,7 +166,7 @@ class HistogramDeclarations(CountingProtocol):
         leaves = np.bincount(leaves_of(clients, height, self), minlength=2 << height)
         noise = trees.TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
-            noises = planned_noises(self.trust, clients.count) * self.strata
+            noises = releases.planned_noises(self.trust, clients.count) * self.strata
             noise = tree_noise(tree_fields(self, height), noises)
         cells = leaves.reshape(2, -1).astype(np.float64)
-        return float(area_from_tree(cells, noise, self.score_axis).value)
+        return float(tree_results.area_from_tree(cells, noise, self.score_axis).value)

@@ -24,12 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.counts import tree_results
 from tacit.metrics import calibration, operating_points, trees
 from tacit.metrics.cells.binning import Buckets
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
 from tacit.protocol.forecast import ECE, Forecast, Metric
 from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import SEPARATION
@@ -236,7 +236,7 @@ def figure_forecast(
     """
     smaller = min(scenario.positives, scenario.negatives)
     if metric.name == ECE:
-        whole = result_from_tree(leaves, noise, None, axis=axis)
+        whole = tree_results.result_from_tree(leaves, noise, None, axis=axis)
         if whole.histogram is None:
             return Forecast(math.inf)
         error, bias = ece_error(whole.histogram, noise, ece_of(shape, scenario))

@@ -10,12 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.counts import noisy_areas, reported_trees, tree_results, zoomed_cells
+from tacit.counts.reported_trees import CHOICE_UNITS, FIRST_CELLS
 from tacit.local import turns
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
-from tacit.protocol import fields, forecast
+from tacit.protocol import fields, forecast, releases
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.releases import CLIENTS, planned_noises
 from tacit.protocol.scenario import (
     GUESSES,
     Round,
@@ -29,7 +30,6 @@ from tacit.protocol.scenario import (
     traffic_of_rounds,
 )
 from tacit.protocol.trust import Each, ExactSum, Local, SecureSum, Trust
-from tacit.protocols.histogram.estimate import result_from_tree, tree_products
 from tacit.protocols.histogram.figure_forecast import (
     MEASURED_CELLS,
     Pair,
@@ -37,15 +37,13 @@ from tacit.protocols.histogram.figure_forecast import (
     figure_forecast,
 )
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
-from tacit.protocols.histogram.looking.looks import query_scale
-from tacit.protocols.histogram.looking.rounds import expected_looks
+from tacit.protocols.histogram.look_rounds import expected_looks
+from tacit.protocols.histogram.look_steps import query_scale
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.second_round import SUM, summed_influences
 from tacit.protocols.histogram.steps import report_bytes, tree_fields
-from tacit.protocols.shared.areas import area_depth, at_depth
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.tree_counts import CHOICE_UNITS, FIRST_CELLS, expected_noise, tree_noise
-from tacit.protocols.shared.zoomed_cells import recounted
+from tacit.protocols.shared.tree_counts import tree_noise
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures import smooth_calibration
@@ -138,7 +136,7 @@ def _imitated(
         return Histogram(seen.both_classes[0], seen.noise, 1, 1, placed), own
     cells, counts = expected.counts.shape[-1], records
     if expected.axis.scale is not base.scale:
-        counts = recounted(records, base.scale, expected.axis.scale)
+        counts = zoomed_cells.recounted(records, base.scale, expected.axis.scale)
     noise = expected.noise.drawn(source, 1).reshape(2, -1)
     return replace(expected, counts=counts.reshape(2, cells, -1).sum(axis=-1) + noise), own
 
@@ -147,14 +145,16 @@ def _area_forecast(
     leaves: Floats, noise: trees.TreeNoise, axis: ScoreAxis, auc: float, smaller: int
 ) -> forecast.Forecast:
     """The error of the AUC of expected cells."""
-    result = result_from_tree(leaves[np.newaxis], noise, None, axis=axis)
+    result = tree_results.result_from_tree(leaves[np.newaxis], noise, None, axis=axis)
     error, value, counted = (
         float(field[0])
         for field in (result.privacy_error, result.value, np.asarray(result.positives_error))
     )
     cells = leaves.reshape(2, -1)
     even = isinstance(axis.scale, EvenScale)
-    coarse = at_depth(cells, area_depth(cells, tree_products(noise), even))
+    coarse = noisy_areas.at_depth(
+        cells, noisy_areas.area_depth(cells, tree_results.tree_products(noise), even)
+    )
     variance = error**2 + forecast.placement((coarse[0], coarse[1]), corrected=True)
     return forecast.Forecast(math.sqrt(variance), value - auc, smaller, counted)
 
@@ -298,12 +298,12 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round
 
 def _expected_sum(query: Query, counts: Floats, clients: int) -> Reply:
     """What a sum would be without noise, where both classes have these counts in a first look."""
-    counted = {CLIENTS: np.asarray(clients)}
+    counted = {releases.CLIENTS: np.asarray(clients)}
     if query.step is summed_influences:
         return {SUM: np.asarray(0)} | counted
     base, cells = query.protocol.score_scale, counts
     if KNOTS in query.broadcast:
-        cells = recounted(counts, base, query_scale(query))
+        cells = zoomed_cells.recounted(counts, base, query_scale(query))
     levels = {
         name: np.rint(cells.reshape(*field.shape, -1).sum(axis=-1)).astype(np.int64)
         for name, field in query.step.fields(query).items()
@@ -323,8 +323,10 @@ def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> 
     if isinstance(protocol.trust, Local):
         early = _early_fraction(protocol, scenario)
         units = protocol.level_units(height)
-        return expected_noise(scenario.records, protocol.epsilon or math.inf, units, 1 - early)
-    noises = planned_noises(protocol.trust, scenario.clients) * protocol.strata
+        return reported_trees.expected_noise(
+            scenario.records, protocol.epsilon or math.inf, units, 1 - early
+        )
+    noises = releases.planned_noises(protocol.trust, scenario.clients) * protocol.strata
     return tree_noise(tree_fields(protocol, height), noises)
 
 

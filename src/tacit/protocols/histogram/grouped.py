@@ -20,18 +20,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tacit.counts import tree_budget, tree_results
 from tacit.data.categories import Categories, check_names
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy import doubles
-from tacit.protocol import audits
-from tacit.protocol.releases import Sums
+from tacit.protocol import audits, releases
 from tacit.protocol.settings import setting
 from tacit.protocol.trust import Each, ExactSum, SecureSum, Trust, trust_setting
-from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
-from tacit.protocols.shared.tree_budget import Aim
 from tacit.protocols.shared.tree_counts import consistent_trees
 from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
@@ -187,14 +185,14 @@ class GroupedHistogram(ScoreHistogram):
         return float(self.score_scale.scores(np.array([0.5]))[0]) if half is None else half
 
     @property
-    def served(self) -> Aim:
+    def served(self) -> tree_budget.Aim:
         """What the levels of a tree serve: the AUC, and rates at the threshold too for a report."""
         return "auc" if self.aim == "auc" else "groups"
 
-    def breakdown(self, sums: Sums, axis: ScoreAxis) -> Breakdown:
+    def breakdown(self, sums: releases.Sums, axis: ScoreAxis) -> Breakdown:
         """The figures of every group, from its own tree."""
         leaves, noise = consistent_trees(sums)
-        results = [result_from_tree(each, noise, None, axis=axis) for each in leaves]
+        results = [tree_results.result_from_tree(each, noise, None, axis=axis) for each in leaves]
         return breakdown_of(self.group_names, results, self.middle_edge)
 
     law_settings: ClassVar[audits.Configurations] = {

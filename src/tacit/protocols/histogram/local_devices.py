@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from tacit.arrays import Flags, Floats, Integers
+from tacit.counts.reported_trees import FIRST_CELLS
 from tacit.data.clients import Clients
 from tacit.local.turns import CELLS
 from tacit.metrics import curves, trees
@@ -29,7 +30,6 @@ from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
-from tacit.protocols.shared.tree_counts import FIRST_CELLS
 
 Words = NDArray[np.uint16]
 

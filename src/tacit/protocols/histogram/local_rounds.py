@@ -13,17 +13,17 @@ import math
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import placing
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.cells.score_scale import ScoreScale
+from tacit.privacy import unary
 from tacit.privacy.noise import NoiseSource
-from tacit.privacy.unary import unary_variance
-from tacit.protocol import devices
+from tacit.protocol import devices, releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.releases import planned_clients
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
 
@@ -75,7 +75,7 @@ def report_positions(
     return position_round(query.protocol.epsilon).reports(clients, query, noise, state)
 
 
-@step(cost=turns.late_cost, participates=turns.late, shares=planned_clients)
+@step(cost=turns.late_cost, participates=turns.late, shares=releases.planned_clients)
 def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send class and cell as unary bits of the records whose turn is late, one report a record.
 
@@ -136,7 +136,7 @@ def early_slots(epsilon: float, records: int) -> int:
     >>> [early_slots(1.0, records) for records in (100, 20_000, 458_407)]
     [64, 16, 3]
     """
-    variance = unary_variance(epsilon) + 0.25
+    variance = unary.unary_variance(epsilon) + 0.25
     fraction = math.sqrt(2 * WEIGHT_OF_PLACING * variance / max(records, 1))
     return min(max(round(turns.SLOTS * fraction), 1), MAX_EARLY)
 
@@ -150,32 +150,10 @@ def report_counts(reply: Reply, epsilon: float) -> Integers:
     return np.atleast_2d(counts)
 
 
-def placed_knots(
-    scale: ScoreScale, masses: Floats, height: int, fixed: float = FIXED_PART
-) -> Floats:
-    """The inner edges of ``2**height`` cells of about equal mass, shape (2**height - 1,).
-
-    Where so many scores cannot be distinguished as doubles, the cells stay those of the scale.
-
-    Parameters
-    ----------
-    scale : of whose equal cells the masses are.
-    masses : adding up to 1, shape (B,).
-    height : of the new cells.
-    fixed : the part of the cells that lies evenly on the scale.
-    """
-    mixed = (1 - fixed) * masses + fixed / masses.size
-    below = np.concatenate([[0.0], np.cumsum(mixed)])
-    inner = np.arange(1, 1 << height) / (1 << height)
-    places = np.interp(inner * below[-1], below, np.arange(masses.size + 1) / masses.size)
-    knots = scale.scores(places)
-    ends = [each for each in (scale.low, scale.high) if each is not None]
-    apart = np.all(np.diff(knots) > 0) and not np.isin(knots, ends).any()
-    return knots if apart else scale.scores(inner)
-
-
 def expected_knots(scale: ScoreScale, masses: Floats, height: int) -> Floats:
     """The cell edges where reports show masses as they are, in cells of a multiple of their
     number."""
     merged = masses.reshape(CELLS, -1).sum(axis=-1)
-    return placed_knots(scale, merged / max(merged.sum(), np.finfo(float).tiny), height)
+    return placing.placed_knots(
+        scale, merged / max(merged.sum(), np.finfo(float).tiny), height, FIXED_PART
+    )

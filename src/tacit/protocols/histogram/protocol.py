@@ -18,33 +18,23 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.counts import looks, placing, tree_budget, tree_results
 from tacit.data.clients import Clients
 from tacit.data.units import PROBABILITY, are_convertible, converted
 from tacit.local import turns
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.exact import MAX_SHARED_SCALE
-from tacit.protocol import devices
+from tacit.protocol import devices, releases
 from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query, Reply, Step
-from tacit.protocol.releases import Sums, ask, total_protection
 from tacit.protocol.settings import setting
 from tacit.protocol.trust import Each, ExactSum, Local, SecureSum
 from tacit.protocols.histogram import local_rounds
 from tacit.protocols.histogram.declared import HistogramDeclarations
-from tacit.protocols.histogram.estimate import result_from_tree
-from tacit.protocols.histogram.looking.looks import (
-    CLASS_FRACTION,
-    FIRST_PARTS,
-    LEAST_LOOK_HEIGHT,
-    LOOK_HEIGHT,
-    LOOKS,
-    MAX_FLAT_HEIGHT,
-    PARTS,
-)
-from tacit.protocols.histogram.looking.placing import TREE_HEIGHTS
-from tacit.protocols.histogram.looking.rounds import looked
+from tacit.protocols.histogram.look_rounds import looked
+from tacit.protocols.histogram.look_steps import LOOKS
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.histogram.steps import local_tree, summed_trees, unary_reports
-from tacit.protocols.shared import tree_budget, tree_counts
+from tacit.protocols.shared import tree_counts
 from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, Strata, scale_of_knots
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import THRESHOLDS
@@ -69,17 +59,19 @@ def reported_tree(
     height = protocol.tree_height(clients)
     reply = yield Query(unary_reports, protocol, broadcast={"clients": clients, "height": height})
     leaves, noise = local_tree(protocol.known_epsilon, reply, height)
-    return result_from_tree(leaves, noise, buckets, axis=protocol.score_axis)
+    return tree_results.result_from_tree(leaves, noise, buckets, axis=protocol.score_axis)
 
 
 def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None) -> Conversation:
     """Summed trees up."""
     height = protocol.tree_height(clients)
-    sums = yield from ask(summed_trees, protocol, clients, {"height": height})
+    sums = yield from releases.ask(summed_trees, protocol, clients, {"height": height})
     strata, noise = tree_counts.consistent_trees(sums)
     leaves, all_noise = strata.sum(axis=-2), tree_counts.pooled(noise, protocol.strata)
     axis = protocol.score_axis
-    result = result_from_tree(leaves, all_noise, buckets, total_protection((sums,)), axis=axis)
+    result = tree_results.result_from_tree(
+        leaves, all_noise, buckets, releases.total_protection((sums,)), axis=axis
+    )
     single = leaves.ndim == 1
     return replace(result, breakdown=protocol.breakdown(sums, axis) if single else None)
 
@@ -102,7 +94,7 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
     )
     leaves, noise = local_tree(epsilon, reply, height, records)
     axis = ScoreAxis(scale_of_knots(protocol, knots[0], 1 << height), protocol.unit)
-    return result_from_tree(leaves, noise, None, axis=axis)
+    return tree_results.result_from_tree(leaves, noise, None, axis=axis)
 
 
 def _knots(protocol: ScoreHistogram, reply: Reply, height: int) -> Floats:
@@ -111,7 +103,10 @@ def _knots(protocol: ScoreHistogram, reply: Reply, height: int) -> Floats:
     counts = local_rounds.report_counts(reply, epsilon)
     masses = local_rounds.position_round(epsilon).masses(counts)
     return np.stack(
-        [local_rounds.placed_knots(protocol.score_scale, row, height) for row in masses]
+        [
+            placing.placed_knots(protocol.score_scale, row, height, local_rounds.FIXED_PART)
+            for row in masses
+        ]
     )
 
 
@@ -187,10 +182,10 @@ class ScoreHistogram(HistogramDeclarations):
         Of noisy counts (``SecureSum`` and ``Each``) without a height, or for the AUC with a height
         of looks; not where shares of the first look's noise would have too large a scale.
         """
-        most = MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
+        most = looks.MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
         if not isinstance(self.trust, SecureSum | Each) or (self.height or 0) > most:
             return False
-        first = self.known_epsilon * FIRST_PARTS / PARTS * CLASS_FRACTION
+        first = self.known_epsilon * looks.FIRST_PARTS / looks.PARTS * looks.CLASS_FRACTION
         return self.distance / first <= MAX_SHARED_SCALE
 
     @property
@@ -201,10 +196,12 @@ class ScoreHistogram(HistogramDeclarations):
     @property
     def look_heights(self) -> tuple[int, ...]:
         """The heights of looks: the first, those with zoomed cells, and a report's trees."""
-        first, (low, high) = self.height or LOOK_HEIGHT, TREE_HEIGHTS
-        least = LEAST_LOOK_HEIGHT if isinstance(self.trust, Each) and not self.height else first
+        first, (low, high) = self.height or looks.LOOK_HEIGHT, placing.TREE_HEIGHTS
+        least = (
+            looks.LEAST_LOOK_HEIGHT if isinstance(self.trust, Each) and not self.height else first
+        )
         trees_too = range(low, high + 1) if self.aim == "report" or self.by_group else ()
-        zoomed = min(first + 1, MAX_FLAT_HEIGHT)
+        zoomed = min(first + 1, looks.MAX_FLAT_HEIGHT)
         return tuple(sorted({*range(least, first), first, zoomed, *trees_too}))
 
     @property
@@ -239,8 +236,8 @@ class ScoreHistogram(HistogramDeclarations):
         The product of both functions' errors grows with the noise and the number of cells.
         """
         if self.height is not None or not isinstance(self.trust, Each):
-            return self.height or LOOK_HEIGHT
-        return max(LOOK_HEIGHT - round(math.log2(clients) / 2), LEAST_LOOK_HEIGHT)
+            return self.height or looks.LOOK_HEIGHT
+        return max(looks.LOOK_HEIGHT - round(math.log2(clients) / 2), looks.LEAST_LOOK_HEIGHT)
 
     @property
     def threshold_edges(self) -> Floats:
@@ -301,7 +298,7 @@ class ScoreHistogram(HistogramDeclarations):
         """The strata of the records."""
         return ALL_RECORDS
 
-    def breakdown(self, sums: Sums, axis: ScoreAxis) -> Breakdown | None:
+    def breakdown(self, sums: releases.Sums, axis: ScoreAxis) -> Breakdown | None:
         """The figures of strata that were counted in a tree; None where there is one."""
         return None
 

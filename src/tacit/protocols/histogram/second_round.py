@@ -12,35 +12,23 @@ round. Scores enter exactly: cells matter only through these products.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import influence, looks
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.histogram.looking import looks
+from tacit.protocols.histogram import look_steps
 from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES, number_field
+from tacit.protocols.shared.influence_sum import number_field
 
 SUM = "sum"
 """The field of the number."""
-
-
-def influences_of(fields: Mapping[str, Any], linear: bool = False) -> influence_sum.Influences:
-    """The influences that follow from the published fields, at the server and at every client.
-
-    Parameters
-    ----------
-    fields : what was published.
-    linear : whether functions are linear between edges, as on published cell edges.
-    """
-    positives, negatives, sizes = (fields[name] for name in influence_sum.PUBLISHED)
-    return influence_sum.Influences.on_cells(positives, negatives, sizes, linear)
 
 
 def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
@@ -53,15 +41,19 @@ def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
         are not above 0 and finite.
     """
     fields = query.broadcast
-    deepest = min(looks.look_height(query), looks.MAX_FLAT_HEIGHT)
-    inner = (influence_sum.inner_edges(fields[POSITIVES], deepest),)
-    shapes = {POSITIVES: inner, NEGATIVES: inner, SIZES: (2,)}
-    influence_sum.check_published(
+    deepest = min(look_steps.look_height(query), looks.MAX_FLAT_HEIGHT)
+    inner = (influence.inner_edges(fields[influence.POSITIVES], deepest),)
+    shapes = {
+        influence.POSITIVES: inner,
+        influence.NEGATIVES: inner,
+        influence.SIZES: (2,),
+    }
+    influence.check_published(
         fields, {name: noise.full_shape(shape) for name, shape in shapes.items()}
     )
-    if np.ndim(fields[SIZES]) == 1:
-        influences_of(fields, _straight(query))
-    looks.pay(query, noise, state)
+    if np.ndim(fields[influence.SIZES]) == 1:
+        influence.influences_of(fields, _straight(query))
+    look_steps.pay(query, noise, state)
 
 
 def _straight(query: Query) -> bool:
@@ -69,7 +61,7 @@ def _straight(query: Query) -> bool:
     return query.broadcast.get(KNOTS) is not None
 
 
-@releases.release(lambda query: {SUM: number_field(looks.epsilon_of(query))}, admits=_admits)
+@releases.release(lambda query: {SUM: number_field(look_steps.epsilon_of(query))}, admits=_admits)
 def summed_influences(clients: Clients, query: Query) -> dict[str, Integers]:
     """Send the sum of the records' influences on the AUC.
 
@@ -90,36 +82,38 @@ def summed_influences(clients: Clients, query: Query) -> dict[str, Integers]:
     DataError : for a score outside [0, 1] where scores are probabilities.
     ValueError : for published functions or sizes that could not come from a first round.
     """
-    units = number_field(looks.epsilon_of(query)).per_record
+    units = number_field(look_steps.epsilon_of(query)).per_record
     adjacency = Adjacency(query.protocol.adjacency)
-    queries, chosen = looks.by_knots(query)
+    queries, chosen = look_steps.by_knots(query)
     if chosen.size:
         totals = np.zeros((chosen.size, clients.count), dtype=np.int64)
         for index, each in enumerate(queries):
             rows = np.flatnonzero(chosen == index)
-            fields = {name: query.broadcast[name][rows] for name in influence_sum.PUBLISHED}
-            influences = influences_of(fields, linear=True)
-            totals[rows] = _in_units(influences, looks.placed(clients, each), units, adjacency)
+            fields = {name: query.broadcast[name][rows] for name in influence.PUBLISHED}
+            influences = influence.influences_of(fields, linear=True)
+            totals[rows] = _in_units(influences, look_steps.placed(clients, each), units, adjacency)
         return {SUM: releases.by_view(query, totals)}
-    fields = {name: query.broadcast[name] for name in influence_sum.PUBLISHED}
-    if np.ndim(fields[SIZES]) == 1:
-        influences = influences_of(fields, _straight(query))
-        totals = _in_units(influences, looks.placed(clients, query), units, adjacency)
+    fields = {name: query.broadcast[name] for name in influence.PUBLISHED}
+    if np.ndim(fields[influence.SIZES]) == 1:
+        influences = influence.influences_of(fields, _straight(query))
+        totals = _in_units(influences, look_steps.placed(clients, query), units, adjacency)
         return {SUM: releases.by_view(query, totals)}
     # replicates with the same functions have one sum
     together = np.concatenate(list(fields.values()), axis=-1)
     _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
-    distinct = influences_of({name: each[first] for name, each in fields.items()}, _straight(query))
-    totals = _in_units(distinct, looks.placed(clients, query), units, adjacency)
+    distinct = influence.influences_of(
+        {name: each[first] for name, each in fields.items()}, _straight(query)
+    )
+    totals = _in_units(distinct, look_steps.placed(clients, query), units, adjacency)
     return {SUM: releases.by_view(query, totals[index.ravel()])}
 
 
 def _in_units(
-    influences: influence_sum.Influences, clients: Clients, units: int, adjacency: Adjacency
+    influences: influence.Influences, clients: Clients, units: int, adjacency: Adjacency
 ) -> Integers:
     """Every client's sum of influences, rounded once to units, shape (..., K)."""
     reach = influences.sensitivity(adjacency)[..., np.newaxis]
-    return influence_sum.whole_units(influences.totals(clients), reach, units)
+    return influence.whole_units(influences.totals(clients), reach, units)
 
 
 def both_rounds(
@@ -141,8 +135,8 @@ def both_rounds(
     noises : the noise that arrived, as a multiple of what epsilon needs.
     linear : as for ``influences_of``.
     """
-    influences = influences_of(fields, linear)
-    reach = influences.sensitivity(adjacency) / influence_sum.FIXED_POINT
-    smaller = fields[SIZES].min(axis=-1)
+    influences = influence.influences_of(fields, linear)
+    reach = influences.sensitivity(adjacency) / influence.FIXED_POINT
+    smaller = fields[influence.SIZES].min(axis=-1)
     moved, variance = influence_sum.on_scale(sums, released, reach / smaller, noises)
     return influences.area + moved, variance

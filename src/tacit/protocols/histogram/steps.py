@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import reported_trees
+from tacit.counts.reported_trees import FIRST_CELLS
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
 from tacit.metrics.trees import TreeNoise
@@ -15,18 +17,10 @@ from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import devices, releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.releases import planned_clients
 from tacit.protocol.scaled import ScaledScores
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
 from tacit.protocols.shared.reports import packed
-from tacit.protocols.shared.tree_counts import (
-    FIRST_CELLS,
-    LEVEL,
-    counts_at,
-    level_counts,
-    level_fields,
-    trees_of_reports,
-)
+from tacit.protocols.shared.tree_counts import LEVEL, counts_at, level_counts, level_fields
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""
@@ -103,7 +97,7 @@ def leaf_counts(
     return counts_at(own, strata.count * leaves, query, clients)
 
 
-@step(cost=packed.report_cost, shares=planned_clients)
+@step(cost=packed.report_cost, shares=releases.planned_clients)
 def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send every record's class and cell as unary bits, on one level that it chose at random.
 
@@ -194,5 +188,5 @@ def local_tree(
     records = sum(sent for _, sent in by_level.values()) if records is None else records
     told = {level: each for level, each in by_level.items() if each[1]}
     first = {FIRST_CELLS: by_level[FIRST_CELLS]}
-    leaves, noise = trees_of_reports(told or first, records, epsilon)
+    leaves, noise = reported_trees.trees_of_reports(told or first, records, epsilon)
     return leaves[..., 0, :], noise

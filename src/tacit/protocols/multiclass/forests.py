@@ -41,6 +41,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import noisy_areas, reported_trees, tree_budget
+from tacit.counts.reported_trees import CHOICE_UNITS
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
 from tacit.metrics.trees import TreeNoise, node_variances
@@ -49,10 +51,7 @@ from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.shared import tree_counts
-from tacit.protocols.shared.areas import Areas, NodeVariances, areas
 from tacit.protocols.shared.reports.packed import packed_counts, packed_reports, report_cost
-from tacit.protocols.shared.tree_budget import record_units
-from tacit.protocols.shared.tree_counts import CHOICE_UNITS, trees_of_reports
 from tacit.results.estimate import Estimate
 
 
@@ -150,14 +149,16 @@ def both_classes(positives: Forest, negatives: Forest) -> Floats:
     return np.stack([positives.leaves, negatives.leaves], axis=-2)
 
 
-def variances_of(positives: Forest, negatives: Forest) -> NodeVariances:
+def variances_of(positives: Forest, negatives: Forest) -> noisy_areas.NodeVariances:
     """The variances of a node's count in a tree of either class."""
     return (node_variances(positives.noise.weighting), node_variances(negatives.noise.weighting))
 
 
-def forest_areas(positives: Forest, negatives: Forest, even: bool) -> Areas:
+def forest_areas(positives: Forest, negatives: Forest, even: bool) -> noisy_areas.Areas:
     """The AUC of every pair of trees of one height, shape (..., T) (``areas``)."""
-    return areas(both_classes(positives, negatives), variances_of(positives, negatives), even)
+    return noisy_areas.areas(
+        both_classes(positives, negatives), variances_of(positives, negatives), even
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,7 @@ class ClassForests:
     negatives: Forest
     hits: Forest
     even: bool
-    areas: Areas
+    areas: noisy_areas.Areas
 
     def sizes(self) -> tuple[Floats, Floats]:
         """The records of every class and of all others, and the variances, shape (..., C, 2) each.
@@ -198,14 +199,14 @@ class ClassForests:
         )
 
 
-def area_variance(made: Areas, positives: Forest, negatives: Forest) -> Floats:
+def area_variance(made: noisy_areas.Areas, positives: Forest, negatives: Forest) -> Floats:
     """The variance of every area by privacy noise, shape (..., T)."""
     first = positives.noise.variance_of(made.weights[..., 0, :], positives.leaves)
     second = negatives.noise.variance_of(made.weights[..., 1, :], negatives.leaves)
     return first + second + made.other_variance
 
 
-def area_estimates(made: Areas, positives: Forest, negatives: Forest) -> list[Estimate]:
+def area_estimates(made: noisy_areas.Areas, positives: Forest, negatives: Forest) -> list[Estimate]:
     """The AUC of every pair of trees of a single run, with its errors."""
     variance = area_variance(made, positives, negatives)
     draws = np.broadcast_to(made.one_draw, made.value.shape)
@@ -223,7 +224,7 @@ SLOTS, BITS = "slots", "bits"
 
 def report_parts(height: int, budget: float) -> tuple[float, ...]:
     """The parts of the levels of trees, the roots first, which are not asked for."""
-    units = record_units(height, "auc")
+    units = tree_budget.record_units(height, "auc")
     return (0.0, *(budget * each / CHOICE_UNITS for each in units))
 
 
@@ -302,7 +303,7 @@ def forests_from_reports(
     records = sum(reports for levels in counted.values() for _, reports in levels.values())
     return {
         block.name: Forest(
-            *trees_of_reports(
+            *reported_trees.trees_of_reports(
                 counted[block.name],
                 records * block.votes,
                 epsilon,

@@ -44,6 +44,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
+from tacit.counts import class_scores, tree_budget
 from tacit.data.categories import check_names
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.ranking import auc
@@ -55,10 +56,8 @@ from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.multiclass import estimate, forests, second_round
 from tacit.protocols.shared import tree_counts
-from tacit.protocols.shared.class_scores import in_classes, one_against_rest, scores_by_class
 from tacit.protocols.shared.declared import CountingProtocol, forest_model
 from tacit.protocols.shared.influence_sum import check_the_same_number
-from tacit.protocols.shared.tree_budget import epsilon_by_level
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
 
@@ -207,7 +206,7 @@ class MulticlassHistogram(CountingProtocol):
             return (*[0.0] * height, budget)
         if self.lone_records:
             return forests.report_parts(height, budget)
-        parts = epsilon_by_level(height, budget, votes * self.distance, "auc")
+        parts = tree_budget.epsilon_by_level(height, budget, votes * self.distance, "auc")
         return parts[1:]  # a tree of two classes has its classes on level 1
 
     def classified(self, clients: tp.Clients) -> tuple[Floats, Integers]:
@@ -217,7 +216,9 @@ class MulticlassHistogram(CountingProtocol):
         ------
         DataError : for clients of other classes than the agreed ones.
         """
-        return scores_by_class(clients, self.classes, bounded=self.score_range is not None)
+        return class_scores.scores_by_class(
+            clients, self.classes, bounded=self.score_range is not None
+        )
 
     def check_scores(self, clients: tp.Clients) -> None:
         """Refuse scores that have no cell.
@@ -328,7 +329,7 @@ class MulticlassHistogram(CountingProtocol):
 
     def exact(self, clients: tp.Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
-        problems = one_against_rest(clients, *self.classified(clients))
+        problems = class_scores.one_against_rest(clients, *self.classified(clients))
         return float(np.mean([auc(each.scores, each.labels) for each in problems]))
 
     @classmethod
@@ -388,7 +389,9 @@ class MulticlassHistogram(CountingProtocol):
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records of all classes in turn, whose scores lie in cells of their own."""
-        return in_classes(super().audit_federation(records, apart), self.classes, self.score_scale)
+        return class_scores.in_classes(
+            super().audit_federation(records, apart), self.classes, self.score_scale
+        )
 
     def hostile_query(self, query: tp.Query) -> tp.Query:
         """Published functions under which a record of any class moves the others' sums most.

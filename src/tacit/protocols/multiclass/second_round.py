@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import class_scores, influence, noisy_areas
 from tacit.data.clients import Clients
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
@@ -47,9 +48,6 @@ from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.protocol import releases
 from tacit.protocol.conversation import Query
 from tacit.protocols.multiclass.forests import ClassForests, Forest, both_classes, variances_of
-from tacit.protocols.shared import influence_sum
-from tacit.protocols.shared.areas import area_depth, at_depth, noise_products
-from tacit.protocols.shared.class_scores import one_against_rest
 
 FIELDS = OWN_BELOW, OTHER_BELOW, SIZES = ("own_below", "other_below", "class_sizes")
 """Fields of the query: the part of each class's own records, and of all others, below every inner
@@ -68,11 +66,11 @@ def published(first: ClassForests) -> dict[str, Floats]:
     """What the server publishes of the first round; a class that came out empty gets the size 1."""
     positives, negatives = first.positives, first.negatives
     cells = both_classes(positives, negatives)
-    products = noise_products(*variances_of(positives, negatives))
-    depth = max(area_depth(cells, products, first.even, LINE_BIAS), 1)
+    products = noisy_areas.noise_products(*variances_of(positives, negatives))
+    depth = max(noisy_areas.area_depth(cells, products, first.even, LINE_BIAS), 1)
 
     def functions(forest: Forest) -> Floats:
-        return rising_fractions(at_depth(forest.leaves, depth))[..., 1:-1]
+        return rising_fractions(noisy_areas.at_depth(forest.leaves, depth))[..., 1:-1]
 
     return {
         OWN_BELOW: functions(positives),
@@ -90,7 +88,7 @@ class ClassInfluences:
     by_class : of every class against the rest.
     """
 
-    by_class: tuple[influence_sum.Influences, ...]
+    by_class: tuple[influence.Influences, ...]
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> ClassInfluences:
@@ -102,7 +100,7 @@ class ClassInfluences:
         positives, negatives, sizes = (fields[name] for name in FIELDS)
         return cls(
             tuple(
-                influence_sum.Influences.on_cells(
+                influence.Influences.on_cells(
                     positives[..., number, :],
                     negatives[..., number, :],
                     sizes[..., number, :],
@@ -141,7 +139,7 @@ class ClassInfluences:
         classes : of the records, shape (M,).
         clients : whose records they are.
         """
-        against_rest = one_against_rest(clients, scores, classes)
+        against_rest = class_scores.one_against_rest(clients, scores, classes)
         return np.stack(
             [
                 influences.totals(each)
@@ -151,7 +149,7 @@ class ClassInfluences:
         )
 
 
-def _moves(influences: influence_sum.Influences, adjacency: Adjacency) -> Integers:
+def _moves(influences: influence.Influences, adjacency: Adjacency) -> Integers:
     """How far a record moves one class's sum, in fixed point, shape (..., 3).
 
     Of a record of another class, of one of this class, and, where records are replaced, of one of
@@ -174,7 +172,7 @@ def _moves(influences: influence_sum.Influences, adjacency: Adjacency) -> Intege
 
 def _fixed(influences: Floats) -> Integers:
     """In fixed point, away from zero: no influence is larger."""
-    away = np.sign(influences) * np.ceil(np.abs(influences) * influence_sum.FIXED_POINT)
+    away = np.sign(influences) * np.ceil(np.abs(influences) * influence.FIXED_POINT)
     return np.asarray(away.astype(np.int64))
 
 
@@ -185,7 +183,7 @@ def number_units(epsilon: float, classes: int) -> int:
     ------
     ValueError : for an epsilon that leaves fewer than two units a class.
     """
-    units = min(influence_sum.units_for(epsilon), MOST_UNITS // classes)
+    units = min(influence.units_for(epsilon), MOST_UNITS // classes)
     if units < 2 * classes:
         raise ValueError(
             f"the second round of {classes} classes needs a larger epsilon than {epsilon:.3g}"
@@ -199,7 +197,7 @@ def rounded_sums(settings: Any, clients: Clients, influences: ClassInfluences) -
     totals = influences.totals(settings.score_scale.positions(scores), classes, clients)
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis, np.newaxis]
     count = len(settings.classes)
-    return influence_sum.whole_units(
+    return influence.whole_units(
         totals, reach, number_units(settings.number_cost.epsilon, count) - count
     )
 
@@ -214,10 +212,10 @@ def agreed_influences(query: Query) -> ClassInfluences:
         finite.
     """
     fields, classes = query.broadcast, len(query.protocol.classes)
-    inner = influence_sum.inner_edges(fields[OWN_BELOW], query.protocol.tree_height)
+    inner = influence.inner_edges(fields[OWN_BELOW], query.protocol.tree_height)
     lead = np.shape(fields[SIZES])[:-2]
     shapes = {OWN_BELOW: (classes, inner), OTHER_BELOW: (classes, inner), SIZES: (classes, 2)}
-    influence_sum.check_published(fields, {name: (*lead, *shape) for name, shape in shapes.items()})
+    influence.check_published(fields, {name: (*lead, *shape) for name, shape in shapes.items()})
     return ClassInfluences.of(fields)
 
 
@@ -284,8 +282,7 @@ def refined(
         number_units(cost.epsilon, classes),
     )
     reach = (
-        influences.sensitivity(Adjacency(cost.adjacency))[..., np.newaxis]
-        / influence_sum.FIXED_POINT
+        influences.sensitivity(Adjacency(cost.adjacency))[..., np.newaxis] / influence.FIXED_POINT
     )
     # A_c + S_c / m_c, with S_c in units of D / (R - C)
     unit = reach / ((units - classes) * smaller)

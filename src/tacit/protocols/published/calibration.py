@@ -22,23 +22,16 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
+from tacit.counts import reported_trees, tree_budget, tree_results
+from tacit.counts.reported_trees import CHOICE_UNITS, FIRST_CELLS
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.mechanisms.response import Choices
 from tacit.protocol import audits, releases
 from tacit.protocol.conversation import ONE_REPLICATE
-from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import agreed_height, leaves_of, tree_fields
-from tacit.protocols.shared.tree_budget import Aim
-from tacit.protocols.shared.tree_counts import (
-    CHOICE_UNITS,
-    FIRST_CELLS,
-    LEVEL,
-    sampled_noise,
-    summed_levels,
-    tree_noise,
-)
+from tacit.protocols.shared.tree_counts import LEVEL, summed_levels, tree_noise
 
 SPLIT, SAMPLE = "split", "sample"
 
@@ -108,7 +101,7 @@ def sampled_tree(
     counts = summed_levels(sums)
     scaled = {level: factors[level] * each[..., 0, :] for level, each in counts.items()}
     records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
-    noise = sampled_noise(variances, factors, records, extra=0.0, centred=False)
+    noise = reported_trees.sampled_noise(variances, factors, records, extra=0.0, centred=False)
     known = [scaled.get(level) for level in range(height + 2)]
     return trees.consistent_leaves(known, noise.weighting), noise
 
@@ -143,7 +136,7 @@ class PublishedHistogram(ScoreHistogram):
     """
 
     trust: LevelSum | tp.ExactSum | tp.Local | str = tp.trust_setting(LevelSum())
-    aim: Aim = tp.setting(  # type: ignore[assignment]  # the paper divides in further ways
+    aim: tree_budget.Aim = tp.setting(  # type: ignore[assignment]  # the paper divides in further ways
         default="all", help="how epsilon is divided over levels; evenly by default"
     )
     scale: str = tp.scale_setting(EVEN)
@@ -174,7 +167,10 @@ class PublishedHistogram(ScoreHistogram):
     def level_parts(self, height: int) -> dict[int, float]:
         """The levels that are asked for, with what counting there costs a record."""
         if self.is_sampled:
-            return dict.fromkeys(range(FIRST_CELLS, height + FIRST_CELLS), self.known_epsilon)
+            return dict.fromkeys(
+                range(FIRST_CELLS, height + FIRST_CELLS),
+                self.known_epsilon,
+            )
         return super().level_parts(height)
 
     def replicate_size(self, clients: tp.Clients) -> int:
@@ -197,7 +193,9 @@ class PublishedHistogram(ScoreHistogram):
         # a record counts on one level only, so what the noise supports is about one field
         one_level = dict(list(sums.fields.items())[:1])
         protection = releases.total_protection((replace(sums, fields=one_level),))
-        return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
+        return tree_results.result_from_tree(
+            leaves, noise, self.buckets, protection, axis=self.score_axis
+        )
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> tp.AuditCase:

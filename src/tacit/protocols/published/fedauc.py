@@ -15,6 +15,8 @@ from functools import partial
 from typing import ClassVar
 
 import tacit.protocol as tp
+from tacit.counts import rank_noise
+from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
 from tacit.privacy.exact import gaussian_delta
 from tacit.protocol import audits
@@ -32,7 +34,6 @@ from tacit.protocols.fedauc.protocol import (
     NOISY_SUMS,
     check_fraction,
 )
-from tacit.protocols.shared.rank_noise import PAIR, STAIRCASE, RankNoise
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class DiscreteLaplace(tp.Choice):
 class Staircase(tp.Choice):
     """Whole staircase noise, as ``FedAUC`` adds; not in the paper."""
 
-    word = STAIRCASE
+    word = rank_noise.STAIRCASE
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class PublishedFedAUC(protocol.RankSums):
     title_settings = ("mechanism", "allocation")
     threats = staticmethod(lambda settings: NOISY_SUMS)
     audit_settings = (
-        {"mechanism": STAIRCASE},
+        {"mechanism": rank_noise.STAIRCASE},
         {"allocation": "fixed"},
         {"mechanism": f"gaussian(delta={audits.DELTA})"},
     )
@@ -187,7 +188,7 @@ class PublishedFedAUC(protocol.RankSums):
         "fedauc-discrete-laplace": {"mechanism": "discrete-laplace", "allocation": "influence"},
         "fedauc-gaussian": {"mechanism": Gaussian(1e-6), "allocation": "influence"},
         "fedauc-adaptive": {},
-        "fedauc-adaptive-staircase": {"mechanism": STAIRCASE},
+        "fedauc-adaptive-staircase": {"mechanism": rank_noise.STAIRCASE},
         "fedauc-adaptive-gaussian": {"mechanism": Gaussian(1e-6)},
         "fedauc-orthogonal": {"allocation": Orthogonal(0.3)},
         "fedauc-local": {"allocation": Fixed(0.6)},
@@ -198,7 +199,9 @@ class PublishedFedAUC(protocol.RankSums):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.mechanism, Gaussian):
-            gaussian_delta(self.epsilon, self.mechanism.delta * FIRST_ROUND_FRACTIONS[1], PAIR)
+            gaussian_delta(
+                self.epsilon, self.mechanism.delta * FIRST_ROUND_FRACTIONS[1], rank_noise.PAIR
+            )
 
     @property
     def rank_noise(self) -> RankNoise:

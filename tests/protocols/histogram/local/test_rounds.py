@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from tacit.arrays import Floats
+from tacit.counts.placing import placed_knots
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
@@ -24,7 +25,6 @@ from tacit.protocols.histogram.local_rounds import (
     MAX_EARLY,
     draw_report_turns,
     early_slots,
-    placed_knots,
     position_round,
     report_leaves,
     report_positions,
@@ -57,7 +57,7 @@ class TestWhereCellsLie:
     def test_cells_hold_about_equal_parts(self) -> None:
         masses = np.exp(-(((np.arange(CELLS) - 20) / 3.0) ** 2))
         masses /= masses.sum()
-        knots = placed_knots(SCALE, masses, 5)
+        knots = placed_knots(SCALE, masses, 5, FIXED_PART)
         below = np.interp(
             SCALE.positions(knots),
             np.arange(CELLS + 1) / CELLS,
@@ -73,7 +73,7 @@ class TestWhereCellsLie:
         scale, masses = named_scale(name), np.zeros(CELLS)
         masses[cell] = 1.0
         for height in (1, 4, 10):
-            knots = placed_knots(scale, masses, height)
+            knots = placed_knots(scale, masses, height, FIXED_PART)
             assert knots.shape == ((1 << height) - 1,)
             assert np.all(np.diff(knots) > 0)
             assert np.all(np.isfinite(knots))

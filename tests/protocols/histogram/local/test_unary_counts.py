@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tacit.arrays import Integers
+from tacit.counts.reported_trees import FIRST_CELLS
 from tacit.protocol.devices import Payloads
 from tacit.protocols.histogram.local_devices import unary_counts_of
 from tacit.protocols.histogram.steps import report_bytes
-from tacit.protocols.shared.tree_counts import FIRST_CELLS
 
 
 def drawn(reports: int, height: int, seed: int) -> Payloads:

@@ -16,6 +16,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
+from tacit.counts import class_scores
 from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.secure_sum.masking import derive
@@ -28,7 +29,6 @@ from tacit.protocols.encrypted.confirming import opened_once
 from tacit.protocols.encrypted.masked_scheme import Certain, MaskedScheme, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedParty
 from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS, masked_forecast, masked_traffic
-from tacit.protocols.shared.class_scores import in_classes, one_against_rest, scores_by_class
 from tacit.results.estimate import Estimate
 from tacit.results.figure import MACRO_AUC
 from tacit.results.parts import Breakdown, Part
@@ -164,7 +164,7 @@ def send_masked_classes(
     seat = steps.counting_seat(clients, query, state)
     party = steps.party_of(settings, seat)
     uploads = [b""] * clients.count
-    for number, each in enumerate(one_against_rest(clients, scores, classes)):
+    for number, each in enumerate(class_scores.one_against_rest(clients, scores, classes)):
         cells = class_cells(each, settings.threshold_scores)
         sent = class_party(party, number).uploads(*cells, seat.indices)
         uploads = [before + message for before, message in zip(uploads, sent, strict=True)]
@@ -351,7 +351,9 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
         ------
         DataError : for clients of other classes than the agreed ones.
         """
-        return scores_by_class(clients, self.classes, bounded=self.score_range is not None)
+        return class_scores.scores_by_class(
+            clients, self.classes, bounded=self.score_range is not None
+        )
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Introductions, a secret, masked counts of all classes, and answers that parties open."""
@@ -384,11 +386,13 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records of all classes in turn."""
-        return in_classes(super().audit_federation(records, apart), self.classes, self.score_scale)
+        return class_scores.in_classes(
+            super().audit_federation(records, apart), self.classes, self.score_scale
+        )
 
     def problems(self, clients: tp.Clients) -> Iterable[tp.Clients]:
         """Each class against the rest."""
-        return one_against_rest(clients, *self.classified(clients))
+        return class_scores.one_against_rest(clients, *self.classified(clients))
 
 
 def classes_families(scenario: tp.Scenario) -> list[tp.Family]:

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Flags, Floats, Integers
+from tacit.counts import rank_noise
+from tacit.counts.rank_noise import RankNoise
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
 from tacit.privacy.mechanisms.response import response_variance
 from tacit.protocol.conversation import Query
 from tacit.protocols.fedauc.steps import check_sums, checked_ranks, values_of_records
-from tacit.protocols.shared.rank_noise import STAIRCASE, RankNoise
 
 PLAUSIBLE_RATE = 0.25
 PLAUSIBLE_DIFFERENCE = 0.02
@@ -48,17 +49,17 @@ class PartNoise:
     @property
     def count(self) -> RankNoise:
         """The noise of the number of positives."""
-        return RankNoise(STAIRCASE, 0.3 * (1 - self.emphasis) * self.epsilon)
+        return RankNoise(rank_noise.STAIRCASE, 0.3 * (1 - self.emphasis) * self.epsilon)
 
     @property
     def difference(self) -> RankNoise:
         """The noise of the sum of differences."""
-        return RankNoise(STAIRCASE, self.emphasis * self.epsilon)
+        return RankNoise(rank_noise.STAIRCASE, self.emphasis * self.epsilon)
 
     @property
     def level(self) -> RankNoise:
         """The noise of the sum of levels."""
-        return RankNoise(STAIRCASE, 0.7 * (1 - self.emphasis) * self.epsilon)
+        return RankNoise(rank_noise.STAIRCASE, 0.7 * (1 - self.emphasis) * self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,11 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
+from tacit.counts import cell_areas
 from tacit.metrics import curves
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import Laplace
-from tacit.protocols.shared.cells import falling, signal_warnings
 from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
 
@@ -209,7 +209,7 @@ def result_from_confusion(
     error = np.where(defined, np.sqrt(variance), np.nan)
     single = np.ndim(value) == 0
     total_error = math.sqrt(2 * noise.variance / edges.size)
-    warnings = signal_warnings(value, classes, total_error) if single else ()
+    warnings = cell_areas.signal_warnings(value, classes, total_error) if single else ()
     if single and defined:
         warnings += _bias_warnings((bias, -correction), float(value), float(error))
     sizes = (np.maximum(total, 1.0) for total in classes)
@@ -236,7 +236,7 @@ def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
     rates = []
     for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
         variance = noise.variance * (1 + 2 * rate**2 / edges.size)
-        rates.append((falling(rate), np.sqrt(variance) / max(float(total), 1.0)))
+        rates.append((cell_areas.falling(rate), np.sqrt(variance) / max(float(total), 1.0)))
     return Curve(edges, rates[0][0], rates[1][0], rates[0][1], rates[1][1])
 
 

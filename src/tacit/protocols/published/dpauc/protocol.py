@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
+from tacit.counts import cell_levels
 from tacit.data.engines.stored import batch_of
 from tacit.data.ragged import client_order
 from tacit.metrics import curves
@@ -38,7 +39,6 @@ from tacit.protocols.dpauc import protocol as dpauc
 from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
 from tacit.protocols.shared.cells import cell_counts
 from tacit.protocols.shared.declared import first_reply
-from tacit.protocols.shared.levels import CellNoise
 from tacit.protocols.shared.reports.flipped_labels import (
     Flipped,
     every_client,
@@ -334,7 +334,7 @@ class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
             )
             flip = flip_probability(self.epsilon)
             positives = (flipped - flip * records) / (1 - 2 * flip)
-            noise = CellNoise(response_variance(self.epsilon) * records)
+            noise = cell_levels.CellNoise(response_variance(self.epsilon) * records)
             return dpauc.result_of(self, (positives, records - positives), noise)
         reply = yield tp.Query(noisy_confusion_counts, self)
         counts = np.asarray(reply["counts"])
@@ -433,7 +433,7 @@ def published_dpauc_forecast(
     if not protocol.responds:
         raise ValueError(f"plans are for {RandomisedResponse.word}, got {protocol.mechanism}")
     cells = scenario.counts(shape, protocol.edges.size, planned_scale(protocol.scale))
-    noise = CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
+    noise = cell_levels.CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
     return dpauc.cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
 
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.counts.noisy_areas import CELL_BIAS
+from tacit.counts.reported_trees import CHOICE_UNITS, expected_noise
 from tacit.metrics import trees
-from tacit.protocols.shared.areas import CELL_BIAS
-from tacit.protocols.shared.tree_counts import CHOICE_UNITS, expected_noise
 
 Levels = NDArray[np.int64]
 LevelSet = tuple[int, ...]

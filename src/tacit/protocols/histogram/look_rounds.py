@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.counts import looks, pooling, site_figures, tree_results, zoomed_cells
+from tacit.counts.choices import Choices, Next
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency
+from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Query, Reply
-from tacit.protocol.releases import Released, Sums, ask, planned_noises, total_protection
 from tacit.protocol.trust import Each
-from tacit.protocols.histogram.estimate import result_from_tree
-from tacit.protocols.histogram.looking import looks
-from tacit.protocols.histogram.looking.choices import Choices, Next
-from tacit.protocols.histogram.looking.seen import Rows, Seen, average_area, number_area, tree_area
+from tacit.protocols.histogram import look_steps
 from tacit.protocols.histogram.second_round import (
     SUM,
     both_rounds,
@@ -33,15 +32,13 @@ from tacit.protocols.histogram.second_round import (
 )
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.influence_sum import check_the_same_number, number_field
-from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
 from tacit.protocols.shared.tree_counts import pooled, summed_levels, tree_noise
-from tacit.protocols.shared.zoomed_cells import recounted
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.parts import Sites
 from tacit.results.server_result import ServerResult
 
-Rounds = tuple[tuple[int, Sums], ...]
+Rounds = tuple[tuple[int, releases.Sums], ...]
 """The rounds of a run so far: their fractions of epsilon, and what was received."""
 
 
@@ -54,7 +51,7 @@ def looked(protocol: Any, clients: int) -> Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
     sums = yield from run.asked(
-        looks.first_look, (looks.FIRST_PARTS,), protocol.first_height(clients)
+        look_steps.first_look, (looks.FIRST_PARTS,), protocol.first_height(clients)
     )
     run.answered, run.noises = sums.answered, float(sums.noises)
     run.single = next(iter(sums.sums.values())).ndim == 1
@@ -69,7 +66,7 @@ def expected_looks(
     clients: int,
     counts: Floats,
     source: np.random.Generator | None = None,
-) -> tuple[Seen, ServerResult]:
+) -> tuple[pooling.Seen, ServerResult]:
     """What the looks of a run see and conclude where the counts are these.
 
     Parameters
@@ -88,11 +85,13 @@ def expected_looks(
         spent.append(step.parts)
         height = step.height or run.flat_height(seen, step)
         if step.scale is None:
-            present = counts if seen.knots is None else recounted(counts, scale, seen.scale)
+            present = (
+                counts if seen.knots is None else zoomed_cells.recounted(counts, scale, seen.scale)
+            )
             again = run.expected(present, seen.scale, seen.knots, step.parts, height)
             seen = seen.with_look(again)
             continue
-        moved = recounted(counts, scale, step.scale)
+        moved = zoomed_cells.recounted(counts, scale, step.scale)
         seen = run.expected(moved, step.scale, step.scale.knots, step.parts, height)
     number = number_field(protocol.known_epsilon * step.parts / looks.PARTS) if step.parts else None
     return seen, run.concluded(seen, (), np.zeros(1), number)
@@ -104,15 +103,15 @@ class _Run:
     def __init__(self, protocol: Any, clients: int) -> None:
         self.protocol, self.clients = protocol, clients
         self.answered, self.single, self.replicates = clients, True, 1
-        self.noises = planned_noises(protocol.trust, clients)
+        self.noises = releases.planned_noises(protocol.trust, clients)
         self.source: np.random.Generator | None = None
 
     def asked(
         self, step: Any, parts: tuple[int, ...], height: int, **more: Any
-    ) -> Generator[Query, Reply, Sums]:
+    ) -> Generator[Query, Reply, releases.Sums]:
         """Ask for a release of the last of these parts."""
-        shared = {looks.HEIGHT: height, looks.LISTED: np.array(parts), **more}
-        return (yield from ask(step, self.protocol, self.clients, shared))
+        shared = {look_steps.HEIGHT: height, look_steps.LISTED: np.array(parts), **more}
+        return (yield from releases.ask(step, self.protocol, self.clients, shared))
 
     @property
     def one_draw(self) -> bool:
@@ -124,18 +123,18 @@ class _Run:
         """How it divides epsilon."""
         return Choices(self.protocol, self.protocol.first_height(self.clients), self.noises)
 
-    def seen(self, sums: Sums, scale: ScoreScale, knots: Floats | None) -> Seen:
+    def seen(self, sums: releases.Sums, scale: ScoreScale, knots: Floats | None) -> pooling.Seen:
         """What a look alone says of all strata together, of all replicates."""
         counts = summed_levels(sums)
         height = max(counts) - 1
         levels = {level: np.atleast_2d(each.sum(axis=-2)) for level, each in counts.items()}
         noise = tree_noise(sums.fields, float(sums.noises))
         noise = pooled(noise, looks.look_strata(self.protocol, height))
-        return Seen(scale, knots, levels, noise.variances)
+        return pooling.Seen(scale, knots, levels, noise.variances)
 
     def expected(
         self, counts: Floats, scale: ScoreScale, knots: Floats | None, parts: int, height: int
-    ) -> Seen:
+    ) -> pooling.Seen:
         """What a look says of one replicate of these counts by class, shape (2, B)."""
         variances = self.choices.variances(parts, height)
         levels = {
@@ -146,15 +145,15 @@ class _Run:
             for level, exact in levels.items():
                 noise = self.source.normal(0.0, math.sqrt(variances[level]), exact.shape)
                 levels[level] = exact + noise
-        return Seen(scale, knots, levels, variances)
+        return pooling.Seen(scale, knots, levels, variances)
 
-    def flat_height(self, seen: Seen, step: Next) -> int:
+    def flat_height(self, seen: pooling.Seen, step: Next) -> int:
         """The height of a flat look."""
         height: int = seen.height if step.scale is None else self.choices.zoom_height
         return height
 
     def after(
-        self, seen: Seen, rows: Rows, rounds: Rounds
+        self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds
     ) -> Generator[Query, Reply, ServerResult]:
         """The rest of the run of these replicates, which have the same rounds behind them."""
         ways: dict[tuple[Any, ...], list[tuple[Next, int]]] = {}
@@ -170,7 +169,7 @@ class _Run:
         return results[0][1] if len(results) == 1 else _joined(results)
 
     def another(
-        self, seen: Seen, rows: Rows, rounds: Rounds, steps: list[Next]
+        self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
     ) -> Generator[Query, Reply, ServerResult]:
         """Another look, and what follows."""
         step, scale, knots = steps[0], seen.scale, seen.knots
@@ -181,7 +180,7 @@ class _Run:
         height = step.height or self.flat_height(seen, step)
         more = {} if knots is None else {KNOTS: self._for_all(knots, rows, knots.ndim > 1)}
         parts = (*spent_in(rounds), step.parts)
-        sums = yield from self.asked(looks.LOOKS[len(rounds)], parts, height, **more)
+        sums = yield from self.asked(look_steps.LOOKS[len(rounds)], parts, height, **more)
         check_the_same_number(self.answered, sums.answered)
         look = self.seen(sums, scale, None).of(rows)
         look = replace(look, knots=knots)
@@ -189,7 +188,7 @@ class _Run:
         return (yield from self.after(together, rows, (*rounds, (step.parts, sums))))
 
     def rest(
-        self, seen: Seen, rows: Rows, rounds: Rounds, steps: list[Next]
+        self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
     ) -> Generator[Query, Reply, ServerResult]:
         """The one number, where something is left for it, and the result."""
         if not steps[0].parts:
@@ -206,7 +205,7 @@ class _Run:
         return self.concluded(seen, (*rounds, (steps[0].parts, sums)), number, sums.fields[SUM])
 
     def concluded(
-        self, seen: Seen, rounds: Rounds, number: Floats, field: Released | None
+        self, seen: pooling.Seen, rounds: Rounds, number: Floats, field: releases.Released | None
     ) -> ServerResult:
         """The result of looks, and of the noisy sums of influences, shape (R,), in units.
 
@@ -215,20 +214,20 @@ class _Run:
         field : what was declared of these sums; None where none were asked for.
         """
         placed = seen.height > seen.depth
-        known = tree_area(seen) if placed and not self.protocol.by_group else None
+        known = pooling.tree_area(seen) if placed and not self.protocol.by_group else None
         if field is not None:
             adjacency = Adjacency(self.protocol.adjacency)
             area, by_number = both_rounds(
                 seen.published, number, field, adjacency, self.noises, seen.straight
             )
-            by_both = number_area(seen, area, by_number, self.one_draw)
-            known = by_both if known is None else average_area(by_both, known)
+            by_both = pooling.number_area(seen, area, by_number, self.one_draw)
+            known = by_both if known is None else pooling.average_area(by_both, known)
         leaves = seen.leaves
         if self.single:
             leaves, known = leaves[0], None if known is None else known.of(0)
-        protection = total_protection([sums for _, sums in rounds]) if rounds else None
+        protection = releases.total_protection([sums for _, sums in rounds]) if rounds else None
         axis, shown = ScoreAxis(seen.scale, self.protocol.unit), self.single and bool(rounds)
-        result = result_from_tree(leaves, seen.noise, None, protection, known, axis)
+        result = tree_results.result_from_tree(leaves, seen.noise, None, protection, known, axis)
         return replace(
             result,
             warnings=(*result.warnings, *self.remarks(result)),
@@ -237,23 +236,25 @@ class _Run:
             breakdown=self.protocol.breakdown(rounds[-1][1], axis) if shown else None,
         )
 
-    def sites(self, seen: Seen, rounds: Rounds) -> Sites | None:
+    def sites(self, seen: pooling.Seen, rounds: Rounds) -> Sites | None:
         """The figures of every client, by its own counts of the last look, where these are seen."""
         apart = isinstance(self.protocol.trust, Each) and self.single and bool(rounds)
-        if not apart or not has_sites(self.answered):
+        if not apart or not site_figures.has_sites(self.answered):
             return None
         look = [sums for _, sums in rounds if SUM not in sums.fields][-1]
         own = self.seen(look.by_client(), seen.scale, seen.knots)
         axis = ScoreAxis(seen.scale, self.protocol.unit)
-        area = tree_area(own) if own.straight else None
-        result = result_from_tree(own.leaves, own.noise, None, None, area, axis)
+        area = pooling.tree_area(own) if own.straight else None
+        result = tree_results.result_from_tree(own.leaves, own.noise, None, None, area, axis)
 
         def variance(weights: Floats) -> float:
             both = np.concatenate([weights, np.zeros_like(weights)])
             return float(own.noise.variance_of(both, own.leaves[0]))
 
         classes = own.both_classes
-        return sites_of(result, ClientCells(classes[:, 0], classes[:, 1], variance), axis)
+        return site_figures.sites_of(
+            result, site_figures.ClientCells(classes[:, 0], classes[:, 1], variance), axis
+        )
 
     def division(self, result: ServerResult, rounds: Rounds, with_number: bool) -> str:
         """How much of epsilon the AUC had for itself, and why, in a line."""
@@ -281,7 +282,7 @@ class _Run:
         least = self.protocol.epsilon * CLEAR_CLASS_SIZE_IN_ERRORS * error / smaller
         return (f"by these counts an epsilon of about {least:.2g} would give a figure",)
 
-    def _for_all(self, field: Floats, rows: Rows, by_replicate: bool = True) -> Floats:
+    def _for_all(self, field: Floats, rows: pooling.Rows, by_replicate: bool = True) -> Floats:
         """A field for every replicate; those that this query is not about get the first's."""
         if not by_replicate:
             return field
@@ -292,7 +293,7 @@ class _Run:
         return every
 
 
-def _joined(parts: list[tuple[Rows, ServerResult]]) -> ServerResult:
+def _joined(parts: list[tuple[pooling.Rows, ServerResult]]) -> ServerResult:
     """The results of replicates that went different ways, in their order."""
     order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
 

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.counts.looks import MAX_FLAT_HEIGHT
+from tacit.counts.pooling import Seen
+from tacit.counts.zoomed_cells import around_round_numbers, lone_crowds
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.protocols.histogram.local_rounds import placed_knots
-from tacit.protocols.histogram.looking.looks import MAX_FLAT_HEIGHT
-from tacit.protocols.histogram.looking.seen import Seen
-from tacit.protocols.shared.zoomed_cells import around_round_numbers, lone_crowds
 
 NOISE_ERRORS = 1.0
 """Standard errors that are taken off every noisy count, so that noise draws no cells to tails."""
@@ -172,3 +171,25 @@ def _normalised(masses: Floats) -> Floats:
     """The same adding up to 1; even where there is nothing."""
     total = float(masses.sum())
     return masses / total if total > 0 else np.full(masses.size, 1 / masses.size)
+
+
+def placed_knots(scale: ScoreScale, masses: Floats, height: int, fixed: float) -> Floats:
+    """The inner edges of ``2**height`` cells of about equal mass, shape (2**height - 1,).
+
+    Where so many scores cannot be distinguished as doubles, the cells stay those of the scale.
+
+    Parameters
+    ----------
+    scale : of whose equal cells the masses are.
+    masses : adding up to 1, shape (B,).
+    height : of the new cells.
+    fixed : the part of the cells that lies evenly on the scale.
+    """
+    mixed = (1 - fixed) * masses + fixed / masses.size
+    below = np.concatenate([[0.0], np.cumsum(mixed)])
+    inner = np.arange(1, 1 << height) / (1 << height)
+    places = np.interp(inner * below[-1], below, np.arange(masses.size + 1) / masses.size)
+    knots = scale.scores(places)
+    ends = [each for each in (scale.low, scale.high) if each is not None]
+    apart = np.all(np.diff(knots) > 0) and not np.isin(knots, ends).any()
+    return knots if apart else scale.scores(inner)

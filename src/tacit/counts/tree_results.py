@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.counts.cell_areas import COARSE_CELLS, signal_warnings
+from tacit.counts.noisy_areas import Areas, areas, noise_products, sampling_variance
 from tacit.data.errors import DataError
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EvenScale
 from tacit.privacy.cost import Cost
-from tacit.protocols.shared.areas import Areas, areas, noise_products, sampling_variance
-from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis
 from tacit.results.server_result import ServerResult

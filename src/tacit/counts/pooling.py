@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import zoomed_cells
+from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES, influences_of
+from tacit.counts.looks import CLASSES, MAX_FLAT_HEIGHT
+from tacit.counts.noisy_areas import CELL_BIAS, areas, influence_weights
+from tacit.counts.tree_results import KnownArea, class_variance, known_by_cells
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.cells.score_scale import ScoreScale, single_doubles
-from tacit.protocols.histogram.estimate import KnownArea, class_variance, known_by_cells
-from tacit.protocols.histogram.looking.looks import CLASSES, MAX_FLAT_HEIGHT
-from tacit.protocols.histogram.second_round import influences_of
-from tacit.protocols.shared import zoomed_cells
-from tacit.protocols.shared.areas import CELL_BIAS, areas, influence_weights
-from tacit.protocols.shared.influence_sum import NEGATIVES, POSITIVES, SIZES
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 FILLED_ERRORS = 3.0

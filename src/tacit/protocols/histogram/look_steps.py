@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Integers
+from tacit.counts import looks
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.noise import NoiseSource
@@ -30,29 +31,7 @@ from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, placed_on, published_scale
-from tacit.protocols.shared.tree_budget import epsilon_by_level
 from tacit.protocols.shared.tree_counts import LEVEL, level_counts, level_fields
-
-PARTS = 40
-"""Number of equal fractions of epsilon; a query names how many of them it costs."""
-
-FIRST_PARTS = 1
-"""Fractions of epsilon of the first look, which says what comes next, and of a look at
-concentrations."""
-
-MAX_LOOKS = 4
-"""Largest number of looks of a run."""
-
-LEAST_LOOK_HEIGHT, LOOK_HEIGHT, MAX_FLAT_HEIGHT = 4, 6, 7
-"""The first look has ``2**height`` cells, by default of the second height; a zoomed one has twice
-as many where that is at most ``2**MAX_FLAT_HEIGHT``. More cells are the leaves of a tree."""
-
-CLASSES = 1
-"""The level of the class sizes."""
-
-CLASS_FRACTION = 0.25
-"""Fraction of a flat look's epsilon for the class sizes; the rest is for the cells. Their errors
-enter the AUC as products only, those of the class sizes with all others."""
 
 HEIGHT, LISTED = "height", "parts"
 """Fields of a query: the height of its cells, and the parts of the run so far."""
@@ -72,10 +51,10 @@ def listed_parts(query: Query) -> tuple[int, ...]:
     if getattr(listed, "dtype", None) != np.dtype(np.int64) or np.ndim(listed) != 1:
         raise ValueError(f"{LISTED} must be a list of 64-bit integers, got {listed!r:.80}")
     parts = tuple(int(part) for part in listed)
-    if not 1 <= len(parts) <= MAX_LOOKS + 1 or min(parts) < 1 or sum(parts) > PARTS:
+    if not 1 <= len(parts) <= looks.MAX_LOOKS + 1 or min(parts) < 1 or sum(parts) > looks.PARTS:
         raise ValueError(
-            f"{LISTED} must be at most {MAX_LOOKS + 1} numbers from 1 that add up to at most "
-            f"{PARTS}, got {parts}"
+            f"{LISTED} must be at most {looks.MAX_LOOKS + 1} numbers from 1 that add up to at most "
+            f"{looks.PARTS}, got {parts}"
         )
     return parts
 
@@ -83,7 +62,7 @@ def listed_parts(query: Query) -> tuple[int, ...]:
 def epsilon_of(query: Query) -> float:
     """What a query costs: its fraction of epsilon."""
     epsilon: float = query.protocol.known_epsilon
-    return epsilon * listed_parts(query)[-1] / PARTS
+    return epsilon * listed_parts(query)[-1] / looks.PARTS
 
 
 def pay(query: Query, noise: NoiseSource, state: ClientState) -> None:
@@ -162,26 +141,10 @@ def by_knots(query: Query) -> tuple[list[Query], Integers]:
     return asked, chosen.ravel()
 
 
-def look_levels(protocol: Any, height: int, epsilon: float) -> dict[int, float]:
-    """The levels that a look of this epsilon counts, and what each costs."""
-    if height <= MAX_FLAT_HEIGHT:
-        return {
-            CLASSES: epsilon * CLASS_FRACTION,
-            height + 1: epsilon * (1 - CLASS_FRACTION),
-        }
-    divided = epsilon_by_level(height, epsilon, protocol.distance, protocol.served)
-    return {level: part for level, part in enumerate(divided) if part > 0}
-
-
-def look_strata(protocol: Any, height: int) -> int:
-    """How many strata a look of this height counts: groups have trees, and no flat looks."""
-    return int(protocol.strata) if height > MAX_FLAT_HEIGHT else 1
-
-
 def look_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releases.Released]:
     """What a look of this epsilon releases: on one level a record counts in one node."""
-    parts = look_levels(protocol, height, epsilon)
-    return level_fields(LEVEL, look_strata(protocol, height), protocol.distance, parts)
+    parts = looks.look_levels(protocol, height, epsilon)
+    return level_fields(LEVEL, looks.look_strata(protocol, height), protocol.distance, parts)
 
 
 def _first_fields(query: Query) -> releases.Fields:
@@ -203,12 +166,12 @@ def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
     """Both classes' counts on the levels of a look."""
     height, protocol = look_height(query), query.protocol
     strata = protocol.strata_of(clients)
-    if look_strata(protocol, height) == 1:
+    if looks.look_strata(protocol, height) == 1:
         strata = ALL_RECORDS
     queries, chosen = by_knots(query)
     rows = [leaf_counts(query, placed(clients, each), height, strata) for each in queries]
     counts = np.stack(rows)[chosen] if chosen.size else rows[0]
-    levels = look_levels(protocol, height, epsilon_of(query))
+    levels = looks.look_levels(protocol, height, epsilon_of(query))
     return level_counts(LEVEL, counts, height + 1, levels, query)
 
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from tacit.arrays import Floats
+from tacit.counts import looks
+from tacit.counts.placing import knots_of, planned_height
+from tacit.counts.pooling import Seen, product_variance
+from tacit.counts.zoomed_cells import best_scales, recounted, zoomed
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.distributions import discrete_laplace_variance
-from tacit.protocols.histogram.looking import looks
-from tacit.protocols.histogram.looking.placing import knots_of, planned_height
-from tacit.protocols.histogram.looking.seen import Seen, product_variance
-from tacit.protocols.shared.zoomed_cells import best_scales, recounted, zoomed
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 
 MORE_PARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
