@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.counts.rank_noise import RankNoise
-from tacit.data.ragged import Ragged, doubled_ranks
+from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics import errors
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.mechanisms.response import flip_probability
-from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.fedauc.allocation import (
     Allocation,
@@ -30,11 +30,10 @@ from tacit.protocols.fedauc.allocation import (
     vague_prior,
 )
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
-from tacit.results.server_result import ServerResult
 
 
 def totals_of_pairs(
-    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, reply: Reply
+    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, reply: tp.Reply
 ) -> tuple[Floats, Floats]:
     """Unbiased totals of the positives and of ``(rank - (M-1)/2) * label``.
 
@@ -63,7 +62,7 @@ def result_from_pairs(
     count: Floats,
     laplace: Floats | float = 0.0,
     law: errors.ErrorLaw | None = None,
-) -> ServerResult:
+) -> tp.ServerResult:
     """The AUC with its errors, from the noisy totals and the variances of their noise.
 
     The part ``laplace`` of the numerator's variance is by one draw of Laplace noise; ``law`` is
@@ -87,7 +86,7 @@ def result_from_pairs(
             f"{float(positives):.1f} of {records} records, with a standard error of "
             f"{math.sqrt(count):.1f}; predicted error of the AUC about {float(error):.2g}",
         )
-    return ServerResult(
+    return tp.ServerResult(
         value=value,
         privacy_error=error,
         sampling_error=np.sqrt(plug_in_variance(value, inside, negatives)),
@@ -113,14 +112,14 @@ FEW_CLIENTS = 32
 
 def ranked_scores(
     protocol: Any,
-) -> Generator[Query, Reply, tuple[Ragged[np.int64], ScaleDifference | None]]:
+) -> Generator[tp.Query, tp.Reply, tuple[tp.Ragged[np.int64], ScaleDifference | None]]:
     """Scores up: their doubled ranks, and which clients' scores are of another scale.
 
     Raises
     ------
     ValueError : for fewer than two records.
     """
-    sent = ragged_of((yield Query(share_scores, protocol))["scores"], "scores")
+    sent = ragged_of((yield tp.Query(share_scores, protocol))["scores"], "scores")
     ranks, records = doubled_ranks(sent), int(sent.offsets[-1])
     if records < 2:
         raise ValueError(f"an AUC needs at least two records, got {records}")
@@ -128,8 +127,8 @@ def ranked_scores(
 
 
 def divided_by_influence(
-    protocol: Any, ranks: Ragged[np.int64], geometry: RankGeometry
-) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
+    protocol: Any, ranks: tp.Ragged[np.int64], geometry: RankGeometry
+) -> Generator[tp.Query, tp.Reply, tuple[RankNoise, Allocation]]:
     """Noise and allocation of the main round, after a first round if one is worth its price."""
     whole: RankNoise = protocol.rank_noise
     fraction = first_round_fraction(geometry, whole)
@@ -147,13 +146,13 @@ def divided_by_influence(
 
 def asked_sums(
     protocol: Any,
-    ranks: Ragged[np.int64],
+    ranks: tp.Ragged[np.int64],
     geometry: RankGeometry,
     noise: RankNoise,
     allocation: Allocation,
-) -> Generator[Query, Reply, tuple[Floats, Floats]]:
+) -> Generator[tp.Query, tp.Reply, tuple[Floats, Floats]]:
     """Noisy totals of the positives and of their ranks, measured from the middle rank."""
-    reply = yield Query(
+    reply = yield tp.Query(
         noisy_rank_sums,
         protocol,
         broadcast={"noise": noise, "sensitivity": allocation.sensitivity},
@@ -172,7 +171,7 @@ def result_of_sums(
     noise: RankNoise,
     allocation: Allocation,
     sums: tuple[Floats, Floats],
-) -> ServerResult:
+) -> tp.ServerResult:
     """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
     positives, value = sums[0], area_of_sums(geometry.records, *sums)
     inside = np.clip(positives, 1.0, geometry.records - 1.0)

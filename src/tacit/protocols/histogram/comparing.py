@@ -18,26 +18,18 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence, looks, pooling, tree_results
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query
-from tacit.protocol.declared import ThreatModel
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Each, SecureSum, Trust, trust_setting
 from tacit.protocols.histogram import look_steps
 from tacit.protocols.histogram.declared import PAGE
 from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.declared import forest_model
 from tacit.results.curves.score_axis import ScoreAxis
-from tacit.results.server_result import ComparisonResult, ServerResult
+from tacit.results.server_result import ComparisonResult
 
 MODELS = FIRST, SECOND = ("first", "second")
 FUNCTIONS = (influence.POSITIVES, influence.NEGATIVES)
@@ -64,7 +56,7 @@ MOST_RECORDS = 2**28
 """Most records of a client: a sum of fixed-point differences is at most 2**61."""
 
 
-def _spent(query: Query, number: int) -> float:
+def _spent(query: tp.Query, number: int) -> float:
     """The epsilon of a run's query of this number, by the parts that it lists."""
     parts = look_steps.listed_parts(query)
     if len(parts) != number:
@@ -85,7 +77,7 @@ def number_fields(epsilon: float) -> dict[str, releases.Released]:
     return {name: influence_sum.number_field(epsilon * share) for name, share in SHARES.items()}
 
 
-def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
+def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Class sizes, and the counts of both classes in cells of either model's scores."""
     protocol: ComparedHistograms = query.protocol
     made: dict[str, Integers] = {
@@ -99,7 +91,7 @@ def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
 @releases.release(
     lambda query: look_fields(query.protocol, _spent(query, 1)), admits=look_steps.pay, once=True
 )
-def first_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
+def first_pair_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the class sizes, and both classes' counts in cells of either model's scores.
 
     It begins a run. A record counts once among the class sizes and in one cell of either model:
@@ -114,7 +106,7 @@ def first_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
 @releases.release(
     lambda query: look_fields(query.protocol, _spent(query, 2)), admits=look_steps.pay
 )
-def second_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
+def second_pair_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the same counts again, with fresh noise, for another fraction of epsilon.
 
     The server learns the noisy sums of the counts, and how many clients answered.
@@ -122,7 +114,7 @@ def second_pair_look(clients: Clients, query: Query) -> dict[str, Integers]:
     return _counts(clients, query)
 
 
-def _admits_numbers(query: Query, noise: NoiseSource, state: ClientState) -> None:
+def _admits_numbers(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
     """Check what a query publishes, as a client accepts it, and note what it costs.
 
     Raises
@@ -137,14 +129,14 @@ def _admits_numbers(query: Query, noise: NoiseSource, state: ClientState) -> Non
     look_steps.pay(query, noise, state)
 
 
-def _number_epsilon(query: Query) -> float:
+def _number_epsilon(query: tp.Query) -> float:
     if len(look_steps.listed_parts(query)) not in (2, 3):
         raise ValueError(f"the last query lists 2 or 3 {look_steps.LISTED}")
     return look_steps.epsilon_of(query)
 
 
 @releases.release(lambda query: number_fields(_number_epsilon(query)), admits=_admits_numbers)
-def summed_differences(clients: Clients, query: Query) -> dict[str, Integers]:
+def summed_differences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the sums of the records' differences of influences, of their sums, and of squares.
 
     The query publishes either model's distribution functions of both classes at the inner edges of
@@ -165,7 +157,7 @@ def summed_differences(clients: Clients, query: Query) -> dict[str, Integers]:
         than ``MOST_RECORDS``.
     """
     if clients.sizes.max() > MOST_RECORDS:
-        raise DataError(
+        raise tp.DataError(
             f"a comparison takes at most {MOST_RECORDS:,} records of a client, got "
             f"{clients.sizes.max():,}: split it into several"
         )
@@ -182,7 +174,7 @@ def summed_differences(clients: Clients, query: Query) -> dict[str, Integers]:
         LEVEL: first + second,
         SQUARES: np.rint(squares * SQUARE_UNITS).astype(np.int64),
     }
-    reaches = pair.reaches(Adjacency(protocol.adjacency))
+    reaches = pair.reaches(tp.Adjacency(protocol.adjacency))
     fields = number_fields(look_steps.epsilon_of(query))
     sums = {}
     for name, values in by_record.items():
@@ -210,7 +202,7 @@ class Pair(NamedTuple):
             made.append(influence.Influences.on_cells(positives, negatives, sizes, False))
         return cls(*made)
 
-    def reaches(self, adjacency: Adjacency) -> dict[str, int]:
+    def reaches(self, adjacency: tp.Adjacency) -> dict[str, int]:
         """How far a neighbour moves each of the three sums, at least 1.
 
         Whatever a record's two scores are, a lies between ``a_1`` and ``a_2`` and b between
@@ -219,7 +211,7 @@ class Pair(NamedTuple):
         ends = [tuple(int(end) for end in each.ends) for each in self]
         (low, high), (least, largest) = ends
         bounds = {DIFFERENCE: (low - largest, high - least), LEVEL: (low + least, high + largest)}
-        replaced = adjacency is Adjacency.REPLACE
+        replaced = adjacency is tp.Adjacency.REPLACE
         made = {
             name: (upper - lower) if replaced else max(-lower, upper)
             for name, (lower, upper) in bounds.items()
@@ -227,15 +219,15 @@ class Pair(NamedTuple):
         return made | {SQUARES: int(LARGEST_SQUARE * SQUARE_UNITS)}
 
 
-def both_models(clients: Clients) -> tuple[Clients, Clients]:
+def both_models(clients: tp.Clients) -> tuple[tp.Clients, tp.Clients]:
     """The clients with the first and with the second model's scores."""
     if clients.second is None:
-        raise DataError("two models are compared by a second value of every record")
+        raise tp.DataError("two models are compared by a second value of every record")
     return replace(clients, second=None), replace(clients, scores=clients.second, second=None)
 
 
 @dataclass(frozen=True)
-class ComparedHistograms(ScaledScores, Protocol):
+class ComparedHistograms(tp.ScaledScores, tp.Protocol):
     """The difference of two models' AUCs, and both AUCs, on private scores and labels.
 
     Clients hold the first model's scores as their scores and the second's as their second values.
@@ -257,12 +249,12 @@ class ComparedHistograms(ScaledScores, Protocol):
     1.0
     """
 
-    epsilon: float = setting(help=EPSILON)
-    trust: SecureSum | Each | str = trust_setting()
-    adjacency: Literal["record", "replace"] = setting(
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    trust: tp.SecureSum | tp.Each | str = tp.trust_setting()
+    adjacency: Literal["record", "replace"] = tp.setting(
         default="record", help="what epsilon hides; record by default"
     )
-    scale: str = scale_setting()
+    scale: str = tp.scale_setting()
 
     name = "compared-histograms"
     figure = "difference of two AUCs"
@@ -285,27 +277,27 @@ class ComparedHistograms(ScaledScores, Protocol):
         return looks.LOOK_HEIGHT
 
     @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+    def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
         """Who sees what."""
         summed = (
             "counts of both classes in cells of either model's scores, and three sums of how "
             "either model ranks the records"
         )
         published = dict.fromkeys(
-            (Trust.SECURE_SUM, Trust.EACH), "Both models' noisy distribution functions."
+            (tp.Trust.SECURE_SUM, tp.Trust.EACH), "Both models' noisy distribution functions."
         )
         return forest_model(settings, summed, published, PAGE)
 
-    def comparison(self) -> Protocol:
+    def comparison(self) -> tp.Protocol:
         """Itself."""
         return self
 
-    def exact(self, clients: Clients) -> float:
+    def exact(self, clients: tp.Clients) -> float:
         """The exact difference of the AUCs, which is not private."""
         first, second = both_models(clients)
         return auc(first.scores, first.labels) - auc(second.scores, second.labels)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """One look or two, and three numbers."""
         parts: tuple[int, ...] = (FIRST_PARTS,)
         sums = yield from releases.ask(first_pair_look, self, clients, _listed(parts))
@@ -352,7 +344,7 @@ def _second_look(protocol: ComparedHistograms, seen: list[pooling.Seen], noises:
     reach of a difference; the products of both functions' errors fall with the square of the cells'
     variance, ``v1 v2 / (v1 + v2)`` after both looks.
     """
-    reach = Pair.published(_published(seen)).reaches(Adjacency(protocol.adjacency))[DIFFERENCE]
+    reach = Pair.published(_published(seen)).reaches(tp.Adjacency(protocol.adjacency))[DIFFERENCE]
     smaller = min(float(each.smaller[0]) for each in seen)
     products = sum(float(pooling.product_variance(each)[0]) for each in seen)
 
@@ -390,7 +382,7 @@ def _concluded(
 ) -> ComparisonResult:
     """Both AUCs, their difference, and the errors of all three."""
     pair, smaller = Pair.published(published), float(published[influence.SIZES].min())
-    reaches = pair.reaches(Adjacency(protocol.adjacency))
+    reaches = pair.reaches(tp.Adjacency(protocol.adjacency))
     scales = {
         DIFFERENCE: influence.FIXED_POINT,
         LEVEL: influence.FIXED_POINT,
@@ -423,7 +415,7 @@ def _concluded(
     hidden = math.sqrt(sum(float(each.by_cells[0]) for each in known))
     # a sum of squares below its noise is taken as large as that
     squares = max(values[SQUARES], errors[SQUARES])
-    draw = numbers.answered == 1 or not isinstance(protocol.trust, Each)
+    draw = numbers.answered == 1 or not isinstance(protocol.trust, tp.Each)
     cells = seen[0].both_classes[0]
     return ComparisonResult(
         value=np.array(difference),
@@ -446,8 +438,8 @@ def _one_model(
     protocol: ComparedHistograms,
     seen: pooling.Seen,
     known: tree_results.KnownArea,
-    protection: Cost | None,
-) -> ServerResult:
+    protection: tp.Cost | None,
+) -> tp.ServerResult:
     """One model's AUC."""
     axis = ScoreAxis(seen.scale, protocol.unit)
     return tree_results.result_from_tree(

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.counts import influence
-from tacit.data.clients import Clients
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol import audits
-from tacit.protocol.declared import LOCAL, LOCAL_PAGE, ThreatModel
-from tacit.protocol.trust import Each, ExactSum, Local, SecureSum, Trust
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.declared import CountingProtocol, forest_model
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 PAGE = "threat-models/score-histogram.md"
 
-REPORTED = ThreatModel(
+REPORTED = tp.ThreatModel(
     LOCAL,
     "Exactly: each client's number of records, in which round each spoke, and about which level. "
     "With noise: of every record some bits about its class and cell, or, of a few where cells are "
@@ -37,24 +36,24 @@ REPORTED = ThreatModel(
     LOCAL_PAGE,
 )
 PUBLISHED = dict.fromkeys(
-    (Trust.SECURE_SUM, Trust.EACH),
+    (tp.Trust.SECURE_SUM, tp.Trust.EACH),
     "Cells where noisy counts placed them, and both classes' noisy distributions and sizes where "
     "there was a second round; else nothing.",
 )
 
 
-def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
     """The threat model of these settings."""
-    trust = Trust.of(str(settings.get("trust", Trust.SECURE_SUM.value)))
-    if trust is Trust.LOCAL:
+    trust = tp.Trust.of(str(settings.get("trust", tp.Trust.SECURE_SUM.value)))
+    if trust is tp.Trust.LOCAL:
         return REPORTED
     counted = "how many positives and negatives lie in every cell"
-    if trust is not Trust.EXACT_SUM:
+    if trust is not tp.Trust.EXACT_SUM:
         counted += ", and, with a second round, the sum of the records' influences on the AUC"
     return forest_model(settings, counted, PUBLISHED, PAGE)
 
 
-SECURE_SUM = SecureSum.word
+SECURE_SUM = tp.SecureSum.word
 
 LOOK_REPEATS = 800
 """Repetitions of runs whose rounds follow from what came before, which are slow."""
@@ -77,11 +76,11 @@ class HistogramDeclarations(CountingProtocol):
         {"trust": SECURE_SUM, "height": 2, "adjacency": "replace"},
         {"trust": SECURE_SUM, "height": 2, "aim": "auc"},
         {"trust": SECURE_SUM},
-        {"trust": Each.word, "height": 2},
-        {"trust": Each.word},
-        {"trust": Local.word, "height": 2},
-        {"trust": Local.word, "height": 2, "scale": EVEN},
-        {"trust": ExactSum.word, "height": 2},
+        {"trust": tp.Each.word, "height": 2},
+        {"trust": tp.Each.word},
+        {"trust": tp.Local.word, "height": 2},
+        {"trust": tp.Local.word, "height": 2, "scale": EVEN},
+        {"trust": tp.ExactSum.word, "height": 2},
     )
     """Every trust model, on small trees."""
 
@@ -103,21 +102,21 @@ class HistogramDeclarations(CountingProtocol):
         }
         return replace(query, broadcast={**query.broadcast, **fields})
 
-    def renew_state(self, clients: Clients, state: ClientState) -> None:
+    def renew_state(self, clients: tp.Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
         from tacit.local import turns
 
         turns.renew_turns(clients, state)
 
     law_settings: ClassVar[audits.Configurations] = {
-        "histogram-secure": {"trust": ExactSum.word, "epsilon": None, "height": 5},
+        "histogram-secure": {"trust": tp.ExactSum.word, "epsilon": None, "height": 5},
         "histogram-looks": {"epsilon": 30.0},
         "histogram-looks-replace": {"epsilon": 60.0, "adjacency": "replace"},
         "histogram-auc": {"epsilon": 30.0, "aim": "auc"},
         "histogram-tree": {"height": 5},
-        "histogram-each": {"trust": Each.word, "height": 5},
-        "histogram-each-looks": {"trust": Each.word, "epsilon": 30.0},
-        "local-histogram": {"trust": Local.word, "height": 4},
+        "histogram-each": {"trust": tp.Each.word, "height": 5},
+        "histogram-each-looks": {"trust": tp.Each.word, "epsilon": 30.0},
+        "local-histogram": {"trust": tp.Local.word, "height": 4},
     }
     """Every trust model, and every aim. Looks get an epsilon at which the classes of small data
     show, so that there is an AUC."""
@@ -128,14 +127,14 @@ class HistogramDeclarations(CountingProtocol):
         return {
             "histogram": audits.ErrorCase(cls(SECURE_SUM, 1.0, 10), noticed=True),
             "histogram-replace": audits.ErrorCase(cls(SECURE_SUM, 2.0, 10, adjacency="replace")),
-            "histogram-dropouts": audits.ErrorCase(cls(SecureSum(0.3), 1.0, 10), noticed=True),
+            "histogram-dropouts": audits.ErrorCase(cls(tp.SecureSum(0.3), 1.0, 10), noticed=True),
             "histogram-looks": audits.ErrorCase(cls(SECURE_SUM, 1.0), LOOK_REPEATS, True),
             "histogram-looks-replace": audits.ErrorCase(
                 cls(SECURE_SUM, 1.0, adjacency="replace"), LOOK_REPEATS
             ),
             "histogram-auc": audits.ErrorCase(cls(SECURE_SUM, 1.0, aim="auc"), noticed=True),
-            "histogram-each": audits.ErrorCase(cls(Each(), 1.0), LOOK_REPEATS, True),
-            "histogram-each-auc": audits.ErrorCase(cls(Each(), 1.0, aim="auc")),
+            "histogram-each": audits.ErrorCase(cls(tp.Each(), 1.0), LOOK_REPEATS, True),
+            "histogram-each-auc": audits.ErrorCase(cls(tp.Each(), 1.0, aim="auc")),
         }
 
     @property
@@ -155,7 +154,7 @@ class HistogramDeclarations(CountingProtocol):
             unmeasured_loss="bits without flips are no reports" if local else "",
         )
 
-    def noiseless_value(self: Any, clients: Clients) -> float:
+    def noiseless_value(self: Any, clients: tp.Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
         from tacit.counts import tree_results
         from tacit.protocol import releases

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.counts import noisy_areas, reported_trees, tree_results, zoomed_cells
 from tacit.counts.reported_trees import CHOICE_UNITS, FIRST_CELLS
@@ -16,20 +17,7 @@ from tacit.local import turns
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
 from tacit.protocol import fields, forecast, releases
-from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.scenario import (
-    GUESSES,
-    Round,
-    Scenario,
-    Shape,
-    Traffic,
-    answered_rounds,
-    dry_run,
-    measured_traffic,
-    planned_scale,
-    traffic_of_rounds,
-)
-from tacit.protocol.trust import Each, ExactSum, Local, SecureSum, Trust
+from tacit.protocol.scenario import GUESSES, answered_rounds, dry_run, planned_scale
 from tacit.protocols.histogram.figure_forecast import (
     MEASURED_CELLS,
     Pair,
@@ -44,10 +32,8 @@ from tacit.protocols.histogram.second_round import SUM, summed_influences
 from tacit.protocols.histogram.steps import report_bytes, tree_fields
 from tacit.protocols.shared.cells import KNOTS
 from tacit.protocols.shared.tree_counts import tree_noise
-from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures import smooth_calibration
-from tacit.results.server_result import ServerResult
 
 PLANNED_HEIGHTS, RATE_HEIGHTS = (8, 9), (6, 8, 10)
 """Heights that a plan compares for noisy sums in one round: for the AUC, and for other metrics."""
@@ -67,8 +53,8 @@ PLANNED_HEIGHT = 12
 
 def tree_forecast(
     protocol: ScoreHistogram,
-    scenario: Scenario,
-    shape: Shape,
+    scenario: tp.Scenario,
+    shape: tp.Shape,
     metric: forecast.Metric | None = None,
 ) -> forecast.Forecast:
     """What the server would conclude from the expected tree, with the noise that it assumes.
@@ -103,7 +89,7 @@ def tree_forecast(
             leaves, axis = _placed(scenario, shape, height, axis)
         noise = planned_noise(protocol, scenario, height)
     if target_metric.name in smooth_calibration.NAMES:
-        expected = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
+        expected = tp.Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
         pair = partial(_imitated, protocol, scenario, shape, expected)
         return distance_forecast(expected, pair, target_metric, smaller)
     if target_metric != forecast.AUC:
@@ -113,9 +99,9 @@ def tree_forecast(
 
 def _imitated(
     protocol: ScoreHistogram,
-    scenario: Scenario,
-    shape: Shape,
-    expected: Histogram,
+    scenario: tp.Scenario,
+    shape: tp.Shape,
+    expected: tp.Histogram,
     source: np.random.Generator,
 ) -> Pair:
     """A result as it would be stated, and the exact counts of its records, which are drawn.
@@ -129,11 +115,11 @@ def _imitated(
     fine = np.stack(scenario.counts(shape, MEASURED_CELLS, planned_scale(protocol.scale)))
     records = source.poisson(fine).astype(np.float64)
     exact = trees.TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
-    own = Histogram(records, exact, 1, 1, base)
+    own = tp.Histogram(records, exact, 1, 1, base)
     if protocol.looks:
         seen, _ = expected_looks(protocol, scenario.clients, records, source)
         placed = replace(base, scale=seen.scale)
-        return Histogram(seen.both_classes[0], seen.noise, 1, 1, placed), own
+        return tp.Histogram(seen.both_classes[0], seen.noise, 1, 1, placed), own
     cells, counts = expected.counts.shape[-1], records
     if expected.axis.scale is not base.scale:
         counts = zoomed_cells.recounted(records, base.scale, expected.axis.scale)
@@ -160,7 +146,7 @@ def _area_forecast(
 
 
 def _placed(
-    scenario: Scenario, shape: Shape, height: int, axis: ScoreAxis
+    scenario: tp.Scenario, shape: tp.Shape, height: int, axis: ScoreAxis
 ) -> tuple[Floats, ScoreAxis]:
     """The expected leaves, and their axis, where first reports show where scores lie."""
     fine = np.stack(scenario.counts(shape, PLACING_CELLS, PLACING_SCALE))
@@ -172,20 +158,20 @@ def _placed(
     return np.concatenate([np.diff(each) for each in below]), placed
 
 
-def tree_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.Family]:
+def tree_families(scenario: tp.Scenario, metric: forecast.Metric) -> list[forecast.Family]:
     """Sums and clients' counts with looks, noisy sums in one round, exact sums, private reports."""
     adjacencies = ("record", "replace")
     aims = ("report", "auc") if metric == forecast.AUC else ("report",)
     looks = [
         _looks(scenario, metric, trust, adjacency, aim)
-        for trust in (SecureSum(), Each())
+        for trust in (tp.SecureSum(), tp.Each())
         for adjacency in adjacencies
         for aim in aims
     ]
     sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in adjacencies]
     exact = forecast.Family(
-        (ScoreHistogram(ExactSum(), height=PLANNED_HEIGHT),),
-        (Trust.EXACT_SUM, Trust.SECURE_SUM),
+        (ScoreHistogram(tp.ExactSum(), height=PLANNED_HEIGHT),),
+        (tp.Trust.EXACT_SUM, tp.Trust.SECURE_SUM),
         "there is no differential privacy: the sum is exact, and epsilon is not kept",
         metric,
     )
@@ -195,25 +181,25 @@ def tree_families(scenario: Scenario, metric: forecast.Metric) -> list[forecast.
 DROPOUTS = "clients that vanish weaken the guarantee unless dropouts is set"
 
 
-def _noisy_sums(scenario: Scenario, metric: forecast.Metric, adjacency: Any) -> forecast.Family:
+def _noisy_sums(scenario: tp.Scenario, metric: forecast.Metric, adjacency: Any) -> forecast.Family:
     heights = PLANNED_HEIGHTS if metric == forecast.AUC else RATE_HEIGHTS
     noisy = partial(
-        ScoreHistogram, SecureSum(), scenario.epsilon, adjacency=adjacency, aim=_aim(metric)
+        ScoreHistogram, tp.SecureSum(), scenario.epsilon, adjacency=adjacency, aim=_aim(metric)
     )
     return forecast.Family(
         forecast.accepted(partial(noisy, height=height) for height in heights),
-        (Trust.SECURE_SUM,),
+        (tp.Trust.SECURE_SUM,),
         f"no party sees a single client's figures, and {DROPOUTS}",
         metric,
     )
 
 
 def _looks(
-    scenario: Scenario, metric: forecast.Metric, trust: Any, adjacency: Any, aim: Any
+    scenario: tp.Scenario, metric: forecast.Metric, trust: Any, adjacency: Any, aim: Any
 ) -> forecast.Family:
     """Looks at the scores, and the rest of epsilon for what they show to be needed."""
     given_up = ["every client adds noise of its own, so the error grows with their number"]
-    if isinstance(trust, SecureSum):
+    if isinstance(trust, tp.SecureSum):
         given_up = [DROPOUTS]
     if aim == "auc":
         given_up.insert(
@@ -225,17 +211,17 @@ def _looks(
         forecast.accepted(
             [partial(ScoreHistogram, trust, scenario.epsilon, adjacency=adjacency, aim=aim)]
         ),
-        (Trust.of(trust.word),),
+        (tp.Trust.of(trust.word),),
         ", and ".join(given_up),
         metric,
     )
 
 
-def _private_reports(scenario: Scenario, metric: forecast.Metric) -> forecast.Family:
-    private = partial(ScoreHistogram, Local(), scenario.epsilon, aim=_aim(metric))
+def _private_reports(scenario: tp.Scenario, metric: forecast.Metric) -> forecast.Family:
+    private = partial(ScoreHistogram, tp.Local(), scenario.epsilon, aim=_aim(metric))
     return forecast.Family(
         forecast.accepted(partial(private, height=height) for height in LOCAL_HEIGHTS),
-        (Trust.LOCAL, Trust.EACH),
+        (tp.Trust.LOCAL, tp.Trust.EACH),
         "its AUC is less accurate than one that is asked for alone, since the same reports give "
         "the curve, rates and calibration as well",
         metric,
@@ -248,7 +234,7 @@ def _aim(metric: forecast.Metric) -> Literal["report", "auc"]:
     return "auc" if metric == forecast.AUC else "report"
 
 
-def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
+def tree_traffic(protocol: ScoreHistogram, scenario: tp.Scenario) -> tp.Traffic:
     """A dry run; where the server sees each client, in one with the same relative noise.
 
     The bytes of private reports, whose levels are random, are the expected ones.
@@ -260,15 +246,15 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     >>> tree_traffic(protocol, scenario).bytes_per_client
     2607
     """
-    if protocol.looks and isinstance(protocol.trust, Each):
+    if protocol.looks and isinstance(protocol.trust, tp.Each):
         few = min(scenario.clients, DRY_RUN_CLIENTS)
         like_noise = scenario.records * math.sqrt(few / scenario.clients)
         each = min(like_noise, DRY_RUN_RECORDS) / few
-        return traffic_of_rounds(dry_run(protocol, scenario, each, few), scenario)
+        return tp.traffic_of_rounds(dry_run(protocol, scenario, each, few), scenario)
     if protocol.looks:
-        return traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
-    measured = measured_traffic(protocol, scenario)
-    if not isinstance(protocol.trust, Local):
+        return tp.traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
+    measured = tp.measured_traffic(protocol, scenario)
+    if not isinstance(protocol.trust, tp.Local):
         return measured
     height, records = protocol.tree_height(scenario.clients), scenario.records_per_client
     early = _early_fraction(protocol, scenario)
@@ -282,13 +268,13 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     return replace(measured, bytes_per_client=round(sent))
 
 
-def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round]:
+def _expected_rounds(protocol: ScoreHistogram, scenario: tp.Scenario) -> list[tp.Round]:
     """The rounds of a run whose sums are the expected ones: which looks it makes follows from them.
 
     Noise makes a run take a look more or less where two divisions of epsilon are as good.
     """
     height, scale = protocol.first_height(scenario.clients), planned_scale(protocol.scale)
-    counts = np.stack(scenario.counts(Shape(GUESSES[1]), 1 << height, scale))
+    counts = np.stack(scenario.counts(tp.Shape(GUESSES[1]), 1 << height, scale))
     return answered_rounds(
         protocol.conversation(scenario.clients),
         lambda query: _expected_sum(query, counts, scenario.clients),
@@ -296,7 +282,7 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round
     )
 
 
-def _expected_sum(query: Query, counts: Floats, clients: int) -> Reply:
+def _expected_sum(query: tp.Query, counts: Floats, clients: int) -> tp.Reply:
     """What a sum would be without noise, where both classes have these counts in a first look."""
     counted = {releases.CLIENTS: np.asarray(clients)}
     if query.step is summed_influences:
@@ -311,16 +297,16 @@ def _expected_sum(query: Query, counts: Floats, clients: int) -> Reply:
     return levels | counted
 
 
-def _early_fraction(protocol: ScoreHistogram, scenario: Scenario) -> float:
+def _early_fraction(protocol: ScoreHistogram, scenario: tp.Scenario) -> float:
     """The part of the records that report where scores lie, and nothing else."""
     if not protocol.places_cells or protocol.epsilon is None:
         return 0.0
     return early_slots(protocol.epsilon, scenario.records) / turns.SLOTS
 
 
-def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> trees.TreeNoise:
+def planned_noise(protocol: ScoreHistogram, scenario: tp.Scenario, height: int) -> trees.TreeNoise:
     """The errors of the expected tree's observed counts."""
-    if isinstance(protocol.trust, Local):
+    if isinstance(protocol.trust, tp.Local):
         early = _early_fraction(protocol, scenario)
         units = protocol.level_units(height)
         return reported_trees.expected_noise(
@@ -330,7 +316,7 @@ def planned_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> 
     return tree_noise(tree_fields(protocol, height), noises)
 
 
-def _looked_forecast(result: ServerResult, smaller: int) -> forecast.Forecast:
+def _looked_forecast(result: tp.ServerResult, smaller: int) -> forecast.Forecast:
     """From the result of expected counts, which has one replicate."""
     error, hidden, counted = (
         float(np.ravel(field)[0])

@@ -20,14 +20,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.counts import tree_budget, tree_results
 from tacit.data.categories import Categories, check_names
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.privacy import doubles
 from tacit.protocol import audits, releases
-from tacit.protocol.settings import setting
-from tacit.protocol.trust import Each, ExactSum, SecureSum, Trust, trust_setting
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
 from tacit.protocols.shared.tree_counts import consistent_trees
@@ -35,7 +32,6 @@ from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.parts import Breakdown, Difference, Part, difference
-from tacit.results.server_result import ServerResult
 
 TRUE_POSITIVES, FALSE_POSITIVES = "true positive rate", "false positive rate"
 PRECISION = "positive predictive value"
@@ -49,7 +45,7 @@ CALLED = {
 """What a difference of each figure is called."""
 
 
-def strata_of(clients: Clients, groups: tuple[str, ...]) -> Strata:
+def strata_of(clients: tp.Clients, groups: tuple[str, ...]) -> Strata:
     """The group of every record, where several are agreed.
 
     Where one group is agreed, clients without groups belong to it.
@@ -63,16 +59,16 @@ def strata_of(clients: Clients, groups: tuple[str, ...]) -> Strata:
     if not groups or (not names and len(groups) == 1):
         return ALL_RECORDS
     if not names:
-        raise DataError(
+        raise tp.DataError(
             f"{len(groups)} groups are agreed, but the records have none: name their column"
         )
     if names != groups:
-        raise DataError(f"groups must be {', '.join(groups)}, got {', '.join(names)}")
+        raise tp.DataError(f"groups must be {', '.join(groups)}, got {', '.join(names)}")
     return Strata(len(groups), 0 if known is None else known.of_record)
 
 
 def breakdown_of(
-    groups: tuple[str, ...], results: Sequence[ServerResult], threshold: float
+    groups: tuple[str, ...], results: Sequence[tp.ServerResult], threshold: float
 ) -> Breakdown:
     """The figures of every group, and every group's less those of the first that has some.
 
@@ -100,7 +96,7 @@ def breakdown_of(
     return Breakdown("group", parts, {}, differences)
 
 
-def _part(name: str, result: ServerResult, threshold: float) -> Part:
+def _part(name: str, result: tp.ServerResult, threshold: float) -> Part:
     """One group's AUC and rates; none where a class of its records is too small."""
     totals = float(result.positives), float(result.negatives)
     size, error = min(totals), float(result.positives_error)
@@ -143,8 +139,8 @@ class GroupedHistogram(ScoreHistogram):
     1.0
     """
 
-    trust: SecureSum | Each | ExactSum | str = trust_setting()
-    group_names: tuple[str, ...] = setting(
+    trust: tp.SecureSum | tp.Each | tp.ExactSum | str = tp.trust_setting()
+    group_names: tuple[str, ...] = tp.setting(
         default=("all",), help="the agreed names of private groups"
     )
 
@@ -156,7 +152,7 @@ class GroupedHistogram(ScoreHistogram):
     audit_settings = (
         {"height": 2},
         {"height": 2, "adjacency": "replace"},
-        {"height": 2, "trust": Trust.EACH.value},
+        {"height": 2, "trust": tp.Trust.EACH.value},
         {"height": 1, "group_names": ("x", "y")},
         {"height": 1, "group_names": ("x", "y"), "adjacency": "replace"},
     )
@@ -172,7 +168,7 @@ class GroupedHistogram(ScoreHistogram):
         """The groups."""
         return self.group_names
 
-    def strata_of(self, clients: Clients) -> Strata:
+    def strata_of(self, clients: tp.Clients) -> Strata:
         """The groups of the records."""
         return strata_of(clients, self.group_names)
 
@@ -196,10 +192,10 @@ class GroupedHistogram(ScoreHistogram):
         return breakdown_of(self.group_names, results, self.middle_edge)
 
     law_settings: ClassVar[audits.Configurations] = {
-        "groups-exact": {"trust": Trust.EXACT_SUM.value, "epsilon": None, "height": 7},
+        "groups-exact": {"trust": tp.Trust.EXACT_SUM.value, "epsilon": None, "height": 7},
         "groups": {"height": 7},
         "groups-replace": {"height": 7, "adjacency": "replace"},
-        "groups-each": {"trust": Trust.EACH.value, "height": 7},
+        "groups-each": {"trust": tp.Trust.EACH.value, "height": 7},
         "groups-looks": {"epsilon": 30.0},
     }
     """Every trust model; the records are of one group."""
@@ -208,11 +204,11 @@ class GroupedHistogram(ScoreHistogram):
     def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
         """The forms with noise, in one round; those with looks are ``ScoreHistogram``'s."""
         return {
-            "groups": audits.ErrorCase(cls(Trust.SECURE_SUM.value, 1.0, height=7), noticed=True),
-            "groups-each": audits.ErrorCase(cls(Trust.EACH.value, 4.0, height=7), repeats=1200),
+            "groups": audits.ErrorCase(cls(tp.Trust.SECURE_SUM.value, 1.0, height=7), noticed=True),
+            "groups-each": audits.ErrorCase(cls(tp.Trust.EACH.value, 4.0, height=7), repeats=1200),
         }
 
-    def audit_federation(self, records: int, apart: bool) -> Clients:
+    def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records of all groups in turn."""
         clients, count = super().audit_federation(records, apart), len(self.group_names)
         if count == 1:

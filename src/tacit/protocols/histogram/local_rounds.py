@@ -12,17 +12,14 @@ import math
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import placing
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy import unary
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import devices, releases
-from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
 from tacit.protocols.shared.cells import KNOTS, scale_of_knots
@@ -39,10 +36,10 @@ MAX_EARLY = turns.SLOTS // 4
 """Largest number of slots of the first round."""
 
 
-@step(once=True)
+@tp.step(once=True)
 def draw_report_turns(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Draw every record's turn, uniform on 0..255, and send it.
 
     A turn depends on nothing private. The client draws it and stores it, once a run, so that a
@@ -57,10 +54,10 @@ def draw_report_turns(
     return {"turns": turns.drawn_turns(clients, noise, state)}
 
 
-@step(cost=turns.early_cost, participates=turns.early)
+@tp.step(cost=turns.early_cost, participates=turns.early)
 def report_positions(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Report where on the scale the records lie whose turn is early, one report a record.
 
     Epsilon for each record that reports, by ``SlidingWindow.answers`` about its cell; the class has
@@ -75,8 +72,10 @@ def report_positions(
     return position_round(query.protocol.epsilon).reports(clients, query, noise, state)
 
 
-@step(cost=turns.late_cost, participates=turns.late, shares=releases.planned_clients)
-def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=turns.late_cost, participates=turns.late, shares=releases.planned_clients)
+def report_leaves(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send class and cell as unary bits of the records whose turn is late, one report a record.
 
     As ``unary_reports``, in the published cells: epsilon for each record that reports. Whatever
@@ -111,7 +110,7 @@ def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     else:
         reported = leaves(knots)
     sent = encoded_leaves(reported, levels, offsets, protocol, height, noise)
-    return {"levels": Ragged(levels.astype(np.int8), offsets), "bits": sent}
+    return {"levels": tp.Ragged(levels.astype(np.int8), offsets), "bits": sent}
 
 
 LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)
@@ -141,7 +140,7 @@ def early_slots(epsilon: float, records: int) -> int:
     return min(max(round(turns.SLOTS * fraction), 1), MAX_EARLY)
 
 
-def report_counts(reply: Reply, epsilon: float) -> Integers:
+def report_counts(reply: tp.Reply, epsilon: float) -> Integers:
     """How often each report about a position came, shape (R, outputs), R at least 1."""
     counts = devices.counts_in(reply)
     if counts is None:

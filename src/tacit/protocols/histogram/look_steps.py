@@ -21,13 +21,11 @@ from typing import Any
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Integers
 from tacit.counts import looks
-from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
-from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.values import encode_query
 from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, placed_on, published_scale
@@ -40,7 +38,7 @@ SPENT = ("score-histogram", "parts")
 """Key under which a client state notes the parts of a run, and a digest of the last query."""
 
 
-def listed_parts(query: Query) -> tuple[int, ...]:
+def listed_parts(query: tp.Query) -> tuple[int, ...]:
     """The parts of the run's queries up to this one.
 
     Raises
@@ -59,13 +57,13 @@ def listed_parts(query: Query) -> tuple[int, ...]:
     return parts
 
 
-def epsilon_of(query: Query) -> float:
+def epsilon_of(query: tp.Query) -> float:
     """What a query costs: its fraction of epsilon."""
     epsilon: float = query.protocol.known_epsilon
     return epsilon * listed_parts(query)[-1] / looks.PARTS
 
 
-def pay(query: Query, noise: NoiseSource, state: ClientState) -> None:
+def pay(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
     """Note the run's parts, and refuse a query that leaves out any of those before it.
 
     The very same query may come again, where a sum is tried again; one with the same parts and
@@ -93,7 +91,7 @@ def pay(query: Query, noise: NoiseSource, state: ClientState) -> None:
     state.keep(SPENT, (parts, asked))
 
 
-def look_height(query: Query) -> int:
+def look_height(query: tp.Query) -> int:
     """The height of a query's cells.
 
     Raises
@@ -106,7 +104,7 @@ def look_height(query: Query) -> int:
     return int(height)
 
 
-def query_scale(query: Query) -> ScoreScale:
+def query_scale(query: tp.Query) -> ScoreScale:
     """The scale whose positions a query takes: the protocol's, or one of published cell edges.
 
     Raises
@@ -117,7 +115,7 @@ def query_scale(query: Query) -> ScoreScale:
     return published_scale(query, 1 << look_height(query)) or base
 
 
-def placed(clients: Clients, query: Query) -> Clients:
+def placed(clients: tp.Clients, query: tp.Query) -> tp.Clients:
     """The clients with their positions on the query's scale for scores.
 
     Raises
@@ -128,7 +126,7 @@ def placed(clients: Clients, query: Query) -> Clients:
     return placed_on(zoomed, query.protocol, clients)
 
 
-def by_knots(query: Query) -> tuple[list[Query], Integers]:
+def by_knots(query: tp.Query) -> tuple[list[tp.Query], Integers]:
     """The queries of distinct published cells, and which of them each replicate gets, shape (R,).
 
     Replicates of a simulation may have their own cells; else there is one query, for all.
@@ -147,13 +145,13 @@ def look_fields(protocol: Any, height: int, epsilon: float) -> dict[str, release
     return level_fields(LEVEL, looks.look_strata(protocol, height), protocol.distance, parts)
 
 
-def _first_fields(query: Query) -> releases.Fields:
+def _first_fields(query: tp.Query) -> releases.Fields:
     if query.broadcast.get(KNOTS) is not None or len(listed_parts(query)) != 1:
         raise ValueError(f"the first histogram round has no {KNOTS}, and its part alone")
     return look_fields(query.protocol, look_height(query), epsilon_of(query))
 
 
-def _further_fields(number: int, query: Query) -> releases.Fields:
+def _further_fields(number: int, query: tp.Query) -> releases.Fields:
     if len(listed_parts(query)) != number:
         raise ValueError(f"look {number} lists {number} {LISTED}, got {listed_parts(query)}")
     knots = query.broadcast.get(KNOTS)
@@ -162,7 +160,7 @@ def _further_fields(number: int, query: Query) -> releases.Fields:
     return look_fields(query.protocol, look_height(query), epsilon_of(query))
 
 
-def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
+def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Both classes' counts on the levels of a look."""
     height, protocol = look_height(query), query.protocol
     strata = protocol.strata_of(clients)
@@ -176,7 +174,7 @@ def _counts(clients: Clients, query: Query) -> dict[str, Integers]:
 
 
 @releases.release(_first_fields, admits=pay, once=True)
-def first_look(clients: Clients, query: Query) -> dict[str, Integers]:
+def first_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send both classes' counts in the cells of the protocol's scale.
 
     It begins a run. On one level a record counts in one node: adding or removing it changes one
@@ -189,7 +187,7 @@ def first_look(clients: Clients, query: Query) -> dict[str, Integers]:
 
 
 @releases.release(lambda query: _further_fields(2, query), admits=pay)
-def second_look(clients: Clients, query: Query) -> dict[str, Integers]:
+def second_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send both classes' counts in the cells of the protocol's scale, or between published edges.
 
     The cell edges follow from noisy counts of the looks before, and are values like any other that
@@ -202,7 +200,7 @@ def second_look(clients: Clients, query: Query) -> dict[str, Integers]:
 
 
 @releases.release(lambda query: _further_fields(3, query), admits=pay)
-def third_look(clients: Clients, query: Query) -> dict[str, Integers]:
+def third_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send both classes' counts a third time, in the same cells or between published edges.
 
     Its cells and its cost are those of ``second_look``.
@@ -213,7 +211,7 @@ def third_look(clients: Clients, query: Query) -> dict[str, Integers]:
 
 
 @releases.release(lambda query: _further_fields(4, query), admits=pay)
-def fourth_look(clients: Clients, query: Query) -> dict[str, Integers]:
+def fourth_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send both classes' counts a fourth time, in the same cells or between published edges.
 
     Its cells and its cost are those of ``second_look``.

@@ -15,13 +15,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence, looks
-from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
-from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.histogram import look_steps
 from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.cells import KNOTS
@@ -31,7 +28,7 @@ SUM = "sum"
 """The field of the number."""
 
 
-def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
+def _admits(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
     """Check what a query publishes, as a client accepts it, and note what it costs.
 
     Raises
@@ -56,13 +53,13 @@ def _admits(query: Query, noise: NoiseSource, state: ClientState) -> None:
     look_steps.pay(query, noise, state)
 
 
-def _straight(query: Query) -> bool:
+def _straight(query: tp.Query) -> bool:
     """Whether functions are linear between edges: on cell edges that the server published."""
     return query.broadcast.get(KNOTS) is not None
 
 
 @releases.release(lambda query: {SUM: number_field(look_steps.epsilon_of(query))}, admits=_admits)
-def summed_influences(clients: Clients, query: Query) -> dict[str, Integers]:
+def summed_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the sum of the records' influences on the AUC.
 
     The query publishes both classes' distribution functions at the inner edges of equal cells of
@@ -83,7 +80,7 @@ def summed_influences(clients: Clients, query: Query) -> dict[str, Integers]:
     ValueError : for published functions or sizes that could not come from a first round.
     """
     units = number_field(look_steps.epsilon_of(query)).per_record
-    adjacency = Adjacency(query.protocol.adjacency)
+    adjacency = tp.Adjacency(query.protocol.adjacency)
     queries, chosen = look_steps.by_knots(query)
     if chosen.size:
         totals = np.zeros((chosen.size, clients.count), dtype=np.int64)
@@ -109,7 +106,7 @@ def summed_influences(clients: Clients, query: Query) -> dict[str, Integers]:
 
 
 def _in_units(
-    influences: influence.Influences, clients: Clients, units: int, adjacency: Adjacency
+    influences: influence.Influences, clients: tp.Clients, units: int, adjacency: tp.Adjacency
 ) -> Integers:
     """Every client's sum of influences, rounded once to units, shape (..., K)."""
     reach = influences.sensitivity(adjacency)[..., np.newaxis]
@@ -120,7 +117,7 @@ def both_rounds(
     fields: Mapping[str, Floats],
     sums: Floats,
     released: releases.Released,
-    adjacency: Adjacency,
+    adjacency: tp.Adjacency,
     noises: float = 1.0,
     linear: bool = False,
 ) -> tuple[Floats, Floats]:

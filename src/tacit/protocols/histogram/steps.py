@@ -7,17 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import reported_trees
 from tacit.counts.reported_trees import FIRST_CELLS
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy.mechanisms.response import Choices
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import devices, releases
-from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.scaled import ScaledScores
 from tacit.protocols.shared.cells import ALL_RECORDS, Strata
 from tacit.protocols.shared.reports import packed
 from tacit.protocols.shared.tree_counts import LEVEL, counts_at, level_counts, level_fields
@@ -26,7 +22,7 @@ LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""
 
 
-def leaves_of(clients: Clients, height: int, protocol: ScaledScores) -> Integers:
+def leaves_of(clients: tp.Clients, height: int, protocol: tp.ScaledScores) -> Integers:
     """The leaf of every record, shape (M,): cells of positives first, then those of negatives.
 
     Raises
@@ -43,7 +39,7 @@ def leaves_at(positions: Floats, labels: NDArray[Any], height: int) -> Integers:
     return cell + np.where(labels == 1, 0, cells)
 
 
-def agreed_height(query: Query) -> int:
+def agreed_height(query: tp.Query) -> int:
     """The height of the tree, which follows from the settings and the number of clients.
 
     Raises
@@ -65,7 +61,7 @@ def tree_fields(protocol: Any, height: int) -> dict[str, releases.Released]:
 
 
 @releases.release(lambda query: tree_fields(query.protocol, agreed_height(query)))
-def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
+def summed_trees(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the tree of both classes' counts.
 
     On one level a record counts in one node, of its group where groups are agreed
@@ -82,7 +78,7 @@ def summed_trees(clients: Clients, query: Query) -> dict[str, Integers]:
 
 
 def leaf_counts(
-    query: Query, clients: Clients, height: int, strata: Strata = ALL_RECORDS
+    query: tp.Query, clients: tp.Clients, height: int, strata: Strata = ALL_RECORDS
 ) -> Integers:
     """Both classes' counts in equal cells of positions, of each client or of all as the query asks.
 
@@ -97,8 +93,10 @@ def leaf_counts(
     return counts_at(own, strata.count * leaves, query, clients)
 
 
-@step(cost=packed.report_cost, shares=releases.planned_clients)
-def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=packed.report_cost, shares=releases.planned_clients)
+def unary_reports(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send every record's class and cell as unary bits, on one level that it chose at random.
 
     The level does not depend on what the record holds, and is sent as it is. The bits hide class
@@ -111,12 +109,12 @@ def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     leaves = leaves_of(clients, height, settings)
     levels = drawn_levels(clients.records, settings, height, noise)
     return {
-        "levels": Ragged(levels.astype(np.int8), clients.offsets),
+        "levels": tp.Ragged(levels.astype(np.int8), clients.offsets),
         "bits": encoded_leaves(leaves, levels, clients.offsets, settings, height, noise),
     }
 
 
-def drawn_levels(records: int, settings: Any, height: int, noise: NoiseSource) -> Integers:
+def drawn_levels(records: int, settings: Any, height: int, noise: tp.NoiseSource) -> Integers:
     """The level on which each record reports, shape (M,)."""
     drawn = noise.draw(Choices(settings.level_units(height)), (records,))
     return np.asarray(FIRST_CELLS + drawn)
@@ -128,8 +126,8 @@ def encoded_leaves(
     offsets: Integers,
     settings: Any,
     height: int,
-    noise: NoiseSource,
-) -> Ragged[np.uint8]:
+    noise: tp.NoiseSource,
+) -> tp.Ragged[np.uint8]:
     """Unary bits of records that lie at these leaves, each on its level, by client.
 
     Parameters
@@ -161,7 +159,7 @@ def level_start(level: int) -> int:
     return sum(1 + (1 << above) for above in range(FIRST_CELLS, level))
 
 
-def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
+def set_bits(reply: tp.Reply, level: int) -> tuple[Integers, int]:
     """How many reports on a level have each bit set, shape (..., 2**level), and how many there are.
 
     Raises
@@ -176,7 +174,7 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
 
 
 def local_tree(
-    epsilon: float, reply: Reply, height: int, records: int | None = None
+    epsilon: float, reply: tp.Reply, height: int, records: int | None = None
 ) -> tuple[Floats, TreeNoise]:
     """The consistent leaves of unary reports, on the deepest level that was reported on.
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.data import units
 from tacit.metrics import calibration
@@ -15,7 +16,6 @@ from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
 from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.parts import Breakdown, Part
-from tacit.results.server_result import ServerResult
 
 CALIBRATION_DEPTH = 4
 """Depth of the cells in which calibration is measured."""
@@ -30,7 +30,7 @@ SAMPLING_NOTE = (
 
 def result_from_forests(
     classes: tuple[str, ...], made: ClassForests, axis: ScoreAxis
-) -> ServerResult:
+) -> tp.ServerResult:
     """The macro AUC with its errors, and, of a single run, all figures by class.
 
     The classes' noises are independent, so the variance of their mean is the mean of their
@@ -57,7 +57,7 @@ def result_from_forests(
         silence = _silence(parts)
         overall = {} if silence else _overall(made)
         breakdown = Breakdown("class", parts, overall)
-    return ServerResult(
+    return tp.ServerResult(
         value=made.areas.value.mean(axis=-1),
         privacy_error=np.sqrt(variance.sum(axis=-1)) / count,
         sampling_error=np.sqrt(made.areas.sampling_variance).mean(axis=-1),

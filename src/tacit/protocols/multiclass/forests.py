@@ -40,16 +40,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import noisy_areas, reported_trees, tree_budget
 from tacit.counts.reported_trees import CHOICE_UNITS
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.metrics.trees import TreeNoise, node_variances
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
-from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.shared import tree_counts
 from tacit.protocols.shared.reports.packed import packed_counts, packed_reports, report_cost
 from tacit.results.estimate import Estimate
@@ -111,7 +108,7 @@ Forests = Mapping[str, Forest]
 """The forests of all blocks, by name."""
 
 
-def forest_fields(query: Query) -> dict[str, releases.Released]:
+def forest_fields(query: tp.Query) -> dict[str, releases.Released]:
     """The counts of all blocks' levels."""
     settings = query.protocol
     by_block = (block.fields(settings.distance) for block in settings.blocks())
@@ -119,7 +116,7 @@ def forest_fields(query: Query) -> dict[str, releases.Released]:
 
 
 @releases.release(forest_fields)
-def count_forest(clients: Clients, query: Query) -> dict[str, Integers]:
+def count_forest(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the counts of every class and of all others, in the cells of several levels.
 
     The module's docstring derives how far a record moves each level; a level costs its part, and
@@ -246,8 +243,10 @@ def slot_units(blocks: tuple[Block, ...], epsilon: float) -> tuple[int, ...]:
     )
 
 
-@step(cost=report_cost)
-def forest_reports(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=report_cost)
+def forest_reports(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send one vote of every record as unary bits, in a slot that the record drew.
 
     The module's docstring derives the cost: epsilon for a record's replacement by any other. It
@@ -262,11 +261,11 @@ def forest_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     slots = np.asarray(drawn, dtype=np.int64)
     values = _drawn_nodes(blocks, votes, slots, noise)
     sent = packed_reports(values, slots, _sizes(blocks), clients.offsets, settings.epsilon, noise)
-    return {SLOTS: Ragged(slots.astype(np.int8), clients.offsets), BITS: sent}
+    return {SLOTS: tp.Ragged(slots.astype(np.int8), clients.offsets), BITS: sent}
 
 
 def _drawn_nodes(
-    blocks: tuple[Block, ...], votes: Mapping[str, Integers], slots: Integers, noise: NoiseSource
+    blocks: tuple[Block, ...], votes: Mapping[str, Integers], slots: Integers, noise: tp.NoiseSource
 ) -> Integers:
     """The node of one vote of every record, on the level of its slot, shape (..., M)."""
     nodes = np.zeros(noise.full_shape(slots.shape), dtype=np.int64)
@@ -280,7 +279,7 @@ def _drawn_nodes(
 
 
 def forests_from_reports(
-    blocks: tuple[Block, ...], epsilon: float, reply: Reply
+    blocks: tuple[Block, ...], epsilon: float, reply: tp.Reply
 ) -> dict[str, Forest]:
     """The consistent trees of every block, about all records.
 

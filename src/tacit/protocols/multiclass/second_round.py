@@ -38,15 +38,13 @@ from typing import Any
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import class_scores, influence, noisy_areas
-from tacit.data.clients import Clients
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.protocol import releases
-from tacit.protocol.conversation import Query
 from tacit.protocols.multiclass.forests import ClassForests, Forest, both_classes, variances_of
 
 FIELDS = OWN_BELOW, OTHER_BELOW, SIZES = ("own_below", "other_below", "class_sizes")
@@ -115,7 +113,7 @@ class ClassInfluences:
         """The AUC of every class's functions, shape (..., C)."""
         return np.stack([each.area for each in self.by_class], axis=-1)
 
-    def sensitivity(self, adjacency: Adjacency) -> Integers:
+    def sensitivity(self, adjacency: tp.Adjacency) -> Integers:
         """The L1 sensitivity of all fixed-point sums together, shape (...).
 
         Added or removed: the sum over all classes of the largest size as one of the others, with
@@ -125,12 +123,12 @@ class ClassInfluences:
         bounds = np.stack([_moves(each, adjacency) for each in self.by_class], axis=-1)
         negative, positive, changed = bounds[..., 0, :], bounds[..., 1, :], bounds[..., 2, :]
         gain = (positive - negative).max(axis=-1)
-        if adjacency is Adjacency.REPLACE:
+        if adjacency is tp.Adjacency.REPLACE:
             pair = np.sort(changed - negative, axis=-1)[..., -2:].sum(axis=-1)
             gain = np.maximum(gain, pair)
         return np.asarray(negative.sum(axis=-1) + gain)
 
-    def totals(self, scores: Floats, classes: Integers, clients: Clients) -> Integers:
+    def totals(self, scores: Floats, classes: Integers, clients: tp.Clients) -> Integers:
         """The fixed-point sums over each client's records, shape (..., C, K).
 
         Parameters
@@ -149,7 +147,7 @@ class ClassInfluences:
         )
 
 
-def _moves(influences: influence.Influences, adjacency: Adjacency) -> Integers:
+def _moves(influences: influence.Influences, adjacency: tp.Adjacency) -> Integers:
     """How far a record moves one class's sum, in fixed point, shape (..., 3).
 
     Of a record of another class, of one of this class, and, where records are replaced, of one of
@@ -160,7 +158,7 @@ def _moves(influences: influence.Influences, adjacency: Adjacency) -> Integers:
     high = _fixed((1 - influences.area[..., np.newaxis]) * influences.weights)
     positive_low, negative_low = low[..., 0], low[..., 1]
     positive_high, negative_high = high[..., 0], high[..., 1]
-    if adjacency is Adjacency.REPLACE:
+    if adjacency is tp.Adjacency.REPLACE:
         changed = np.maximum(positive_high - negative_low, negative_high - positive_low)
         return np.stack(
             [negative_high - negative_low, positive_high - positive_low, changed], axis=-1
@@ -191,18 +189,18 @@ def number_units(epsilon: float, classes: int) -> int:
     return units
 
 
-def rounded_sums(settings: Any, clients: Clients, influences: ClassInfluences) -> Integers:
+def rounded_sums(settings: Any, clients: tp.Clients, influences: ClassInfluences) -> Integers:
     """The sums of every client, each rounded to units of ``D / (R - C)``, shape (..., C, K)."""
     scores, classes = settings.classified(clients)
     totals = influences.totals(settings.score_scale.positions(scores), classes, clients)
-    reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis, np.newaxis]
+    reach = influences.sensitivity(tp.Adjacency(settings.adjacency))[..., np.newaxis, np.newaxis]
     count = len(settings.classes)
     return influence.whole_units(
         totals, reach, number_units(settings.number_cost.epsilon, count) - count
     )
 
 
-def agreed_influences(query: Query) -> ClassInfluences:
+def agreed_influences(query: tp.Query) -> ClassInfluences:
     """The influences of a query, as a client accepts them.
 
     Raises
@@ -219,7 +217,7 @@ def agreed_influences(query: Query) -> ClassInfluences:
     return ClassInfluences.of(fields)
 
 
-def _fields(query: Query) -> dict[str, releases.Released]:
+def _fields(query: tp.Query) -> dict[str, releases.Released]:
     """The sums of all classes, in units of which a neighbour moves them by so many together."""
     settings, epsilon = query.protocol, query.protocol.number_cost.epsilon
     units = number_units(epsilon, len(settings.classes))
@@ -227,7 +225,7 @@ def _fields(query: Query) -> dict[str, releases.Released]:
 
 
 @releases.release(_fields)
-def summed_class_influences(clients: Clients, query: Query) -> dict[str, Integers]:
+def summed_class_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the sums of the records' influences on every class's AUC, with this batch's noise.
 
     The query publishes for every class the distribution functions of its own records and of all
@@ -263,7 +261,7 @@ def refined(
     first: ClassForests,
     fields: Mapping[str, Floats],
     sums: Floats,
-    cost: Cost,
+    cost: tp.Cost,
     noises: float,
 ) -> ClassForests:
     """The AUCs of all classes by both rounds, with errors of which none is linear in the counts.
@@ -282,7 +280,8 @@ def refined(
         number_units(cost.epsilon, classes),
     )
     reach = (
-        influences.sensitivity(Adjacency(cost.adjacency))[..., np.newaxis] / influence.FIXED_POINT
+        influences.sensitivity(tp.Adjacency(cost.adjacency))[..., np.newaxis]
+        / influence.FIXED_POINT
     )
     # A_c + S_c / m_c, with S_c in units of D / (R - C)
     unit = reach / ((units - classes) * smaller)

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
-from tacit.protocol.conversation import Query
-from tacit.protocol.scaled import ScaledScores, check_scores_in_unit_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ ALL_RECORDS = Strata()
 
 
 def cell_counts(
-    clients: Clients, thresholds: Floats, labels: NDArray[np.int8] | None = None
+    clients: tp.Clients, thresholds: Floats, labels: NDArray[np.int8] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positives and records of every client in every cell, shapes (..., T, K) and (T, K).
 
@@ -60,7 +58,7 @@ def cell_counts(
     DataError : for a score outside [0, 1], naming the client and the score.
     """
     if np.isfinite(thresholds[0]):
-        check_scores_in_unit_interval(clients)
+        tp.check_scores_in_unit_interval(clients)
     if labels is None and not clients.at_hand:
         positives, negatives = clients.counts_in(thresholds)[:, 1:]
         return positives, positives + negatives
@@ -85,7 +83,7 @@ KNOTS = "knots"
 """Field of a query: the scores at the inner edges of its cells."""
 
 
-def published_scale(query: Query, cells: int) -> ScoreScale | None:
+def published_scale(query: tp.Query, cells: int) -> ScoreScale | None:
     """The scale of the cell edges that a query publishes; None where it publishes none.
 
     Raises
@@ -96,7 +94,7 @@ def published_scale(query: Query, cells: int) -> ScoreScale | None:
     return None if knots is None else scale_of_knots(query.protocol, knots, cells)
 
 
-def scale_of_knots(protocol: ScaledScores, knots: Any, cells: int) -> ScoreScale:
+def scale_of_knots(protocol: tp.ScaledScores, knots: Any, cells: int) -> ScoreScale:
     """The scale whose equal cells end at these cell edges.
 
     Raises
@@ -110,7 +108,9 @@ def scale_of_knots(protocol: ScaledScores, knots: Any, cells: int) -> ScoreScale
     return ScoreScale(knots, base.low, base.high)
 
 
-def placed_on(scale: ScoreScale | None, protocol: ScaledScores, clients: Clients) -> Clients:
+def placed_on(
+    scale: ScoreScale | None, protocol: tp.ScaledScores, clients: tp.Clients
+) -> tp.Clients:
     """The clients with positions for scores: on published cells, or on the protocol's scale.
 
     Raises
@@ -120,5 +120,5 @@ def placed_on(scale: ScoreScale | None, protocol: ScaledScores, clients: Clients
     if scale is None:
         return protocol.on_scale(clients)
     if protocol.score_range is not None:
-        check_scores_in_unit_interval(clients)
+        tp.check_scores_in_unit_interval(clients)
     return clients.rescored(CentredScale(scale.knots, scale.low, scale.high))

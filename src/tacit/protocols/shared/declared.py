@@ -13,25 +13,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.data.clients import Clients
 from tacit.metrics.ranking import top_hits
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol import audits
-from tacit.protocol.conversation import ClientState, Protocol, Reply
-from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NOBODY, ThreatModel
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NOBODY
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import (
-    Each,
-    ExactSum,
-    Local,
-    SecureSum,
-    Trust,
-    trust_setting,
-)
 
 SUM_TRUST = (
     "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
@@ -39,15 +26,15 @@ SUM_TRUST = (
 )
 
 
-NOTHING_PUBLISHED: Mapping[Trust, str] = {}
+NOTHING_PUBLISHED: Mapping[tp.Trust, str] = {}
 
 
 def forest_model(
     settings: Mapping[str, Any],
     summed: str,
-    published: Mapping[Trust, str] = NOTHING_PUBLISHED,
+    published: Mapping[tp.Trust, str] = NOTHING_PUBLISHED,
     page: str = "",
-) -> ThreatModel:
+) -> tp.ThreatModel:
     """The threat model of a protocol whose records are counted.
 
     Parameters
@@ -57,10 +44,10 @@ def forest_model(
     published : what a client sees of the others with noisy sums, or where the server sees each.
     page : where the model is written.
     """
-    trust = Trust.of(str(settings.get("trust", Trust.SECURE_SUM.value)))
+    trust = tp.Trust.of(str(settings.get("trust", tp.Trust.SECURE_SUM.value)))
     others = published.get(trust, "Nothing.")
-    if trust is Trust.EACH:
-        return ThreatModel(
+    if trust is tp.Trust.EACH:
+        return tp.ThreatModel(
             NOBODY,
             f"With noise, of every client: {summed}.",
             others,
@@ -68,15 +55,15 @@ def forest_model(
             "estimate of that count.",
             page,
         )
-    if trust is Trust.LOCAL:
+    if trust is tp.Trust.LOCAL:
         seen = (
             "Exactly, of every record: which of the counts it was dealt to. With noise: one report "
             f"about these counts. From all reports: {summed}."
         )
         one_client = "What is true of many records of one client."
-        return ThreatModel(LOCAL, seen, others, one_client, LOCAL_PAGE)
-    if trust is Trust.EXACT_SUM:
-        return ThreatModel(
+        return tp.ThreatModel(LOCAL, seen, others, one_client, LOCAL_PAGE)
+    if trust is tp.Trust.EXACT_SUM:
+        return tp.ThreatModel(
             f"{SUM_TRUST} No noise is added, so every reader of the result is trusted with what "
             "follows from exact sums.",
             f"Exactly, of all clients together: {summed}. Of each client: that it answered.",
@@ -85,7 +72,7 @@ def forest_model(
             "over nearly the same clients differ by the clients that came or went.",
             page,
         )
-    return ThreatModel(
+    return tp.ThreatModel(
         f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
         "them secret.",
         f"With noise, of all clients together: {summed}. Exactly: how many clients answered.",
@@ -101,7 +88,7 @@ CLIENT_SIZES = ((1, "one record"), (100, "100 records"))
 
 
 def guesses_from_ascending_scores(
-    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+    protocol: tp.Protocol, sizes: audits.AttackSizes, seed: int
 ) -> Iterator[audits.Guesses]:
     """Call the highest-scored hundredth positive, from scores sent in ascending order.
 
@@ -111,13 +98,13 @@ def guesses_from_ascending_scores(
     scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
     yield _guesses("scores with their records", False, scores, labels)
     for size, text in CLIENT_SIZES:
-        clients = Clients.from_arrays(scores, labels, np.arange(scores.size) // size)
-        received = received_scores(protocol, clients, NoNoise())
+        clients = tp.Clients.from_arrays(scores, labels, np.arange(scores.size) // size)
+        received = received_scores(protocol, clients, tp.NoNoise())
         yield _guesses(f"ascending scores of clients of {text}", size > 1, received, labels)
 
 
 def guesses_from_plain_scores(
-    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+    protocol: tp.Protocol, sizes: audits.AttackSizes, seed: int
 ) -> Iterator[audits.Guesses]:
     """Call the highest-scored hundredth positive, from the records' scores themselves.
 
@@ -139,24 +126,26 @@ def _guesses(
     )
 
 
-def first_reply(protocol: Protocol, clients: Clients, noise: NoiseSource) -> Reply:
+def first_reply(protocol: tp.Protocol, clients: tp.Clients, noise: tp.NoiseSource) -> tp.Reply:
     """What clients answer to the first query."""
     query = next(protocol.conversation(clients.count))
-    return query.step.answer(clients, query, noise, ClientState())
+    return query.step.answer(clients, query, noise, tp.ClientState())
 
 
-def received_scores(protocol: Protocol, clients: Clients, noise: NoiseSource) -> Floats:
+def received_scores(protocol: tp.Protocol, clients: tp.Clients, noise: tp.NoiseSource) -> Floats:
     """The scores that the server receives, in the order in which it receives them."""
     return ragged_of(first_reply(protocol, clients, noise)["scores"], "scores").values
 
 
 def guesses_from_noisy_scores(
-    protocol: Protocol, sizes: audits.AttackSizes, seed: int
+    protocol: tp.Protocol, sizes: audits.AttackSizes, seed: int
 ) -> Iterator[audits.Guesses]:
     """Call the highest-scored hundredth positive, from scores with noise."""
     scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
     yield _guesses("scores with their records", False, scores, labels)
-    received = received_scores(protocol, Clients.from_arrays(scores, labels), SimulatedNoise(seed))
+    received = received_scores(
+        protocol, tp.Clients.from_arrays(scores, labels), tp.SimulatedNoise(seed)
+    )
     yield _guesses("scores with noise", True, received, labels)
 
 
@@ -165,7 +154,7 @@ REPORTING = 8
 
 
 @dataclass(frozen=True)
-class CountingProtocol(ScaledScores, Protocol):
+class CountingProtocol(tp.ScaledScores, tp.Protocol):
     """A protocol that counts records in ``2**height`` equal cells of positions of scores.
 
     Parameters
@@ -187,19 +176,19 @@ class CountingProtocol(ScaledScores, Protocol):
     ValueError : for a setting outside its range; the message names the bound and the value.
     """
 
-    trust: SecureSum | Each | ExactSum | Local | str = trust_setting()
-    epsilon: float | None = setting(default=None, help=EPSILON)
-    height: int | None = setting(default=None, help="2**height cells of scores")
-    adjacency: Literal["record", "replace"] | None = setting(
+    trust: tp.SecureSum | tp.Each | tp.ExactSum | tp.Local | str = tp.trust_setting()
+    epsilon: float | None = tp.setting(default=None, help=tp.EPSILON)
+    height: int | None = tp.setting(default=None, help="2**height cells of scores")
+    adjacency: Literal["record", "replace"] | None = tp.setting(
         default=None, help="what epsilon hides; record by default where it applies"
     )
-    scale: str = scale_setting()
+    scale: str = tp.scale_setting()
 
     title_settings = ("trust", "adjacency")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.trust, ExactSum):
+        if isinstance(self.trust, tp.ExactSum):
             if self.epsilon is not None:
                 raise ValueError(f"{self.trust} takes no epsilon, got {self.epsilon}")
         elif self.epsilon is None:
@@ -209,9 +198,9 @@ class CountingProtocol(ScaledScores, Protocol):
     def _settle_adjacency(self) -> None:
         """Take the first adjacency that applies where none was chosen, and refuse another."""
         allowed: tuple[str, ...] = ("record", "replace")
-        if isinstance(self.trust, ExactSum):
+        if isinstance(self.trust, tp.ExactSum):
             allowed = ()
-        elif isinstance(self.trust, Local):
+        elif isinstance(self.trust, tp.Local):
             allowed = ("replace",)
         if self.adjacency is None and allowed:
             object.__setattr__(self, "adjacency", allowed[0])
@@ -223,17 +212,17 @@ class CountingProtocol(ScaledScores, Protocol):
     @classmethod
     def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
         """Whether noise is added to the sums or reports."""
-        return Trust.of(str(settings.get("trust", SecureSum.word))) is not Trust.EXACT_SUM
+        return tp.Trust.of(str(settings.get("trust", tp.SecureSum.word))) is not tp.Trust.EXACT_SUM
 
     @property
     def lone_records(self) -> bool:
         """Whether records report by themselves."""
-        return isinstance(self.trust, Local)
+        return isinstance(self.trust, tp.Local)
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
         """Clients of one record where records report by themselves, else one client."""
-        if Trust.of(str(settings.get("trust", SecureSum.word))) is Trust.LOCAL:
+        if tp.Trust.of(str(settings.get("trust", tp.SecureSum.word))) is tp.Trust.LOCAL:
             return audits.AuditCase(cls.name, settings, REPORTING, apart=True, tight=False)
         return audits.AuditCase(cls.name, settings, tight=False)
 
@@ -242,11 +231,11 @@ class CountingProtocol(ScaledScores, Protocol):
         return ()
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """What one evaluation costs every record at most."""
         if self.epsilon is None:
-            return UNPROTECTED
-        return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
+            return tp.UNPROTECTED
+        return tp.Cost(self.epsilon, adjacency=tp.Adjacency(self.adjacency))
 
     @property
     def known_epsilon(self) -> float:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.counts import influence
-from tacit.data.errors import DataError
 from tacit.protocol import releases
 
 
@@ -42,7 +42,7 @@ def check_the_same_number(first: int, second: int) -> None:
     DataError : for another number of clients.
     """
     if first != second:
-        raise DataError(
+        raise tp.DataError(
             f"both rounds must have the same clients: {first} answered the first and {second} the "
             "second; evaluate the clients that are left again"
         )

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
 from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.protocol import releases
-from tacit.protocol.conversation import Query, View
 
 LEVEL = "level"
 """The name of the trees, where all have the same."""
@@ -38,7 +37,7 @@ def level_fields(
     }
 
 
-def counts_at(leaves: Integers, size: int, query: Query, clients: Clients) -> Integers:
+def counts_at(leaves: Integers, size: int, query: tp.Query, clients: tp.Clients) -> Integers:
     """How often each leaf occurs, of all clients or of each as the query asks.
 
     Parameters
@@ -48,7 +47,7 @@ def counts_at(leaves: Integers, size: int, query: Query, clients: Clients) -> In
     query : its view says whose counts are asked for.
     clients : K of them.
     """
-    if query.view is not View.EACH:
+    if query.view is not tp.View.EACH:
         return np.bincount(leaves.ravel(), minlength=size)
     places = leaves.T * clients.count + clients.client_of_record
     counts = np.bincount(places.ravel(), minlength=size * clients.count)
@@ -56,10 +55,10 @@ def counts_at(leaves: Integers, size: int, query: Query, clients: Clients) -> In
 
 
 def level_counts(
-    name: str, leaves: Integers, height: int, levels: Iterable[int], query: Query
+    name: str, leaves: Integers, height: int, levels: Iterable[int], query: tp.Query
 ) -> dict[str, Integers]:
     """The counts of these levels by field, from those of the leaves of trees of this height."""
-    axis = -2 if query.view is View.EACH else -1
+    axis = -2 if query.view is tp.View.EACH else -1
     by_level = {}
     for level in levels:
         below = (1 << height) >> level

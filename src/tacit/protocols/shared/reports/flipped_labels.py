@@ -9,17 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
+import tacit.protocol as tp
 from tacit.data.ragged import Listed, Ranking
-from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.noise import NoiseSource
 from tacit.privacy.symbols import flip_labels
-from tacit.protocol.conversation import ClientState, Lasting
 
 
 @dataclass(frozen=True, eq=False)
-class Flipped(Lasting):
+class Flipped(tp.Lasting):
     """A batch's flipped labels, as the client state stores them.
 
     Parameters
@@ -35,7 +31,7 @@ class Flipped(Lasting):
 
 
 @dataclass(frozen=True, eq=False)
-class FlippedByScore(Lasting):
+class FlippedByScore(tp.Lasting):
     """The same of records that stay where they are stored.
 
     Parameters
@@ -57,10 +53,10 @@ OTHER_RECORDS = (
 
 
 def flipped_labels(
-    clients: Clients,
+    clients: tp.Clients,
     epsilon: float,
-    noise: NoiseSource,
-    state: ClientState,
+    noise: tp.NoiseSource,
+    state: tp.ClientState,
     answering: NDArray[np.bool_],
 ) -> NDArray[np.int8]:
     """The labels as they were flipped at this epsilon, in the order of the records, shape (..., M).
@@ -84,10 +80,10 @@ def flipped_labels(
 
 def flipped_in_order(
     ranking: Ranking,
-    clients: Clients,
+    clients: tp.Clients,
     epsilon: float,
-    noise: NoiseSource,
-    state: ClientState,
+    noise: tp.NoiseSource,
+    state: tp.ClientState,
     answering: NDArray[np.bool_],
 ) -> Iterator[tuple[Listed, NDArray[np.int8]]]:
     """Records that stay where they are stored, with their flipped labels, shape (..., m).
@@ -119,17 +115,17 @@ def flipped_in_order(
             bits[first:stop] = np.packbits(around)
         yield listed, flipped
     if flips is not None and flips.digest != digest.digest():
-        raise DataError(OTHER_RECORDS)
+        raise tp.DataError(OTHER_RECORDS)
     released = answering if flips is None else flips.released | answering
     state.keep(_stored_key(clients, epsilon), FlippedByScore(bits, released, digest.digest()))
 
 
 def flipping_cost(
-    clients: Clients, epsilon: float, state: ClientState, answering: NDArray[np.bool_]
-) -> Cost:
+    clients: tp.Clients, epsilon: float, state: tp.ClientState, answering: NDArray[np.bool_]
+) -> tp.Cost:
     """Epsilon at label adjacency, or nothing when every answering client released its flips."""
     if not answering.any():
-        return NOTHING
+        return tp.NOTHING
     flips: Flipped | FlippedByScore | None
     if clients.ranking is None:
         flips = _recall(clients, epsilon, state)
@@ -137,30 +133,30 @@ def flipping_cost(
         # the pass that answers looks at the records, and declines others
         flips = state.recall(_stored_key(clients, epsilon))
     if flips is not None and flips.released[answering].all():
-        return NOTHING
-    return Cost(epsilon, adjacency=Adjacency.LABEL)
+        return tp.NOTHING
+    return tp.Cost(epsilon, adjacency=tp.Adjacency.LABEL)
 
 
-def every_client(clients: Clients) -> NDArray[np.bool_]:
+def every_client(clients: tp.Clients) -> NDArray[np.bool_]:
     """All clients answer."""
     return np.ones(clients.count, dtype=np.bool_)
 
 
-def _recall(clients: Clients, epsilon: float, state: ClientState) -> Flipped | None:
+def _recall(clients: tp.Clients, epsilon: float, state: tp.ClientState) -> Flipped | None:
     """The flips of these records in this order; None where there are none."""
     flips: Flipped | None = state.recall(_key(clients, epsilon))
     return flips if flips is not None and flips.digest == _digest(clients, state) else None
 
 
-def _key(clients: Clients, epsilon: float) -> tuple[str, float, bytes]:
+def _key(clients: tp.Clients, epsilon: float) -> tuple[str, float, bytes]:
     """By what is public: epsilon and the numbers of records."""
     return ("flipped labels", epsilon, clients.offsets.tobytes())
 
 
-def _stored_key(clients: Clients, epsilon: float) -> tuple[str, float, bytes]:
+def _stored_key(clients: tp.Clients, epsilon: float) -> tuple[str, float, bytes]:
     return ("flipped labels by score", epsilon, clients.offsets.tobytes())
 
 
-def _digest(clients: Clients, state: ClientState) -> bytes:
+def _digest(clients: tp.Clients, state: tp.ClientState) -> bytes:
     """It needs no key: who reads it reads the flipped labels next to it."""
     return clients.digest(b"", with_scores=not state.same_places)

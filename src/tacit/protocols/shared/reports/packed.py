@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Integers
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
-from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.noise import NoiseSource
 from tacit.privacy.unary import unary_bits
-from tacit.protocol.conversation import ClientState, Field, Query
 from tacit.protocol.fields import ragged_of
 
 BITS_AT_ONCE = 2**24
 """Number of unary bits that are drawn and counted at a time, about."""
 
 
-def report_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+def report_cost(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
     """What one report a record costs: the protocol's guarantee, where a client has records."""
-    guarantee: Cost = query.protocol.guarantee
-    return guarantee if clients.records else NOTHING
+    guarantee: tp.Cost = query.protocol.guarantee
+    return guarantee if clients.records else tp.NOTHING
 
 
 def packed_bytes(sizes: Integers) -> Integers:
@@ -38,8 +34,8 @@ def packed_reports(
     sizes: Integers,
     offsets: Integers,
     epsilon: float,
-    noise: NoiseSource,
-) -> Ragged[np.uint8]:
+    noise: tp.NoiseSource,
+) -> tp.Ragged[np.uint8]:
     """Every record's value as unary bits (``unary_bits``): epsilon for its replacement by another.
 
     Parameters
@@ -63,10 +59,12 @@ def packed_reports(
             packed = np.packbits(unary_bits(values[..., chunk], size, epsilon, noise), axis=-1)
             positions = (ends - widths)[chunk][:, np.newaxis] + np.arange(packed.shape[-1])
             sent[..., positions] = packed
-    return Ragged(sent, np.concatenate(([0], ends))[offsets])
+    return tp.Ragged(sent, np.concatenate(([0], ends))[offsets])
 
 
-def packed_counts(slots: Field, sent: Field, sizes: Integers, slot: int) -> tuple[Integers, int]:
+def packed_counts(
+    slots: tp.Field, sent: tp.Field, sizes: Integers, slot: int
+) -> tuple[Integers, int]:
     """How many reports of a slot have each bit set, shape (..., size), and how many there are.
 
     Raises
