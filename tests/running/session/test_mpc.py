@@ -19,9 +19,9 @@ from tacit.protocol.values import decode_values, encode_query, encode_values
 from tacit.protocols.fedauc.hidden_ranks import RankProgram, rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.mpc.transport import Announcement, UnreachableError
+from tacit.running.session import exchanges
 from tacit.running.session.coordinator import LostPartyError, RunError
 from tacit.running.session.debits import Debit, unrecorded
-from tacit.running.session.exchanges import MPCExchange
 from tacit.running.session.messages import (
     COORDINATOR,
     Kind,
@@ -312,20 +312,6 @@ def test_a_party_without_a_way_to_others_declines() -> None:
     assert b"does not say where other parties reach it" in reply
 
 
-def asked_exchange() -> MPCExchange:
-    """The coordinator's side after all parties announced themselves."""
-    keys = Keys.generate(3)
-    agreement = keys.agreement(HIDDEN)
-    query = Query(rank_together, HIDDEN, view=View.MPC)
-    exchange = MPCExchange(query, (0, 1, 2), agreement, bytes(16))
-    name = query_name(agreement, bytes(16), request_of(query))
-    for index, key in enumerate(keys.parties):
-        content, signature = announced(name, index, key, {}, {"records": 1})
-        exchange.take(index, encode_values({"announcement": content, "signature": signature}))
-    exchange.close()
-    return exchange
-
-
 FALSE_FIGURES: dict[str, dict[str, Any]] = {
     "a party that there is not": {"sessions": [((3,), 1, 1.0, 1)]},
     "a place before the first": {"sessions": [((-1,), 1, 1.0, 1)]},
@@ -340,12 +326,22 @@ FALSE_FIGURES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", FALSE_FIGURES)
 def test_a_party_that_tells_false_figures_is_not_believed(name: str) -> None:
     """Its reply is refused as it comes; the sums that a result shows could not be made."""
-    exchange = asked_exchange()
+    keys = Keys.generate(3)
+    agreement = keys.agreement(HIDDEN)
+    query = Query(rank_together, HIDDEN, view=View.MPC)
+    exchange = exchanges.exchange(query, (0, 1, 2), agreement, bytes(16))
+    _, take = next(exchange)
+    asked = query_name(agreement, bytes(16), request_of(query))
+    for index, key in enumerate(keys.parties):
+        content, signature = announced(asked, index, key, {}, {"records": 1})
+        take(index, encode_values({"announcement": content, "signature": signature}))
+    _, take = next(exchange)
     honest = {"reply": encode({"records": np.array(3)}), "sent": 5, "sessions": []}
     with pytest.raises(MessageError):
-        exchange.take(1, encode_values(honest | FALSE_FIGURES[name]))
+        take(1, encode_values(honest | FALSE_FIGURES[name]))
     for index in range(3):
-        exchange.take(index, encode_values(honest | {"sessions": [((0, 1), 3, 1.0, 2)]}))
-    exchange.close()
-    assert exchange.sent == dict.fromkeys(range(3), 5)
-    assert [each.bytes_sent for each in exchange.sessions] == [6]
+        take(index, encode_values(honest | {"sessions": [((0, 1), 3, 1.0, 2)]}))
+    with pytest.raises(StopIteration) as ended:
+        next(exchange)
+    assert ended.value.value.sent == dict.fromkeys(range(3), 5)
+    assert [each.bytes_sent for each in ended.value.value.sessions] == [6]

@@ -5,7 +5,8 @@ Its result is the evaluation as the coordinator alone can know it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -119,16 +120,18 @@ class Coordinator:
         self.declined: dict[int, str] = {}
         self.server_result: ServerResult | None = None
         self.computations: tuple[Session, ...] = ()
-        self.sent_to_others: dict[int, int] = {}
+        self.sent_to_others = Counter[int]()
         self._agreement, self._identity = agreement, identity
         self._names = tuple(names)
-        self._conversation = conversation or releases.conducted(agreement.protocol, len(everybody))
+        self._rounds = self._conversed(
+            conversation or releases.conducted(agreement.protocol, len(everybody))
+        )
         self._guarantee = composition.of_person(agreement.protocol.guarantee, agreement.per_person)
         self._restarts = restarts
         self._round = -1
         self._has_asked_for_cost = False
         self._waiting: set[int] = set()
-        self._exchange: exchanges.Exchange | None = None
+        self._view: View | None = None
 
     @property
     def round(self) -> int:
@@ -193,7 +196,7 @@ class Coordinator:
 
         Where too few come nothing is spent then, and no answer depends on another one.
         """
-        return self.begins_again and isinstance(self._exchange, exchanges.EachExchange)
+        return self.begins_again and self._view is View.EACH
 
     @property
     def waiting(self) -> tuple[int, ...]:
@@ -202,7 +205,7 @@ class Coordinator:
 
     def open(self) -> dict[int, bytes]:
         """The first messages, by party."""
-        return self._begin(next(self._conversation))
+        return self.close()
 
     def receive(self, sender: int, message: bytes) -> None:
         """Take a party's reply.
@@ -226,7 +229,7 @@ class Coordinator:
             raise messages.StaleMessageError(
                 f"a reply to round {received.round} came in round {self._round}"
             )
-        if sender not in self._waiting or self._exchange is None:
+        if sender not in self._waiting:
             raise messages.StaleMessageError(
                 f"party {sender} has answered round {received.round}, or has left"
             )
@@ -236,7 +239,7 @@ class Coordinator:
             else:
                 said = named_values(received.body, content=bytes, spent=dict)
                 cost = _stated(said["spent"], self._guarantee)
-                self._exchange.take(sender, said["content"])
+                self._take(sender, said["content"])
                 self.spent[sender] = self.before[sender] + cost
         except ReplayError as error:
             raise messages.StaleMessageError(str(error)) from error
@@ -245,75 +248,18 @@ class Coordinator:
         self._waiting.discard(sender)
 
     def close(self) -> dict[int, bytes]:
-        """End the round: the next messages, by party; none when ``server_result`` are there.
+        """End the round: the next messages, by party; none when ``server_result`` is there.
 
         Raises
         ------
         RunError : when too few parties are left for a result.
         LostPartyError : when one vanished whose reply the rest depends on.
         """
-        exchange = self._exchange
-        if exchange is None:
-            raise RunError("no round is open")
+        self._waiting = set()
         try:
-            asked = exchange.close()
-        except (SumError, fields.MessageError) as error:
-            raise RunError(f"{self._declines()}{error}") from error
-        if asked:
-            return self._signed(asked)
-        return self._conclude(exchange)
-
-    def _conclude(self, exchange: exchanges.Exchange) -> dict[int, bytes]:
-        """Take in the reply of a query, and go on with the next one."""
-        self.declined |= exchange.refused
-        if exchange.attempt:
-            self.repeats = (*self.repeats, ATTEMPTS.format(count=exchange.attempt + 1))
-        lost = sorted(set(self.active) - set(exchange.members))
-        if len(exchange.members) < self._agreement.min_clients:
-            raise RunError(
-                f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
-                f"and {len(exchange.members)} answered"
-            )
-        depending = isinstance(exchange, exchanges.EachExchange) and self.queries > 1
-        if lost and (depending or isinstance(exchange, exchanges.MPCExchange)):
-            raise LostPartyError(lost, self._names)
-        if isinstance(exchange, exchanges.MPCExchange):
-            self.computations += exchange.sessions
-            for party, sent in exchange.sent.items():
-                self.sent_to_others[party] = self.sent_to_others.get(party, 0) + sent
-        self.active, self._exchange = exchange.members, None
-        try:
-            query = self._conversation.send(exchange.reply)
-        except StopIteration as end:
-            if np.shape(end.value.value) != ():
-                raise RunError(UNFIT_REPLIES.format("they give several figures")) from None
-            self.server_result = end.value
+            asked, self._take = next(self._rounds)
+        except StopIteration:
             return {}
-        except UNANSWERABLE as error:
-            raise RunError(UNFIT_REPLIES.format(error)) from error
-        return self._begin(query)
-
-    def _begin(self, query: Query) -> dict[int, bytes]:
-        self.queries += 1
-        self._has_asked_for_cost |= not query.step.is_free or query.view is View.MPC
-        if query.view is View.MPC:
-            self._exchange = self._computed_together(query)
-        elif query.view is View.SUM:
-            attempts = SUM_ATTEMPTS if self._restarts else 1
-            self._exchange = exchanges.SumExchange(
-                query, self.active, self._agreement, self.session, attempts
-            )
-        else:
-            self._exchange = exchanges.EachExchange(query, self.active)
-        return self._signed(self._exchange.open())
-
-    def _computed_together(self, query: Query) -> exchanges.MPCExchange:
-        if query.step.computes is None or len(self.active) < 2:
-            reason = "declares no program" if query.step.computes is None else "needs two parties"
-            raise RunError(f"step {query.step.name} is computed between parties, and {reason}")
-        return exchanges.MPCExchange(query, self.active, self._agreement, self.session)
-
-    def _signed(self, asked: exchanges.Messages) -> dict[int, bytes]:
         self._round += 1
         self._waiting = set(asked)
         return {
@@ -322,6 +268,49 @@ class Coordinator:
             ).signed(self._agreement, self._identity)
             for party, (kind, body) in asked.items()
         }
+
+    def _conversed(self, conversation: Conversation) -> Iterator[exchanges.Round]:
+        """The rounds of the queries of a conversation, which ends with ``server_result``."""
+        query = next(conversation)
+        while True:
+            answered = yield from self._asked(query)
+            try:
+                query = conversation.send(answered.reply)
+            except StopIteration as end:
+                if np.shape(end.value.value) != ():
+                    raise RunError(UNFIT_REPLIES.format("they give several figures")) from None
+                self.server_result = end.value
+                return
+            except UNANSWERABLE as error:
+                raise RunError(UNFIT_REPLIES.format(error)) from error
+
+    def _asked(self, query: Query) -> exchanges.Exchange:
+        """The rounds of one query, after which those who did not take part have left."""
+        self.queries, self._view = self.queries + 1, query.view
+        self._has_asked_for_cost |= not query.step.is_free or query.view is View.MPC
+        attempts = SUM_ATTEMPTS if self._restarts else 1
+        try:
+            answered = yield from exchanges.exchange(
+                query, self.active, self._agreement, self.session, attempts
+            )
+        except (SumError, fields.MessageError) as error:
+            raise RunError(f"{self._declines()}{error}") from error
+        self.declined |= answered.refused
+        if answered.attempts > 1:
+            self.repeats = (*self.repeats, ATTEMPTS.format(count=answered.attempts))
+        lost = sorted(set(self.active) - set(answered.members))
+        if len(answered.members) < self._agreement.min_clients:
+            raise RunError(
+                f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
+                f"and {len(answered.members)} answered"
+            )
+        depending = query.view is View.EACH and self.queries > 1
+        if lost and (depending or query.view is View.MPC):
+            raise LostPartyError(lost, self._names)
+        self.computations += answered.sessions
+        self.sent_to_others.update(answered.sent)
+        self.active = answered.members
+        return answered
 
     def _declines(self) -> str:
         """Who declined, and why, each reason once."""

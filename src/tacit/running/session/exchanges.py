@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from tacit.crypto.secure_sum.server import SumServer
 from tacit.crypto.secure_sum.terms import SumRestart
 from tacit.data.ragged import Ragged
 from tacit.protocol import fields
-from tacit.protocol.conversation import Query, Reply, stack
+from tacit.protocol.conversation import Query, Reply, View, stack
 from tacit.protocol.values import encode_query, encode_values, named_values
 from tacit.running.mpc.transport import Session
 from tacit.running.session.answers import UNANSWERABLE
@@ -35,252 +35,196 @@ Messages = dict[int, tuple[Kind, bytes]]
 """The messages to send, by party."""
 
 
-class Exchange(ABC):
-    """One query, in one or more rounds. After the last one there is a reply of those who took part.
+Round = tuple[Messages, Callable[[int, bytes], None]]
+"""The messages of a round, and what takes each party's answer; it raises ValueError for values that
+cannot be an answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A query after its last round.
 
     Parameters
     ----------
-    active : the parties that are asked, ascending.
+    members : who took part.
+    reply : what the server may see; empty where a party is missing without whom there is nothing.
+    refused : reasons, by party whose reply was left out.
+    attempts : how often the query was asked.
+    sessions : the parties' reports of each computation: the slowest's time, and all bytes.
+    sent : bytes that each party sent to others.
     """
 
-    def __init__(self, active: tuple[int, ...]) -> None:
-        self.active = active
-        self.members: tuple[int, ...] = ()
-        self.refused: dict[int, str] = {}
-        self.reply: Reply = {}
-
-    @property
-    def attempt(self) -> int:
-        """Which attempt at the query this is, from 0."""
-        return 0
-
-    @abstractmethod
-    def open(self) -> Messages:
-        """The first messages."""
-
-    @abstractmethod
-    def take(self, party: int, content: bytes) -> None:
-        """Take a party's answer in this round; ValueError for values that cannot be an answer."""
-
-    @abstractmethod
-    def close(self) -> Messages:
-        """End the round: the next messages, or none when the reply is there."""
+    members: tuple[int, ...]
+    reply: Reply = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
+    attempts: int = 1
+    sessions: tuple[Session, ...] = ()
+    sent: Mapping[int, int] = field(default_factory=dict)
 
 
-class EachExchange(Exchange):
+Exchange = Generator[Round, None, Answered]
+"""One query, in one or more rounds; a round is over when the next one is asked for."""
+
+
+def exchange(
+    query: Query, active: tuple[int, ...], agreement: Agreement, session: bytes, attempts: int = 1
+) -> Exchange:
+    """What asks the active parties a query, under its view.
+
+    Parameters
+    ----------
+    query : what is asked.
+    active : the parties that are asked, ascending.
+    agreement : what was agreed.
+    session : the run.
+    attempts : how often a sum is tried.
+
+    Raises
+    ------
+    MessageError, SumError : where the answers give no reply.
+    """
+    if query.view is View.MPC:
+        return _computed(query, active, agreement, session)
+    if query.view is View.SUM:
+        return _summed(query, active, agreement, session, attempts)
+    return _each(query, active)
+
+
+def _each(query: Query, active: tuple[int, ...]) -> Exchange:
     """The server sees every party's reply.
 
     Replies must have the same fields, types and shapes. Where a few differ from more than half of
     all, those few are refused.
     """
+    came: dict[int, Reply] = {}
 
-    def __init__(self, query: Query, active: tuple[int, ...]) -> None:
-        super().__init__(active)
-        self._query = query
-        self._came: dict[int, Reply] = {}
-
-    def open(self) -> Messages:
-        """Every party's own part of the query."""
-        return {
-            party: (Kind.ASK, encode_query(self._query.part(index, index + 1)))
-            for index, party in enumerate(self.active)
-        }
-
-    def take(self, party: int, content: bytes) -> None:
-        """Keep a reply; refuse numbers that are not finite."""
+    def take(party: int, content: bytes) -> None:
         reply = fields.as_reply(fields.decode(content))
         for name, value in reply.items():
             numbers = value.values if isinstance(value, Ragged) else value
             if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
                 raise fields.MessageError(f"field {name!r} holds a number that is not finite")
-        self._came[party] = reply
+        came[party] = reply
 
-    def close(self) -> Messages:
-        """All replies of the common form, in the order of the parties."""
-        forms = {party: _form(self._came[party]) for party in sorted(self._came)}
-        if forms:
-            common, times = Counter(forms.values()).most_common(1)[0]
-            if 2 * times <= len(forms):
-                raise fields.MessageError(
-                    "the parties' replies differ in form, and no form is that of more than half"
-                )
-            self.members = tuple(party for party, form in forms.items() if form == common)
-            others = forms.keys() - set(self.members)
-            self.refused = dict.fromkeys(others, "its reply has another form than the others'")
-            self.reply = stack([self._came[party] for party in self.members])
-        return {}
+    yield (
+        {
+            party: (Kind.ASK, encode_query(query.part(index, index + 1)))
+            for index, party in enumerate(active)
+        },
+        take,
+    )
+    forms = {party: _form(came[party]) for party in sorted(came)}
+    if not forms:
+        return Answered(())
+    common, times = Counter(forms.values()).most_common(1)[0]
+    if 2 * times <= len(forms):
+        raise fields.MessageError(
+            "the parties' replies differ in form, and no form is that of more than half"
+        )
+    members = tuple(party for party, form in forms.items() if form == common)
+    others = forms.keys() - set(members)
+    refused = dict.fromkeys(others, "its reply has another form than the others'")
+    return Answered(members, stack([came[party] for party in members]), refused)
 
 
-class SumExchange(Exchange):
+def _summed(
+    query: Query, active: tuple[int, ...], agreement: Agreement, session: bytes, attempts: int
+) -> Exchange:
     """The server sees the sum of all replies, by a secure sum of five rounds.
 
     Where too few parties are left before any has revealed a share, parties are asked to give the
     attempt up, and those who do are asked again.
-
-    Parameters
-    ----------
-    query : what is summed.
-    active : the parties that are asked.
-    agreement : what was agreed.
-    session : the run.
-    attempts : how often the sum is tried.
     """
-
-    def __init__(
-        self,
-        query: Query,
-        active: tuple[int, ...],
-        agreement: Agreement,
-        session: bytes,
-        attempts: int = 1,
-    ) -> None:
-        super().__init__(active)
-        self._query, self._layout = encode_query(query), fields.layout_of(query)
-        self._step, self._attempts = query.step.name, attempts
-        self._counts_clients = (
-            query.step.shares is not None and self._layout.get(COUNTED, None) == ()
-        )
-        self._terms = sum_terms(agreement, session, self._query, with_room(query, agreement), 0)
-        self._server = SumServer(self._terms)
-        self._restart: SumRestart | None = None
-
-    @property
-    def attempt(self) -> int:
-        """Which attempt at the sum this is, from 0."""
-        return self._terms.attempt
-
-    def open(self) -> Messages:
-        """The query."""
-        return self._asked(self.active, b"")
-
-    def _asked(self, parties: tuple[int, ...], restart: bytes) -> Messages:
-        values = {"ask": self._query, "attempt": self.attempt, "restart": restart}
-        return dict.fromkeys(parties, (Kind.SUM, encode_values(values)))
-
-    def take(self, party: int, content: bytes) -> None:
-        """Hand a message to the sum."""
-        receiver = self._server if self._restart is None else self._restart
-        receiver.receive(party, content)
-
-    def close(self) -> Messages:
-        """The sum's next messages, or its result."""
-        if self._restart is not None:
-            return self._begun_again(self._restart)
-        if self._server.is_revealing:
-            result = self._server.conclude()
-            self.members, self.reply = result.clients, shaped(result.total, self._layout)
-            if self._counts_clients:
-                self.reply = {**self.reply, COUNTED: np.asarray(len(self.members))}
-            return {}
+    request, layout = encode_query(query), fields.layout_of(query)
+    terms = sum_terms(agreement, session, request, with_room(query, agreement), 0)
+    restart = b""
+    while True:
+        server = SumServer(terms)
+        first = {"ask": request, "attempt": terms.attempt, "restart": restart}
         try:
-            messages = self._server.close_round()
+            yield dict.fromkeys(active, (Kind.SUM, encode_values(first))), server.receive
+            while not server.is_revealing:
+                messages = {
+                    party: (Kind.ROUND, encode_values({"content": message}))
+                    for party, message in server.close_round().items()
+                }
+                yield messages, server.receive
         except (TooFewError, RefusedError):
-            if self.attempt + 1 >= self._attempts:
+            if terms.attempt + 1 >= attempts:
                 raise
-            return self._given_up()
-        return {
-            party: (Kind.ROUND, encode_values({"content": message}))
-            for party, message in messages.items()
-        }
-
-    def _given_up(self) -> Messages:
-        self._restart = SumRestart(self._terms)
-        values = {"step": self._step, "attempt": self.attempt}
-        return dict.fromkeys(self.active, (Kind.RESTART, encode_values(values)))
-
-    def _begun_again(self, restart: SumRestart) -> Messages:
-        message = restart.message()
-        self._terms, self._restart = restart.terms, None
-        self._server = SumServer(self._terms)
-        return self._asked(self.active, message)
+        else:
+            result = server.conclude()
+            reply = shaped(result.total, layout)
+            if query.step.shares is not None and layout.get(COUNTED) == ():
+                reply = {**reply, COUNTED: np.asarray(len(result.clients))}
+            return Answered(result.clients, reply, attempts=terms.attempt + 1)
+        given_up = SumRestart(terms)
+        last = {"step": query.step.name, "attempt": terms.attempt}
+        yield dict.fromkeys(active, (Kind.RESTART, encode_values(last))), given_up.receive
+        restart, terms = given_up.message(), given_up.terms
 
 
-class MPCExchange(Exchange):
+def _computed(
+    query: Query, active: tuple[int, ...], agreement: Agreement, session: bytes
+) -> Exchange:
     """The server sees what all parties compute together, in two rounds.
 
     In the first every party announces how the others reach it; the server carries the signed
     announcements. In the second the parties compute, over channels of their own, and each sends
     what its program gives the server. Both need every party.
-
-    Parameters
-    ----------
-    query : what is computed; every party is sent all of it.
-    active : the parties that are asked.
-    agreement : what was agreed.
-    session : the run.
     """
-
-    def __init__(
-        self, query: Query, active: tuple[int, ...], agreement: Agreement, session: bytes
-    ) -> None:
-        super().__init__(active)
-        if query.step.computes is None:
-            raise TypeError(f"step {query.step.name} declares no program for real parties")
-        self._query, self._agreement = query, agreement
-        self._program = query.step.computes()
-        self._request = encode_values({"ask": encode_query(query), "members": active})
-        self._name = query_name(agreement, session, self._request)
-        self._announced: dict[int, Announced] = {}
-        self._computing = False
-        self._replies: dict[int, Reply] = {}
-        self._sessions: list[Session] = []
-        self.sent: dict[int, int] = {}
-
-    def open(self) -> Messages:
-        """The same query for every party."""
-        return dict.fromkeys(self.active, (Kind.MPC, self._request))
-
-    def take(self, party: int, content: bytes) -> None:
-        """Take an announcement, or a party's output."""
-        if not self._computing:
-            values = named_values(content, announcement=bytes, signature=bytes)
-            announcement = (values["announcement"], values["signature"])
-            read_announcement(self._agreement, self._name, party, announcement)
-            self._announced[party] = announcement
-            return
-        values = named_values(content, reply=bytes, sent=int, sessions=list)
-        sessions = [_session(each, len(self.active)) for each in values["sessions"]]
-        reply, sent = fields.decode(values["reply"]), _count(values["sent"])
-        self._sessions += sessions
-        self._replies[party], self.sent[party] = reply, sent
-
-    def close(self) -> Messages:
-        """The announcements for all parties, or the reply that their outputs combine to."""
-        came = self._replies if self._computing else self._announced
-        self.members = tuple(party for party in self.active if party in came)
-        if self.members != self.active:
-            return {}
-        if not self._computing:
-            self._computing = True
-            announcements = [self._announced[party] for party in self.active]
-            body = encode_values({"announcements": announcements})
-            return dict.fromkeys(self.active, (Kind.COMPUTE, body))
-        replies = [self._replies[party] for party in self.active]
-        try:
-            self.reply = self._program.combined(self._query, replies)
-        except UNANSWERABLE as error:
-            raise fields.MessageError(f"what the parties computed does not fit: {error}") from error
-        return {}
-
-    @property
-    def sessions(self) -> tuple[Session, ...]:
-        """The parties' reports of each computation: the slowest party's time, and all bytes."""
-        together: dict[tuple[tuple[int, ...], int], list[Session]] = {}
-        for each in self._sessions:
-            together.setdefault((each.parties, each.items), []).append(each)
-        return tuple(
-            Session(
-                tuple(self.active[index] for index in parties),
-                items,
-                max(each.seconds for each in sessions),
-                sum(each.bytes_sent for each in sessions),
-            )
-            for (parties, items), sessions in together.items()
+    if query.step.computes is None or len(active) < 2:
+        reason = "declares no program" if query.step.computes is None else "needs two parties"
+        raise fields.MessageError(
+            f"step {query.step.name} is computed between parties, and {reason}"
         )
+    request = encode_values({"ask": encode_query(query), "members": active})
+    name = query_name(agreement, session, request)
+    announcements: dict[int, Announced] = {}
+    replies: dict[int, Reply] = {}
+    sent: dict[int, int] = {}
+    sessions: list[Session] = []
+
+    def announced(party: int, content: bytes) -> None:
+        said = named_values(content, announcement=bytes, signature=bytes)
+        announcement = (said["announcement"], said["signature"])
+        read_announcement(agreement, name, party, announcement)
+        announcements[party] = announcement
+
+    def computed(party: int, content: bytes) -> None:
+        said = named_values(content, reply=bytes, sent=int, sessions=list)
+        reports = [_session(each, active) for each in said["sessions"]]
+        reply, count = fields.decode(said["reply"]), _count(said["sent"])
+        replies[party], sent[party] = reply, count
+        sessions.extend(reports)
+
+    yield dict.fromkeys(active, (Kind.MPC, request)), announced
+    if len(announcements) < len(active):
+        return Answered(tuple(sorted(announcements)))
+    body = encode_values({"announcements": [announcements[party] for party in active]})
+    yield dict.fromkeys(active, (Kind.COMPUTE, body)), computed
+    if len(replies) < len(active):
+        return Answered(tuple(sorted(replies)))
+    try:
+        reply = query.step.computes().combined(query, [replies[party] for party in active])
+    except UNANSWERABLE as error:
+        raise fields.MessageError(f"what the parties computed does not fit: {error}") from error
+    return Answered(active, reply, sessions=_together(sessions), sent=sent)
 
 
-def _session(values: object, parties: int) -> Session:
-    """What a party says of one computation of some of the parties.
+def _together(sessions: Sequence[Session]) -> tuple[Session, ...]:
+    """The parties' reports of each computation, as one."""
+    reports: dict[tuple[tuple[int, ...], int], list[Session]] = {}
+    for each in sessions:
+        reports.setdefault((each.parties, each.items), []).append(each)
+    return tuple(
+        Session(*key, max(each.seconds for each in same), sum(each.bytes_sent for each in same))
+        for key, same in reports.items()
+    )
+
+
+def _session(values: object, active: tuple[int, ...]) -> Session:
+    """What a party says of one computation of some of the parties, by their places.
 
     Raises
     ------
@@ -292,12 +236,11 @@ def _session(values: object, parties: int) -> Session:
             "a computation is reported by its parties, items, seconds and bytes"
         )
     session = Session(*values)  # type: ignore[misc]
-    known = all(type(index) is int and 0 <= index < parties for index in session.parties)
+    known = all(type(place) is int and 0 <= place < len(active) for place in session.parties)
     if not known or not (math.isfinite(session.seconds) and session.seconds >= 0):
         raise fields.MessageError("a computation names its parties by index, and its seconds")
-    return Session(
-        session.parties, _count(session.items), session.seconds, _count(session.bytes_sent)
-    )
+    parties = tuple(active[place] for place in session.parties)
+    return Session(parties, _count(session.items), session.seconds, _count(session.bytes_sent))
 
 
 def _count(number: int) -> int:
