@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tacit import FedAUC
+from tacit.data.columns import Columns
 from tacit.data.form import FileForm
 from tacit.ledger.entries import Limit
 from tacit.protocol.registry import kind_of, protocol_names
@@ -271,7 +272,7 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
     assert party_file.records == home / "records.csv"
     assert party_file.plan.resolve() == tmp_path.resolve() / "plan.toml"
     assert (party_file.identity, party_file.ledger) == (home / "identity.key", home / "ledger.db")
-    assert party_file.columns == ("score", "label", None)
+    assert party_file.columns == Columns(("score",), "label")
     assert party_file.limit == Limit("registry", 3.0, period=timedelta(days=365))
 
 
@@ -341,6 +342,6 @@ def test_a_party_says_how_its_file_is_written(tmp_path: Path) -> None:
     path = tmp_path / "party.toml"
     path.write_text(PARTY.replace('dataset = "registry"', f'dataset = "registry"\n{data}'))
     party = PartyFile.read(path)
-    assert party.form == FileForm(("yes", "Y"), ";", ",", percent=True)
+    assert party.columns.form == FileForm(("yes", "Y"), ";", ",", percent=True)
     (tmp_path / "records.csv").write_text("score;label\n12,5%;no\n80 %;yes\n")
     assert read_records(party).scores.tolist() == [12.5, 80.0]

@@ -5,7 +5,7 @@ What a party refuses to answer, whatever its records are.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 from tacit.data.clients import Clients
 from tacit.privacy import composition
@@ -13,7 +13,7 @@ from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import mpc
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply, View
-from tacit.running.session.debits import Account, Debit, DeclinedError, Guard
+from tacit.running.session.debits import Debit, DeclinedError, Guard
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
 from tacit.running.spending import Payment, added, counted_clients, exceeds, most_spent
 from tacit.running.units import FOREIGN_UNIT
@@ -23,6 +23,40 @@ UNANSWERABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeEr
 
 REFUSED = "it refuses what the coordinator sent"
 """The only reason that others learn when a step that refuses once has refused."""
+
+
+@dataclass
+class Progress:
+    """Where a party's run stands, but for what is open between it and the other parties.
+
+    Parameters
+    ----------
+    session : the run; empty before its first message.
+    round : that was answered last.
+    answered : SHA-256 of the message that was answered last, and the signed reply.
+    declined : whether the party declined the run.
+    payments : what each query cost.
+    closed : the steps that are not answered again in this run.
+    attempts : the last attempt at each step's sum.
+    receipt : the run's last debit in the ledger that the party knows of; empty before the first.
+    request : SHA-256 of the message that was debited last.
+    earlier : what the debits add up to that were made before the payments that count, or whose
+        payments were taken back.
+    first : the first payment that counts. Payments before it are those of a state that was older
+        than the ledger: which records spoke since is not known, so nothing is taken as paid.
+    """
+
+    session: bytes = b""
+    round: int = -1
+    answered: tuple[bytes, bytes] = (b"", b"")
+    declined: bool = False
+    payments: list[Payment] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+    attempts: dict[str, int] = field(default_factory=dict)
+    receipt: bytes = b""
+    request: bytes = b""
+    earlier: Cost = NOTHING
+    first: int = 0
 
 
 class Answers:
@@ -47,9 +81,7 @@ class Answers:
     ) -> None:
         self._agreement, self._records, self._guard = agreement, records, guard
         self.noise, self.state = noise, state
-        self.payments: list[Payment] = []
-        self.account = Account()
-        self.closed: list[str] = []  # steps that are not answered again in this run
+        self.run = Progress()
 
     @property
     def records(self) -> Clients:
@@ -69,12 +101,12 @@ class Answers:
     @property
     def spent(self) -> Cost:
         """What the run's debits add up to; at most, where state was lost."""
-        return self.account.earlier + self._of_unit(most_spent(self._counting))
+        return self.run.earlier + self._of_unit(most_spent(self._counting))
 
     @property
     def _counting(self) -> list[Payment]:
         """The payments that the ledger and this party know of."""
-        return self.payments[self.account.first :]
+        return self.run.payments[self.run.first :]
 
     def _of_unit(self, cost: Cost) -> Cost:
         """What a cost about a record is about the agreement's unit of privacy."""
@@ -105,7 +137,7 @@ class Answers:
         """
         cost = query.step.cost(self.records, query, self.state)
         payment = Payment(cost, query.step.participates(self.records, query))
-        after = most_spent([*self.payments, payment])
+        after = most_spent([*self.run.payments, payment])
         if exceeds(after, self._agreement.protocol.guarantee):
             raise MalformedMessageError("this run asks for more than the agreed guarantee")
         return payment
@@ -122,7 +154,7 @@ class Answers:
         whole = self._of_unit(payment.cost)
         once = query.step.once or query.view is View.SUM
         self.debit(message, query.step.name, request, cost, whole, once)
-        self.payments.append(payment)
+        self.run.payments.append(payment)
 
     def debit(
         self,
@@ -134,23 +166,20 @@ class Answers:
         once: bool = False,
     ) -> None:
         """Tell the guard what a message costs; nothing, where it is part of what was paid for."""
-        account, asked = replace(self.account, request=request), (message.session, message.round)
-        debit = Debit(*asked, name, request, cost, whole, account.receipt, once)
-        made = self._guard(debit)
+        run, asked = self.run, (message.session, message.round)
+        made = self._guard(Debit(*asked, name, request, cost, whole, run.receipt, once))
+        run.request = request
         if made is not None:
-            account = replace(account, receipt=made.receipt)
+            run.receipt = made.receipt
             if made.earlier is not None:
-                account = replace(account, earlier=made.earlier, first=len(self.payments))
-        self.account = account
+                run.earlier, run.first = made.earlier, len(run.payments)
 
     def take_back(self, index: int) -> None:
         """Take back the payment of an answer that can never release anything; its debit stays."""
-        before = self.spent
-        del self.payments[index]
-        if index < self.account.first:
-            self.account = replace(self.account, first=self.account.first - 1)
-        earlier = self.account.earlier + added(self.spent, before)
-        self.account = replace(self.account, earlier=earlier)
+        run, before = self.run, self.spent
+        del run.payments[index]
+        run.first -= index < run.first
+        run.earlier += added(self.spent, before)
 
 
 def checked_query(query: Query, view: View, agreement: Agreement) -> Query:

@@ -17,7 +17,7 @@ from tacit.ledger.accounts import Spending
 from tacit.ledger.entries import DEBIT, BudgetError, Entry, instant
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import of_person, restated, stated_cost
-from tacit.privacy.cost import NOTHING, Cost, amount_line
+from tacit.privacy.cost import Cost, amount_line
 from tacit.protocol.conversation import Protocol
 from tacit.running.speaking import checked_reason
 
@@ -63,26 +63,6 @@ class Debit:
     whole: Cost
     after: bytes = b""
     once: bool = False
-
-
-@dataclass(frozen=True)
-class Account:
-    """The state of a run's payments in the ledger, as far as the party knows it.
-
-    Parameters
-    ----------
-    receipt : the run's last debit; empty before the first.
-    request : SHA-256 of the message that was debited last.
-    earlier : what the debits add up to that were made before the payments that count, or whose
-        payments were taken back.
-    first : the first payment that counts. Payments before it are those of a state that was older
-        than the ledger: which records spoke since is not known, so nothing is taken as paid.
-    """
-
-    receipt: bytes = b""
-    request: bytes = b""
-    earlier: Cost = NOTHING
-    first: int = 0
 
 
 @dataclass(frozen=True)

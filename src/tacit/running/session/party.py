@@ -20,14 +20,12 @@ from tacit.protocol.declared import Revealed, revealed_to
 from tacit.protocol.values import Kind, decode_query, decode_values, encode_values
 from tacit.running.mpc.transport import Transport
 from tacit.running.session import messages
-from tacit.running.session.answers import UNANSWERABLE, Answers, checked_query
-from tacit.running.session.debits import Account, DeclinedError, Guard
+from tacit.running.session.answers import UNANSWERABLE, Answers, Progress, checked_query
+from tacit.running.session.debits import DeclinedError, Guard
 from tacit.running.session.together import ClientComputations, ClientSums
 from tacit.running.speaking import UNFIT
 from tacit.running.spending import CountedSeed, Payment, persons_misfit
 from tacit.running.units import for_plan, unit_misfit
-
-NO_SESSION = b""
 
 
 class Party:
@@ -102,9 +100,6 @@ class Party:
             agreement.protocol.enrol(self._memory, identity, roster, agreement.min_clients)
         # written anew by each process: a stored state has no identity key
         self._enrolled = {k for k, note in self._memory.notes.items() if before.get(k) is not note}
-        self._session, self._round = NO_SESSION, -1
-        self._answered: tuple[bytes, bytes] = (b"", b"")
-        self._declined = False
         self.why_declined = ""
         self._answers = Answers(agreement, converted, noise, self._memory, guard)
         self._sums = ClientSums(identity, agreement, self._answers)
@@ -125,7 +120,11 @@ class Party:
     @property
     def has_begun(self) -> bool:
         """Whether the run has cost anything, or any message was answered."""
-        return bool(self._answers.payments) or self._session != NO_SESSION
+        return bool(self._run.payments or self._run.session)
+
+    @property
+    def _run(self) -> Progress:
+        return self._answers.run
 
     @property
     def notes(self) -> dict[tuple[Any, ...], Any]:
@@ -146,18 +145,10 @@ class Party:
 
         Its identity key is not in it: who resumes a state has the key.
         """
-        answers, notes = self._answers, self._memory.notes
+        notes = self._memory.notes
         values = {
-            "session": self._session,
-            "turn": self._round,
-            "answered": self._answered,
-            "payments": answers.payments,
-            "account": answers.account,
-            "declined": self._declined,
-            "closed": answers.closed,
-            "attempts": self._sums.attempts,
+            "run": self._run,
             "notes": {key: notes[key] for key in notes if key not in self._enrolled},
-            "computed_with": self._computations.computed,
             "computation": self._computations.state,
             "sum": self._sums.state,
         }
@@ -169,19 +160,13 @@ class Party:
         Its notes may be of kinds that this protocol does not know: other plans' runs kept them.
         """
         values = decode_values(state, state_kinds(self._agreement.protocol), opaque=True)
-        self._session, self._round = values["session"], values["turn"]
-        self._answered, self._declined = values["answered"], values["declined"]
-        answers = self._answers
-        answers.payments, answers.account = values["payments"], values["account"]
-        answers.closed = values["closed"]
-        self._sums.attempts = dict(values["attempts"])
+        self._answers.run = values["run"]
         for key, note in values["notes"].items():
             self._memory.keep(key, note)
-        self._computations.computed = values.get("computed_with", [])
-        if values.get("computation") is not None:
+        if values["computation"] is not None:
             self._computations.resume(values["computation"])
         if values["sum"] is not None:
-            self._sums.resume(values["sum"], self._session)
+            self._sums.resume(values["sum"], self._run.session)
 
     @property
     def spent(self) -> Cost:
@@ -202,28 +187,29 @@ class Party:
         """
         received = messages.verified(message, self._agreement, messages.COORDINATOR, self.index)
         request = sha256(message).digest()
-        if request == self._answered[0]:
-            return self._answered[1]
-        if self._session not in (NO_SESSION, received.session):
+        run = self._run
+        if request == run.answered[0]:
+            return run.answered[1]
+        if run.session not in (b"", received.session):
             raise messages.ForeignMessageError("this message is of another run")
-        if received.round <= self._round:
+        if received.round <= run.round:
             raise messages.StaleMessageError(
                 f"round {received.round} was answered, with another message"
             )
-        if self._declined:
+        if run.declined:
             raise messages.StaleMessageError("this party has declined the run")
         try:
             kind, body = self._reply(received, request)
         except DeclinedError as reason:
-            self._declined = True
+            run.declined = True
             self.why_declined = _whole_reason(reason.__cause__ or reason)
             kind, body = messages.Kind.DECLINE, encode_values({"reason": reason.public})
         reply = messages.SignedMessage(
             kind, received.session, received.round, self.index, messages.COORDINATOR, body
         )
         signed = reply.signed(self._agreement, self._identity)
-        self._session, self._round = received.session, received.round
-        self._answered = (request, signed)
+        run.session, run.round = received.session, received.round
+        run.answered = (request, signed)
         return signed
 
     def _reply(
@@ -253,7 +239,7 @@ class Party:
             raise messages.MalformedMessageError(
                 f"this message cannot be answered: {error}"
             ) from error
-        if self._answers.account.request != request:
+        if self._run.request != request:
             self._answers.debit(message, message.kind.name.lower(), request)
         spent = messages.cost_values(self.spent)
         return messages.Kind.REPLY, encode_values({"content": content, "spent": spent})
@@ -262,12 +248,12 @@ class Party:
         decoded = decode_query(message.body, self._agreement.protocol)
         query = checked_query(decoded, View.EACH, self._agreement)
         name = query.step.name
-        if name in self._answers.closed:
+        if name in self._run.closed:
             raise messages.MalformedMessageError(f"step {name} was answered in this run already")
         self._answers.pay(query, message, request)
         reply = self._answers.computed(query)
         if query.step.once:
-            self._answers.closed.append(name)
+            self._run.closed.append(name)
         return fields.encode(fields.reply_of(reply, 0))
 
 
@@ -276,7 +262,7 @@ def _whole_reason(error: BaseException) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
-SESSION_TYPES = (Account, CountedSeed, Payment, Roster)
+SESSION_TYPES = (CountedSeed, Payment, Progress, Roster)
 
 SESSION_KINDS = (
     Kind(Cost, messages.cost_values, lambda **values: messages.cost_of(values)),

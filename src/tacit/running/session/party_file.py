@@ -16,10 +16,10 @@ from pathlib import Path
 from tacit.data import units
 from tacit.data.categories import is_permuted
 from tacit.data.clients import Clients
-from tacit.data.columns import RULES, Columns, Rule
+from tacit.data.columns import RULES, Columns
 from tacit.data.engines.opening import DatabaseTable, is_address
 from tacit.data.errors import DataError
-from tacit.data.form import PLAIN, FileForm
+from tacit.data.form import FileForm
 from tacit.data.reading import read_columns
 from tacit.ledger.entries import Limit
 from tacit.privacy.cost import Adjacency
@@ -53,22 +53,19 @@ class PartyFile:
     ledger : its ledger.
     records : the file of its records, or the table of a database.
     dataset : the name under which the ledger keeps them.
-    columns : the columns of score, label and, for pairs of values, second value.
+    columns : the columns of score, label, second value, person and private group, how their values
+        are written, and whether records without a score or label are left out.
     limit : of the ledger; None leaves the limits as they are.
     unit : in what the scores in the file are; None where it does not say.
     listen : host and port where it listens for other parties that compute with it; None where it
         computes with no one.
     address : host and port by which they reach it; None for ``listen``.
     peers : the hosts and ports that it connects to; None for any that another party announces.
-    person : the column that says whose record it is; None where there is none.
     one_each : whether every record is another person's.
     server : the coordinator's server, as host:port; None where the file does not say.
     scores : the columns of scores of each class, in the order of the plan's classes; empty where
         records have one score.
     class_column : the column of classes; None for that of labels.
-    group : the column of private groups; None where there is none.
-    form : how values are written in the file of records.
-    missing : what is done with records without a score or label, as ``tacit.read`` takes it.
     """
 
     name: str
@@ -77,20 +74,16 @@ class PartyFile:
     ledger: Path
     records: Path | DatabaseTable
     dataset: str
-    columns: tuple[str, str, str | None]
+    columns: Columns
     limit: Limit | None = None
     unit: str | None = None
     listen: tuple[str, int] | None = None
     address: tuple[str, int] | None = None
     peers: tuple[tuple[str, int], ...] | None = None
-    person: str | None = None
     one_each: bool = False
     server: tuple[str, int] | None = None
     scores: tuple[str, ...] = ()
     class_column: str | None = None
-    group: str | None = None
-    missing: Rule = "refuse"
-    form: FileForm = PLAIN
 
     @classmethod
     def read(cls, path: str | Path) -> PartyFile:
@@ -110,10 +103,14 @@ class PartyFile:
         limit = source.table("limit", "epsilon", "delta", "adjacency", "period", needed=False)
         channels = source.table("mpc", "listen", "address", "peers", needed=False)
         home = Path(path).resolve().parent
-        columns = (
-            data.text("score", "score"),
+        columns = Columns(
+            (data.text("score", "score"),),
             data.text("label", "label"),
-            data.text("second", "") or None,
+            second=data.optional("second"),
+            group=data.optional("group"),
+            person=data.optional("person"),
+            drop=data.choice("missing", *RULES) == "drop",
+            form=_form(data),
         )
         return cls(
             party.text("name"),
@@ -124,18 +121,14 @@ class PartyFile:
             data.text("dataset"),
             columns,
             _limit(limit, data.text("dataset")),
-            data.text("unit", "") or None,
+            data.optional("unit"),
             channels.host_and_port("listen"),
             channels.host_and_port("address"),
             channels.hosts_and_ports("peers"),
-            data.text("person", "") or None,
             data.flag(ONE_EACH),
             party.host_and_port("server"),
             data.texts("scores") if "scores" in data.values else (),
-            data.text("class", "") or None,
-            data.text("group", "") or None,
-            data.choice("missing", *RULES),
-            _form(data),
+            data.optional("class"),
         )
 
     @property
@@ -180,26 +173,21 @@ def _records(data: Table, home: Path) -> Path | DatabaseTable:
         data.refuse("records", "records must begin with postgresql:// or duckdb://")
     if ("table" in data.values) == ("query" in data.values):
         data.refuse("records", "records needs table or query, one of them")
-    passfile = data.text("passfile", "")
+    passfile = data.optional("passfile")
     named = DatabaseTable(
-        address,
-        data.text("table", "") or None,
-        data.text("query", "") or None,
-        Path(passfile) if passfile else None,
+        address, data.optional("table"), data.optional("query"), passfile and Path(passfile)
     ).at(home)
-    try:
+    with data.about("records"):
         str(named)
-    except DataError as error:
-        data.refuse("records", str(error))
     return named
 
 
 def _form(data: Table) -> FileForm:
     """How values are written in the file of records."""
     positive = data.texts("positive") if "positive" in data.values else ()
-    separator, decimal = data.text("separator", "") or None, data.text("decimal", ".")
+    separator, decimal = data.optional("separator"), data.text("decimal", ".")
     try:
-        return FileForm(positive, separator, decimal, data.text("unit", "") == units.PERCENT)
+        return FileForm(positive, separator, decimal, data.optional("unit") == units.PERCENT)
     except DataError as error:
         refused = str(error)
         data.refuse(next((k for k in FORM_KEYS if refused.startswith(k)), "positive"), refused)
@@ -210,10 +198,8 @@ def _limit(limit: Table, dataset: str) -> Limit | None:
     delta = limit.number("delta", 0.0, 0.0, 1.0)
     adjacency = Adjacency(limit.choice("adjacency", *(choice.value for choice in _limits_first())))
     period = limit.period("period")
-    try:
+    with limit.about("epsilon"):
         return None if epsilon is None else Limit(dataset, epsilon, delta, adjacency, period)
-    except ValueError as error:
-        raise limit.source.error("limit", "epsilon", str(error)) from None
 
 
 def _limits_first() -> list[Adjacency]:
@@ -236,36 +222,34 @@ def agreed_names(protocol: Protocol) -> tuple[str, ...]:
     return names
 
 
-def columns_misfit(party_file: PartyFile, protocol: Protocol) -> str:
+def columns_misfit(party_file: PartyFile, protocol: Protocol) -> tuple[str, str]:
     """Why a file's columns do not suit a plan, by words of configuration alone; empty if they do.
 
     One score is enough for two classes, and one group needs no column.
+
+    Returns
+    -------
+    The reason as others may read it, and what the party reads on its screen.
     """
     names, columns = agreed_names(protocol), party_file.scores
-    if protocol.scores_by_class:
-        fits = len(columns) == len(names) or (not columns and len(names) == 2)
-        return "" if fits and not is_permuted(columns, names) else NO_CLASS_COLUMNS
-    return NO_GROUP_COLUMN if len(names) > 1 and party_file.group is None else ""
-
-
-def columns_remedy(party_file: PartyFile, protocol: Protocol) -> str:
-    """What a party reads on its screen where ``columns_misfit`` gives a reason."""
-    names, columns = agreed_names(protocol), party_file.scores
-    listed, known = ", ".join(names), ", ".join(columns) or "none"
+    listed, file = ", ".join(names), f"the file of {party_file.name!r} names"
     if not protocol.scores_by_class:
-        return (
-            f"the plan has the groups {listed}, and the file of {party_file.name!r} names no "
-            "column of them; under [data], name it as group"
+        if len(names) < 2 or party_file.columns.group is not None:
+            return "", ""
+        return NO_GROUP_COLUMN, (
+            f"the plan has the groups {listed}, and {file} no column of them; under [data], name "
+            "it as group"
         )
     if is_permuted(columns, names):
-        return (
-            f"the file of {party_file.name!r} names the columns of scores {known}, and the plan "
-            f"the classes in the order {listed}; name the columns in the plan's order"
+        return NO_CLASS_COLUMNS, (
+            f"{file} the columns of scores {', '.join(columns)}, and the plan the classes in the "
+            f"order {listed}; name the columns in the plan's order"
         )
-    return (
-        f"the plan has the classes {listed}, and the file of {party_file.name!r} names "
-        f"{len(columns)} columns of scores; under [data], name one for each class, in the plan's "
-        "order, as scores"
+    if len(columns) == len(names) or (not columns and len(names) == 2):
+        return "", ""
+    return NO_CLASS_COLUMNS, (
+        f"the plan has the classes {listed}, and {file} {len(columns)} columns of scores; under "
+        "[data], name one for each class, in the plan's order, as scores"
     )
 
 
@@ -281,27 +265,20 @@ def read_records(party_file: PartyFile, protocol: Protocol | None = None) -> Cli
     ------
     DataError : for records that cannot be used, or of a class or group that the plan does not name.
     """
-    score, label, second = party_file.columns
-    columns = Columns(
-        (score,),
-        label,
-        None,
-        second,
-        person=party_file.person,
-        drop=party_file.missing == "drop",
-        form=party_file.form,
-    )
     names = () if protocol is None else agreed_names(protocol)
     by_class = protocol is not None and protocol.scores_by_class and bool(party_file.scores)
-    if by_class or (len(names) > 1 and party_file.group is not None):
+    columns = party_file.columns
+    if by_class or (len(names) > 1 and columns.group is not None):
         if columns.drop:
             raise DataError(
                 "records without a score or label cannot be left out together with several classes "
                 "or groups: remove missing = 'drop' under [data], and these records from the file"
             )
-        columns = replace(columns, second=None, group=party_file.group, classes=names)
+        columns = replace(columns, second=None, classes=names)
+    else:
+        columns = replace(columns, group=None)
     if by_class:
-        group = party_file.class_column or label
+        group = party_file.class_column or columns.label
         columns = replace(columns, scores=party_file.scores, label=None, group=group)
     if isinstance(party_file.records, DatabaseTable):
         return party_file.records.read(columns, party_file.name)

@@ -125,13 +125,22 @@ class Plan:
         source.only("plan", "protocol", "party")
         head = source.table("plan", *PLAN_KEYS)
         parties = _parties(source)
-        keys = [party.key for party in parties if party.key is not None]
         coordinator = head.key("coordinator")
-        if len({*keys, coordinator}) <= len(keys) and coordinator is not None:
+        if coordinator is not None and coordinator in {party.key for party in parties}:
             head.refuse("coordinator", "a key appears twice in the plan")
-        given = frozenset(source.table("protocol", free=True).values)
-        protocol, unit = _in_unit(head, _protocol(source), given)
-        min_clients, colluders = _quorum(head, protocol, len(parties))
+        given, protocol = source.table("protocol", free=True).values, _protocol(source)
+        unit = head.choice("unit", *dict.fromkeys((default_unit(protocol), *units.UNITS)))
+        with head.about("unit"):
+            protocol = suited(protocol, unit, given)
+            check_plan_unit(protocol, unit)
+        count, default = len(parties), default_colluders(len(parties))
+        min_clients = head.whole("min_clients", count, 1, count)
+        colluders = head.whole("colluders", default, 0, max(count - 2, 0))
+        with head.about("min_clients"):
+            check_certified(protocol, count, colluders, min_clients)
+        per_person = head.whole("per_person", 0, 1, MAX_PER_PERSON)
+        with head.about("per_person"):
+            per_record(protocol, per_person)
         return cls(
             head.text("name"),
             protocol,
@@ -141,9 +150,9 @@ class Plan:
             head.number("deadline", DEADLINE, 1.0, 86_400.0),
             head.whole("retries", 1, 0, 10),
             head.choice("on_loss", "fail", "restart"),
-            colluders,
+            colluders if "colluders" in head.values else None,
             unit,
-            _per_person(head, protocol),
+            per_person,
             head.whole("most_records", MAX_RECORDS, 1, MAX_RECORDS),
         )
 
@@ -186,53 +195,17 @@ def _protocol(source: Source) -> Protocol:
         raise source.error("protocol", named, str(error)) from None
 
 
-def _quorum(head: Table, protocol: Protocol, parties: int) -> tuple[int, int | None]:
-    """How many parties there must be, and how many of them may collude where the plan says so."""
-    min_clients = head.whole("min_clients", parties, 1, parties)
-    default = default_colluders(parties)
-    colluders = head.whole("colluders", default, 0, max(parties - 2, 0))
-    try:
-        check_certified(protocol, parties, colluders, min_clients)
-    except ValueError as error:
-        head.refuse("min_clients", str(error))
-    return min_clients, colluders if "colluders" in head.values else None
-
-
-def _in_unit(head: Table, protocol: Protocol, given: frozenset[str]) -> tuple[Protocol, str]:
-    """The plan's protocol for scores of its unit, which must suit each other."""
-    unit = str(head.choice("unit", *dict.fromkeys((default_unit(protocol), *units.UNITS))))
-    try:
-        protocol = suited(protocol, unit, given)
-        check_plan_unit(protocol, unit)
-    except ValueError as error:
-        head.refuse("unit", str(error))
-    return protocol, unit
-
-
-def _per_person(head: Table, protocol: Protocol) -> int:
-    """How many records of a person count; 0 where the plan's unit of privacy is a record."""
-    per_person = head.whole("per_person", 0, 1, MAX_PER_PERSON)
-    try:
-        per_record(protocol, per_person)
-    except ValueError as error:
-        head.refuse("per_person", str(error))
-    return per_person
-
-
 def _parties(source: Source) -> tuple[PlanParty, ...]:
-    tables = source.content.get("party", [])
-    if not isinstance(tables, list) or not tables:
+    entries = source.content.get("party", [])
+    if not (isinstance(entries, list) and entries and all(isinstance(x, dict) for x in entries)):
         raise source.error("party", "party", "a plan names its parties as [[party]]")
-    parties = []
-    for content in tables:
-        if not isinstance(content, dict):
-            raise source.error("party", "party", "a plan names its parties as [[party]]")
-        table = Table(source, "party", content)
+    tables = [Table(source, "party", entry) for entry in entries]
+    for table in tables:
         table.only("name", "key")
-        parties.append(PlanParty(table.text("name"), table.key("key")))
+    parties = tuple(PlanParty(table.text("name"), table.key("key")) for table in tables)
     _refuse_twice(source, "name", [party.name for party in parties])
     _refuse_twice(source, "key", [party.key.hex() for party in parties if party.key is not None])
-    return tuple(parties)
+    return parties
 
 
 def _refuse_twice(source: Source, what: str, entries: list[str]) -> None:

@@ -43,14 +43,13 @@ from tacit.running.session.party_file import (
     ONE_EACH,
     PartyFile,
     columns_misfit,
-    columns_remedy,
     read_records,
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 from tacit.running.speaking import printable, tell_owner
 from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, persons_misfit
-from tacit.running.units import FOREIGN_UNIT, unit_misfit
+from tacit.running.units import unit_misfit
 
 CLIENT_STATE_FILE, NO_NOTES = "notebook", values.encode_values({"notes": {}})
 RUN, RECORDS_MARK = "run", "records"
@@ -142,18 +141,28 @@ class PartyDesk:
         return read_records(self.party_file, self.plan.protocol)
 
     @property
-    def misfit(self) -> str:
-        """Why the party's file does not suit the plan in its words, as others may read it; else
-        empty.
+    def misfit(self) -> tuple[str, str]:
+        """Why the party's file does not suit the plan in its words; else empty.
 
         No record is read for it.
+
+        Returns
+        -------
+        The reason as others may read it, and what the party reads on its screen.
         """
         file, plan = self.party_file, self.plan
-        return (
-            unit_misfit(file.unit, plan.unit, plan.protocol)
-            or columns_misfit(file, plan.protocol)
-            or persons_misfit(plan.per_person, file.person is not None, file.one_each)
-        )
+        unit = unit_misfit(file.unit, plan.unit, plan.protocol)
+        if unit:
+            said = "no unit" if file.unit is None else f"the unit {file.unit!r}"
+            return unit, (
+                f"the file of {file.name!r} names {said}, which cannot be converted to the plan's "
+                f"{plan.unit!r}; under [data], unit is one of {', '.join(UNITS)}"
+            )
+        columns = columns_misfit(file, plan.protocol)
+        if any(columns):
+            return columns
+        persons = persons_misfit(plan.per_person, file.columns.person is not None, file.one_each)
+        return persons, PERSONS_REMEDY.get(persons, "").format(file.name)
 
     def check_unit(self) -> None:
         """Refuse units or columns that do not suit the plan's in words; no record is read.
@@ -162,18 +171,9 @@ class PartyDesk:
         ------
         PlanError : naming both, on the party's screen.
         """
-        misfit = self.misfit
-        if not misfit:
-            return
-        if misfit in PERSONS_REMEDY:
-            raise PlanError(PERSONS_REMEDY[misfit].format(self.party_file.name))
-        if misfit != FOREIGN_UNIT:
-            raise PlanError(columns_remedy(self.party_file, self.plan.protocol))
-        said = "no unit" if self.party_file.unit is None else f"the unit {self.party_file.unit!r}"
-        raise PlanError(
-            f"the file of {self.party_file.name!r} names {said}, which cannot be converted to "
-            f"the plan's {self.plan.unit!r}; under [data], unit is one of {', '.join(UNITS)}"
-        )
+        _, remedy = self.misfit
+        if remedy:
+            raise PlanError(remedy)
 
     def answer(self, message: bytes, noise: NoiseSource | None = None) -> bytes:
         """The signed reply to a message; what it costs is in the ledger before this returns.
@@ -289,7 +289,7 @@ class PartyDesk:
         state = ClientState()
         for key, note in values.decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
-        misfit = self.misfit
+        misfit, _ = self.misfit
         records = None if misfit else self.records
         agreement = self.plan.agreement()
         guard: debits.Guard = debits.unrecorded

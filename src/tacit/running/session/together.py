@@ -47,7 +47,6 @@ class ClientSums:
     def __init__(self, identity: Identity, agreement: messages.Agreement, answers: Answers) -> None:
         self._identity, self._agreement, self._answers = identity, agreement, answers
         self.open: OpenSum | None = None
-        self.attempts: dict[str, int] = {}
 
     @property
     def state(self) -> dict[str, Any] | None:
@@ -77,8 +76,8 @@ class ClientSums:
         content = values.named_values(message.body, ask=bytes, attempt=int, restart=bytes)
         decoded = values.decode_query(content["ask"], self._agreement.protocol)
         query = with_room(checked_query(decoded, View.SUM, self._agreement), self._agreement)
-        name, attempt = query.step.name, content["attempt"]
-        if name in self._answers.closed or attempt <= self.attempts.get(name, -1):
+        name, attempt, run = query.step.name, content["attempt"], self._answers.run
+        if name in run.closed or attempt <= run.attempts.get(name, -1):
             raise messages.MalformedMessageError(f"step {name} was summed in this run already")
         last = self.open if self.open is not None and self.open.query.step.name == name else None
         terms = sum_terms(self._agreement, message.session, content["ask"], query, attempt)
@@ -89,7 +88,7 @@ class ClientSums:
             self._take_back(last)
         self._answers.check_budget(query)
         self.open = OpenSum(content["ask"], query, terms, client)
-        self.attempts[name] = attempt
+        run.attempts[name] = attempt
         return client.advertise()
 
     def give_up(self, message: messages.SignedMessage, request: bytes) -> bytes:
@@ -121,13 +120,13 @@ class ClientSums:
         if begun.rounds == MASKING:
             self._take_back(begun)
             self._answers.pay(begun.query, message, request)
-            begun.payment = len(self._answers.payments) - 1
+            begun.payment = len(self._answers.run.payments) - 1
         answer = steps[begun.rounds](content)
         if begun.rounds < MASKING:
             self._answers.debit(message, message.kind.name.lower(), request, once=True)
         begun.rounds += 1
         if begun.rounds == len(steps):
-            self._answers.closed.append(begun.query.step.name)
+            self._answers.run.closed.append(begun.query.step.name)
             self.open = None
         return answer
 
@@ -175,7 +174,6 @@ class ClientComputations:
         self._index, self._identity, self._agreement = index, identity, agreement
         self._answers, self._transport = answers, transport
         self.waiting: Computation | None = None
-        self.computed: list[str] = []
         self.failure = ""
 
     @property
@@ -193,7 +191,7 @@ class ClientComputations:
         begun = self._computation_of(message.body, {})
         if self._transport is None:
             raise DeclinedError(UNREACHABLE)
-        if begun.query.step.name in self.computed:
+        if begun.query.step.name in self._answers.run.closed:
             raise messages.MalformedMessageError(
                 f"step {begun.query.step.name} was computed in this run"
             )
@@ -231,7 +229,7 @@ class ClientComputations:
         name = messages.query_name(self._agreement, message.session, begun.request)
         announcements = messages.read_all(self._agreement, name, begun.members, message.body)
         self._answers.pay(begun.query, message, request)
-        self.computed.append(begun.query.step.name)
+        self._answers.run.closed.append(begun.query.step.name)
         self.waiting = None
         meeting = Meeting(
             messages.computation_name(name),

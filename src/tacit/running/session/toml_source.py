@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -106,6 +108,14 @@ class Table:
         """Raise the error of a key."""
         raise self.source.error(self.name, key, reason)
 
+    @contextmanager
+    def about(self, key: str) -> Iterator[None]:
+        """What is refused in this block, as the error of a key."""
+        try:
+            yield
+        except ValueError as error:
+            self.refuse(key, str(error))
+
     def text(self, key: str, default: str | None = None) -> str:
         """A text that is not empty; only the default may be empty."""
         value = self.values.get(key, default)
@@ -114,6 +124,10 @@ class Table:
         if not isinstance(value, str) or (not value and key in self.values):
             self.refuse(key, f"{key} must be a text that is not empty, got {value!r}")
         return value
+
+    def optional(self, key: str) -> str | None:
+        """A text that is not empty; None where there is none."""
+        return self.text(key) if key in self.values else None
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A text, or several."""
