@@ -6,6 +6,7 @@ What a party refuses to answer, whatever its records are.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.privacy import composition
@@ -26,8 +27,44 @@ REFUSED = "it refuses what the coordinator sent"
 
 
 @dataclass
+class OpenSum:
+    """A secure sum in which a party takes part.
+
+    Parameters
+    ----------
+    step : the name of the step.
+    ask : the query as it was sent.
+    attempt : which attempt at the sum, from 0.
+    client : the state of the party's side, with its secrets.
+    rounds : how many it has answered.
+    payment : index of the party's payment for this attempt; None before it.
+    """
+
+    step: str
+    ask: bytes
+    attempt: int
+    client: dict[str, Any]
+    rounds: int = 0
+    payment: int | None = None
+
+
+@dataclass
+class Computation:
+    """A computation with other parties, announced and not yet begun.
+
+    Parameters
+    ----------
+    request : the message that asked for it.
+    secret : the secret part of the party's announcement.
+    """
+
+    request: bytes
+    secret: dict[str, Any]
+
+
+@dataclass
 class Progress:
-    """Where a party's run stands, but for what is open between it and the other parties.
+    """Where a party's run stands, with the party's secrets of this run.
 
     Parameters
     ----------
@@ -38,6 +75,7 @@ class Progress:
     payments : what each query cost.
     closed : the steps that are not answered again in this run.
     attempts : the last attempt at each step's sum.
+    sum, computation : what is open between the party and the others; None for none.
     receipt : the run's last debit in the ledger that the party knows of; empty before the first.
     request : SHA-256 of the message that was debited last.
     earlier : what the debits add up to that were made before the payments that count, or whose
@@ -53,6 +91,8 @@ class Progress:
     payments: list[Payment] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     attempts: dict[str, int] = field(default_factory=dict)
+    sum: OpenSum | None = None
+    computation: Computation | None = None
     receipt: bytes = b""
     request: bytes = b""
     earlier: Cost = NOTHING

@@ -20,7 +20,14 @@ from tacit.protocol.declared import Revealed, revealed_to
 from tacit.protocol.values import Kind, decode_query, decode_values, encode_values
 from tacit.running.mpc.transport import Transport
 from tacit.running.session import messages
-from tacit.running.session.answers import UNANSWERABLE, Answers, Progress, checked_query
+from tacit.running.session.answers import (
+    UNANSWERABLE,
+    Answers,
+    Computation,
+    OpenSum,
+    Progress,
+    checked_query,
+)
 from tacit.running.session.debits import DeclinedError, Guard
 from tacit.running.session.together import ClientComputations, ClientSums
 from tacit.running.speaking import UNFIT
@@ -149,8 +156,6 @@ class Party:
         values = {
             "run": self._run,
             "notes": {key: notes[key] for key in notes if key not in self._enrolled},
-            "computation": self._computations.state,
-            "sum": self._sums.state,
         }
         return encode_values(values, state_kinds(self._agreement.protocol))
 
@@ -163,10 +168,6 @@ class Party:
         self._answers.run = values["run"]
         for key, note in values["notes"].items():
             self._memory.keep(key, note)
-        if values["computation"] is not None:
-            self._computations.resume(values["computation"])
-        if values["sum"] is not None:
-            self._sums.resume(values["sum"], self._run.session)
 
     @property
     def spent(self) -> Cost:
@@ -262,7 +263,7 @@ def _whole_reason(error: BaseException) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
-SESSION_TYPES = (CountedSeed, Payment, Progress, Roster)
+SESSION_TYPES = (Computation, CountedSeed, OpenSum, Payment, Progress, Roster)
 
 SESSION_KINDS = (
     Kind(Cost, messages.cost_values, lambda **values: messages.cost_of(values)),

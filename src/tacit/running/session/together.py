@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import astuple
 
 from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.client import SumClient
-from tacit.crypto.secure_sum.terms import SumTerms
 from tacit.protocol import fields, mpc, values
 from tacit.protocol.conversation import Query, View
 from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
 from tacit.running.session import messages
-from tacit.running.session.answers import Answers, checked_query, program_of
+from tacit.running.session.answers import Answers, Computation, OpenSum, checked_query, program_of
 from tacit.running.session.debits import DeclinedError
 from tacit.running.session.sums import flattened, sum_terms, with_room
 
 MASKING = 1
 """The round of a sum in which a party sends its numbers, counted from the first after the query."""
-
-
-@dataclass
-class OpenSum:
-    """A secure sum in which the party takes part."""
-
-    query_bytes: bytes
-    query: Query
-    terms: SumTerms
-    client: SumClient
-    rounds: int = 0
-    payment: int | None = None
-    """Index of the party's payment for this attempt."""
 
 
 class ClientSums:
@@ -46,30 +30,12 @@ class ClientSums:
 
     def __init__(self, identity: Identity, agreement: messages.Agreement, answers: Answers) -> None:
         self._identity, self._agreement, self._answers = identity, agreement, answers
-        self.open: OpenSum | None = None
 
-    @property
-    def state(self) -> dict[str, Any] | None:
-        """Where the open sum stands, with its secrets; None where none is open."""
-        begun = self.open
-        if begun is None:
-            return None
-        return {
-            "ask": begun.query_bytes,
-            "attempt": begun.terms.attempt,
-            "rounds": begun.rounds,
-            "payment": begun.payment,
-            "client": begun.client.state,
-        }
-
-    def resume(self, begun: Mapping[str, Any], session: bytes) -> None:
-        """Go on with a sum from the state that ``state`` gave."""
-        query = with_room(
-            values.decode_query(begun["ask"], self._agreement.protocol), self._agreement
-        )
-        terms = sum_terms(self._agreement, session, begun["ask"], query, begun["attempt"])
-        client = SumClient.resumed(self._identity, terms, begun["client"])
-        self.open = OpenSum(begun["ask"], query, terms, client, begun["rounds"], begun["payment"])
+    def _resumed(self, begun: OpenSum, session: bytes) -> tuple[Query, SumClient]:
+        """The query of an open sum, and the party's side of it."""
+        query = with_room(values.decode_query(begun.ask, self._agreement.protocol), self._agreement)
+        terms = sum_terms(self._agreement, session, begun.ask, query, begun.attempt)
+        return query, SumClient.resumed(self._identity, terms, begun.client)
 
     def begin(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Begin a sum, or another attempt at the last one where that can never be unmasked."""
@@ -79,26 +45,30 @@ class ClientSums:
         name, attempt, run = query.step.name, content["attempt"], self._answers.run
         if name in run.closed or attempt <= run.attempts.get(name, -1):
             raise messages.MalformedMessageError(f"step {name} was summed in this run already")
-        last = self.open if self.open is not None and self.open.query.step.name == name else None
+        last = run.sum if run.sum is not None and run.sum.step == name else None
         terms = sum_terms(self._agreement, message.session, content["ask"], query, attempt)
-        earlier = None if last is None else last.client
+        earlier = None if last is None else self._resumed(last, message.session)[1]
         client = SumClient(self._identity, terms, content["restart"], earlier)
-        if last is not None:
+        if last is not None and earlier is not None:
             # the client has verified that nothing of the last attempt can be unmasked
+            last.client = earlier.state
             self._take_back(last)
         self._answers.check_budget(query)
-        self.open = OpenSum(content["ask"], query, terms, client)
+        answer = client.advertise()
+        run.sum = OpenSum(name, content["ask"], attempt, client.state)
         run.attempts[name] = attempt
-        return client.advertise()
+        return answer
 
     def give_up(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Give up an attempt: erase its secrets, so that its vector can never be unmasked."""
         content = values.named_values(message.body, step=str, attempt=int)
-        begun = self.open
-        named = (content["step"], content["attempt"])
-        if begun is None or named != (begun.query.step.name, begun.terms.attempt):
+        begun = self._answers.run.sum
+        if begun is None or (content["step"], content["attempt"]) != (begun.step, begun.attempt):
             raise messages.StaleMessageError("no such attempt at a sum is open")
-        return begun.client.give_up()
+        _, client = self._resumed(begun, message.session)
+        statement = client.give_up()
+        begun.client = client.state
+        return statement
 
     def next_round(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Answer the next round of the open sum; the round of masked numbers is paid for first.
@@ -106,28 +76,28 @@ class ClientSums:
         Up to that round an answer leaves once: it holds what is drawn for it, under keys that serve
         once. Later answers are the same whenever the same message comes.
         """
-        begun = self.open
+        begun = self._answers.run.sum
         if begun is None:
             raise messages.StaleMessageError("no sum has begun")
         content = values.named_values(message.body, content=bytes)["content"]
-        client = begun.client
+        query, client = self._resumed(begun, message.session)
 
         def masked(delivery: bytes) -> bytes:
-            reply = self._answers.computed(begun.query)
-            return client.mask(delivery, flattened(reply, fields.layout_of(begun.query)))
+            reply = self._answers.computed(query)
+            return client.mask(delivery, flattened(reply, fields.layout_of(query)))
 
         steps = (client.share, masked, client.certify, client.reveal)
         if begun.rounds == MASKING:
             self._take_back(begun)
-            self._answers.pay(begun.query, message, request)
+            self._answers.pay(query, message, request)
             begun.payment = len(self._answers.run.payments) - 1
         answer = steps[begun.rounds](content)
         if begun.rounds < MASKING:
             self._answers.debit(message, message.kind.name.lower(), request, once=True)
-        begun.rounds += 1
+        begun.rounds, begun.client = begun.rounds + 1, client.state
         if begun.rounds == len(steps):
-            self._answers.run.closed.append(begun.query.step.name)
-            self.open = None
+            self._answers.run.closed.append(begun.step)
+            self._answers.run.sum = None
         return answer
 
     def _take_back(self, begun: OpenSum) -> None:
@@ -139,16 +109,6 @@ class ClientSums:
 
 UNREACHABLE = "its party file does not say where other parties reach it: [mpc] listen"
 STOPPED = "the computation with the other parties stopped; its log says why"
-
-
-@dataclass
-class Computation:
-    """A computation with other parties, announced and not yet begun."""
-
-    request: bytes
-    query: Query
-    members: tuple[int, ...]
-    secret: dict[str, Any]
 
 
 class ClientComputations:
@@ -173,43 +133,29 @@ class ClientComputations:
     ) -> None:
         self._index, self._identity, self._agreement = index, identity, agreement
         self._answers, self._transport = answers, transport
-        self.waiting: Computation | None = None
         self.failure = ""
-
-    @property
-    def state(self) -> dict[str, Any] | None:
-        """The computation that was announced and not yet begun, with its secrets, or None."""
-        waiting = self.waiting
-        return None if waiting is None else {"query": waiting.request, "secret": waiting.secret}
-
-    def resume(self, waiting: Mapping[str, Any]) -> None:
-        """Wait for a computation from the state that ``state`` gave."""
-        self.waiting = self._computation_of(waiting["query"], waiting["secret"])
 
     def announce(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Announce how the others reach this party, for a query that it would compute with them."""
-        begun = self._computation_of(message.body, {})
+        query, _ = self._asked(message.body)
         if self._transport is None:
             raise DeclinedError(UNREACHABLE)
-        if begun.query.step.name in self._answers.run.closed:
-            raise messages.MalformedMessageError(
-                f"step {begun.query.step.name} was computed in this run"
-            )
-        self._answers.check_budget(begun.query)
-        offer = program_of(begun.query).offer(self._answers.records, begun.query)
+        if query.step.name in self._answers.run.closed:
+            raise messages.MalformedMessageError(f"step {query.step.name} was computed in this run")
+        self._answers.check_budget(query)
+        offer = program_of(query).offer(self._answers.records, query)
         try:
             announcement = self._transport.announce()
         except UnreachableError as error:
             raise DeclinedError(str(error)) from error
-        begun.secret = dict(announcement.secret)
-        self.waiting = begun
+        self._answers.run.computation = Computation(message.body, dict(announcement.secret))
         name = messages.query_name(self._agreement, message.session, message.body)
         content, signature = messages.announced(
             name, self._index, self._identity, announcement.public, offer
         )
         return values.encode_values({"announcement": content, "signature": signature})
 
-    def _computation_of(self, request: bytes, secret: dict[str, Any]) -> Computation:
+    def _asked(self, request: bytes) -> tuple[Query, tuple[int, ...]]:
         """A query for a computation among no fewer parties than agreed, this one among them."""
         message, members = messages.read_members(request, len(self._agreement.parties))
         decoded = values.decode_query(message, self._agreement.protocol)
@@ -219,27 +165,29 @@ class ClientComputations:
                 f"{self._agreement.min_clients} parties compute together, and party "
                 f"{self._index} among them, got {members!r:.60}"
             )
-        return Computation(request, query, members, secret)
+        return query, members
 
     def compute(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Compute with the others whose announcements these are, after the debit."""
-        begun, transport = self.waiting, self._transport
+        run, transport = self._answers.run, self._transport
+        begun = run.computation
         if begun is None or transport is None:
             raise messages.StaleMessageError("no computation was announced")
+        query, members = self._asked(begun.request)
         name = messages.query_name(self._agreement, message.session, begun.request)
-        announcements = messages.read_all(self._agreement, name, begun.members, message.body)
-        self._answers.pay(begun.query, message, request)
-        self._answers.run.closed.append(begun.query.step.name)
-        self.waiting = None
+        announcements = messages.read_all(self._agreement, name, members, message.body)
+        self._answers.pay(query, message, request)
+        run.closed.append(query.step.name)
+        run.computation = None
         meeting = Meeting(
             messages.computation_name(name),
-            begun.members.index(self._index),
+            members.index(self._index),
             tuple(each["public"] for each in announcements),
             tuple(each["offer"] for each in announcements),
             begun.secret,
         )
         try:
-            return self._reply(begun.query, transport, meeting)
+            return self._reply(query, transport, meeting)
         except mpc.MPCError as error:
             self.failure = str(error)
             raise DeclinedError(STOPPED) from error
