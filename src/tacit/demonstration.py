@@ -160,11 +160,8 @@ def draw(scenes: Sequence[Scene]) -> Any:
     from matplotlib.figure import Figure  # noqa: PLC0415 -- an extra
 
     figure = Figure(figsize=(15, 5), layout="constrained")
-    panels = figure.subplots(1, 3)
-    for panel in panels:
-        panel.set_prop_cycle(color=[drawing.ACCENT])
-    curve, calibration, estimates = panels
-    _draw_curve(scenes[0], curve)
+    curve, calibration, estimates = (part.subplots() for part in figure.subfigures(1, 3))
+    drawing.draw_evaluation(scenes[0].results[0][1], curve)
     _draw_calibration(scenes[0], calibration)
     _draw_estimates(scenes, estimates)
     figure.suptitle("tacit demo (a simulation)")
@@ -220,15 +217,6 @@ def _value(figure: Estimate) -> tuple[str, str]:
     return value, bounds_line(bounds) if known else "none"
 
 
-def _draw_curve(scene: Scene, axes: Any) -> None:
-    result = scene.results[0][1]
-    axes.set_title(f"Ten hospitals, epsilon {result.spent.epsilon:g}: AUC {result.auc.value:.4f}")
-    if result.roc is None or not result.has_signal:
-        axes.text(0.5, 0.5, "not enough signal", ha="center", transform=axes.transAxes)
-        return
-    drawing.draw_roc(result.roc, axes)
-
-
 def _draw_calibration(scene: Scene, axes: Any) -> None:
     histogram = scene.results[0][1].histogram
     axes.set_title("Their calibration, from the same sum")
@@ -238,17 +226,10 @@ def _draw_calibration(scene: Scene, axes: Any) -> None:
 
 
 def _draw_estimates(scenes: Sequence[Scene], axes: Any) -> None:
-    """Every estimate less the exact AUC of its records, with its interval."""
-    rows = [(scene, name, result) for scene in scenes for name, result in scene.results]
-    for height, (scene, _, result) in enumerate(rows):
-        low, high = (bound - scene.exact for bound in result.auc.interval(0.95))
-        if math.isfinite(high - low):
-            axes.plot([low, high], [height, height], color=drawing.ACCENT, marker="|")
-        if result.has_signal:
-            axes.plot([result.auc.value - scene.exact], [height], color=drawing.ACCENT, marker="o")
-    axes.axvline(0, color="grey", linestyle="--", linewidth=0.8)
-    names = [f"{name}\nepsilon {result.spent.epsilon:g}" for _, name, result in rows]
-    axes.set_yticks(range(len(rows)), names, fontsize="small")
-    axes.invert_yaxis()
-    axes.set_xlabel(f"error of the AUC, with {RECORDS_INTERVAL}")
-    axes.set_title("Estimates less the exact AUC")
+    """Every estimate with its intervals, and the exact AUC of its records."""
+    bars = [
+        drawing.Bar(f"{name}\nepsilon {result.spent.epsilon:g}", result.auc, scene.exact)
+        for scene in scenes
+        for name, result in scene.results
+    ]
+    drawing.draw_bars(bars, "All estimates", "", "AUC", axes)

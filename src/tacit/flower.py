@@ -21,7 +21,7 @@ Training and Flower's own metrics stay as they are: they are not private.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
 
 try:
-    from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+    from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
     from flwr.serverapp import Grid
     from flwr.serverapp.strategy import Result, Strategy
 except ImportError:
@@ -63,6 +63,15 @@ def metrics_of(result: Evaluation) -> MetricRecord:
     return MetricRecord(
         {name: float(value) for name, value in known.items() if math.isfinite(value)}
     )
+
+
+def _passed_on(name: str) -> Any:
+    """A method that does as the other strategy does."""
+
+    def method(self: Measured, *args: Any, **options: Any) -> Any:
+        return getattr(self._strategy, name)(*args, **options)
+
+    return method
 
 
 class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checked
@@ -131,24 +140,8 @@ class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checke
             grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluated
         )
 
-    def configure_train(self, *args: Any, **options: Any) -> Iterable[Message]:
-        """As the other strategy does."""
-        return self._strategy.configure_train(*args, **options)
-
-    def aggregate_train(
-        self, *args: Any, **options: Any
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """As the other strategy does."""
-        return self._strategy.aggregate_train(*args, **options)
-
-    def configure_evaluate(self, *args: Any, **options: Any) -> Iterable[Message]:
-        """As the other strategy does."""
-        return self._strategy.configure_evaluate(*args, **options)
-
-    def aggregate_evaluate(self, *args: Any, **options: Any) -> MetricRecord | None:
-        """As the other strategy does."""
-        return self._strategy.aggregate_evaluate(*args, **options)
-
-    def summary(self) -> None:
-        """As the other strategy does."""
-        self._strategy.summary()
+    configure_train = _passed_on("configure_train")
+    aggregate_train = _passed_on("aggregate_train")
+    configure_evaluate = _passed_on("configure_evaluate")
+    aggregate_evaluate = _passed_on("aggregate_evaluate")
+    summary = _passed_on("summary")

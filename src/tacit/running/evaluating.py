@@ -29,7 +29,7 @@ from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
 from tacit.results.run import LeftOut, Traffic
 from tacit.results.server_result import ServerResult
-from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, MPCRun, run_mpc
+from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, run_mpc
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.spending import counted_clients, per_record, unit_of
 from tacit.running.units import result_unit, taken_by
@@ -137,7 +137,6 @@ class Setup:
             _check_records(self.clients)
         protocol, clients = taken_by(protocol, self.clients)
         divided, most = per_record(protocol, self.per_person), self.per_person
-        run: Run
         if self.engine == "spu":
             run = run_mpc(clients, divided, self.source, ledgers=self.ledgers, per_person=most)
         else:
@@ -198,7 +197,7 @@ class Setup:
         exact : the exact figure, for a user who asked for it.
         """
         clients, source = self.clients, self.source
-        by_processes = isinstance(run, MPCRun)
+        by_processes = self.engine == "spu"
         computed = HERE if by_processes else IDEAL
         return evaluation_of(
             protocol,

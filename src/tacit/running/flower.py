@@ -20,7 +20,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +63,8 @@ NOWHERE = -1
 Printer = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Opening:
-    """A run's first messages, sent before it is known who takes part.
-
-    Parameters
-    ----------
-    coordinator : who takes the answers.
-    messages : by party.
-    """
-
-    coordinator: Coordinator
-    messages: Mapping[int, bytes]
+Opening = tuple[Coordinator, Mapping[int, bytes]]
+"""A run and its first messages by party, sent before it is known who takes part."""
 
 
 class Nodes:
@@ -154,7 +143,7 @@ class Nodes:
                 self.node_of[place] = node
                 self._tell(f"{self._name(place)} is there")
                 if opening is not None and BYTES in reply.content:
-                    self._take_one(opening.coordinator, place, reply)
+                    self._take_one(opening[0], place, reply)
             else:
                 self._tell(f"{self._names.get(node, 'a node')} does not take part: {problem}")
 
@@ -163,8 +152,8 @@ class Nodes:
         words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
         hello = RecordDict({SAID: ConfigRecord(words)})
         place = self._place_of.get(self._names.get(node, ""), NOWHERE)
-        if opening is not None and place in opening.messages:
-            hello[BYTES] = enclosed(opening.messages[place])[BYTES]
+        if opening is not None and place in opening[1]:
+            hello[BYTES] = enclosed(opening[1][place])[BYTES]
         return hello
 
     def _problem(self, said: Mapping[str, Any]) -> str | None:
@@ -299,7 +288,7 @@ def conduct(
 
     coordinator, messages = begun(None)
     if coordinator.opens_early:
-        nodes.find(Opening(coordinator, messages))
+        nodes.find((coordinator, messages))
     else:
         coordinator, messages = begun(nodes.find())
     while True:

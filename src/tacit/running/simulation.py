@@ -26,6 +26,7 @@ from tacit.protocol.conversation import (
 )
 from tacit.protocol.fields import bytes_sent
 from tacit.results.server_result import ServerResult
+from tacit.running.mpc.transport import Session
 from tacit.running.spending import Payment, most_spent
 
 REPLICATE_NUMBERS = ONE_REPLICATE
@@ -43,6 +44,7 @@ class Run:
     rounds : the number of queries.
     bytes_sent : the bytes that each client sent, shape (K,).
     mpc : whether a step ran that clients would compute together, by cryptography.
+    sessions : one entry for every computation of two or three parties that did so.
     """
 
     server_result: ServerResult
@@ -50,6 +52,7 @@ class Run:
     rounds: int
     bytes_sent: NDArray[np.int64]
     mpc: bool = False
+    sessions: tuple[Session, ...] = ()
 
 
 def simulate(

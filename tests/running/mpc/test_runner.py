@@ -23,9 +23,10 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.deployment.flower_programs.programs import Program
 from tacit.running.mpc.party_program import reason_of
-from tacit.running.mpc.runner import MPCRun, Parties, run_mpc
+from tacit.running.mpc.runner import Parties, run_mpc
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
+from tacit.running.simulation import Run
 from tacit.testing.recording import values_of
 from tests.running.mpc.federations import answer_mpc, pairs_query, tied_clients
 
@@ -70,12 +71,12 @@ def test_without_noise_three_processes_give_the_ideal_values() -> None:
 
 
 @pytest.fixture(scope="session")
-def noisy_run() -> MPCRun:
+def noisy_run() -> Run:
     """One whole conversation with the noise of a release."""
     return run_mpc(tied_clients(400, 2, seed=1), KENDALL, timeout=TIMEOUT)
 
 
-def test_a_noisy_estimate_lies_within_five_errors(noisy_run: MPCRun) -> None:
+def test_a_noisy_estimate_lies_within_five_errors(noisy_run: Run) -> None:
     """A false alarm in fewer than 1 of 100,000 runs, by the normal approximation."""
     server_result = noisy_run.server_result
     exact = KENDALL.exact(tied_clients(400, 2, seed=1))
@@ -85,7 +86,7 @@ def test_a_noisy_estimate_lies_within_five_errors(noisy_run: MPCRun) -> None:
     assert noisy_run.mpc
 
 
-def test_a_run_tells_its_bytes_and_seconds(noisy_run: MPCRun) -> None:
+def test_a_run_tells_its_bytes_and_seconds(noisy_run: Run) -> None:
     (between,) = noisy_run.sessions
     assert between.parties == (0, 1)
     assert 50 < between.items < 150

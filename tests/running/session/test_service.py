@@ -29,9 +29,8 @@ from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.encrypted.steps import SeenSession
 from tacit.protocols.published.fhe.bfv import ExactParty
 from tacit.results.evaluation import Evaluation
-from tacit.running.session.answers import REFUSED
+from tacit.running.session.answers import REFUSED, Progress
 from tacit.running.session.coordinator import Coordinator, RunError, concluded
-from tacit.running.session.debits import Account
 from tacit.running.session.messages import (
     COORDINATOR,
     MARK_POSITION,
@@ -201,8 +200,8 @@ def test_notes_of_two_classes_with_one_name_are_refused() -> None:
     object.__setattr__(protocol, "state_types", (*FedAUC.state_types, Flipped))
     with pytest.raises(TypeError, match="fedauc notes values of two classes called Flipped"):
         state_kinds(protocol)
-    object.__setattr__(protocol, "state_types", (Account,))
-    with pytest.raises(TypeError, match="two classes called Account"):
+    object.__setattr__(protocol, "state_types", (Progress,))
+    with pytest.raises(TypeError, match="two classes called Progress"):
         state_kinds(protocol)
 
 

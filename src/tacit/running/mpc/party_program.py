@@ -29,7 +29,7 @@ from tacit.protocol.registry import protocol_of
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.mpc.channels import TunnelTransport
 from tacit.running.mpc.spu import load_engine
-from tacit.running.session.debits import Guard, LedgerGuard, fingerprint, unrecorded
+from tacit.running.session.debits import Guard, LedgerGuard, unrecorded
 from tacit.running.session.messages import Agreement, SignedMessageError
 from tacit.running.session.party import Party
 from tacit.running.speaking import UNFIT, tell_owner
@@ -128,9 +128,7 @@ def guard_of(agreement: Agreement, clients: Clients, ledger: str | None, simulat
     LedgerError, OSError : where the ledger cannot be opened.
     """
     if ledger is not None:
-        opened = Ledger(ledger)
-        digest, protocol = fingerprint(opened, clients), agreement.protocol
-        return LedgerGuard(opened, clients.name(0), protocol, digest, agreement.per_person)
+        return LedgerGuard.of(Ledger(ledger), clients.name(0), agreement, clients)
     if simulated is not True:
         raise mpc.MPCError("a real client answers only with a ledger, and none was given")
     return unrecorded

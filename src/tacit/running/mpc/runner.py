@@ -20,14 +20,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
@@ -38,7 +36,6 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import MAX_BYTES, MessageError
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.mpc.spu import library
-from tacit.running.mpc.transport import Session
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import Agreement, SignedMessageError
 from tacit.running.simulation import Run
@@ -237,18 +234,6 @@ class Parties:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-@dataclass(frozen=True, eq=False)
-class MPCRun(Run):
-    """A run with what its joint computations took.
-
-    Parameters
-    ----------
-    sessions : one entry for every computation of two or three parties.
-    """
-
-    sessions: tuple[Session, ...] = ()
-
-
 def run_mpc(
     clients: Clients,
     protocol: Protocol,
@@ -256,7 +241,7 @@ def run_mpc(
     timeout: float = WAITING_SECONDS,
     ledgers: Ledgers = NO_LEDGERS,
     per_person: int = 0,
-) -> MPCRun:
+) -> Run:
     """Run a protocol between processes of this machine, its joint steps by cryptography.
 
     Parameters
@@ -287,22 +272,11 @@ def run_mpc(
     library("spu.libspu")
     silent = isinstance(noise, NoNoise)
     with Parties(clients, protocol, timeout, silent, ledgers, per_person) as parties:
-        coordinator, sent = _conducted(parties)
-        server_result = coordinator.server_result
-        if server_result is None:
-            raise mpc.MPCError("the conversation ended without a result")
-        return MPCRun(
-            server_result,
-            coordinator.most_spent,
-            coordinator.queries,
-            sent,
-            True,
-            coordinator.computations,
-        )
+        return _conducted(parties)
 
 
-def _conducted(parties: Parties) -> tuple[Coordinator, NDArray[np.int64]]:
-    """A whole run with the parties' processes, and the bytes that each sent to anybody.
+def _conducted(parties: Parties) -> Run:
+    """A whole run with the parties' processes; what they sent each other counts as sent.
 
     Raises
     ------
@@ -322,7 +296,7 @@ def _conducted(parties: Parties) -> tuple[Coordinator, NDArray[np.int64]]:
         raise mpc.MPCError("; ".join(declined) or str(error)) from error
     for index, count in coordinator.sent_to_others.items():
         sent[index] += count
-    return coordinator, sent
+    return coordinator.run(sent, mpc=True)
 
 
 def has_mpc_steps(protocol: Protocol) -> bool:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.crypto.identities import Identity, ReplayError, SumError
 from tacit.crypto.secure_sum.terms import new_session
@@ -27,6 +28,7 @@ from tacit.running.mpc.transport import Session
 from tacit.running.session import exchanges, messages
 from tacit.running.session.answers import UNANSWERABLE
 from tacit.running.session.plan_file import Plan
+from tacit.running.simulation import Run
 from tacit.running.speaking import checked_reason, printable
 
 DECLINED = "declined: "
@@ -312,6 +314,22 @@ class Coordinator:
         self.active = answered.members
         return answered
 
+    def run(self, sent: NDArray[np.int64], *, mpc: bool = False) -> Run:
+        """The run that has ended.
+
+        Parameters
+        ----------
+        sent : the bytes that each party sent.
+        mpc : whether parties computed together.
+
+        Raises
+        ------
+        RunError : for a run without a result.
+        """
+        if self.server_result is None:
+            raise RunError("the run has no result")
+        return Run(self.server_result, self.most_spent, self.queries, sent, mpc, self.computations)
+
     def _declines(self) -> str:
         """Who declined, and why, each reason once."""
         by_reason: dict[str, list[str]] = {}
@@ -366,26 +384,18 @@ def concluded(plan: Plan, coordinator: Coordinator, received: Mapping[int, int])
     ------
     RunError : for a run without a result.
     """
-    protocol = plan.protocol
-    if coordinator.server_result is None:
-        raise RunError("the run has no result")
     members = coordinator.active
-    left = [index for index in range(len(plan.parties)) if index not in members]
+    run = coordinator.run(np.array([received.get(index, 0) for index in members], dtype=np.int64))
     left_out = [
-        LEFT_OUT.format(
-            name=plan.parties[index].name,
-            why=coordinator.declined.get(index, "it did not answer"),
-        )
-        for index in left
+        LEFT_OUT.format(name=each.name, why=coordinator.declined.get(index, "it did not answer"))
+        for index, each in enumerate(plan.parties)
+        if index not in members
     ]
     return evaluation_of(
-        protocol,
-        coordinator.server_result,
-        spent=coordinator.most_spent,
-        traffic=Traffic(
-            coordinator.queries,
-            np.array([received.get(index, 0) for index in members], dtype=np.int64),
-        ),
+        plan.protocol,
+        run.server_result,
+        spent=run.spent,
+        traffic=Traffic(run.rounds, run.bytes_sent),
         clients=len(members),
         noise="system",
         before=(*left_out, *coordinator.repeats),

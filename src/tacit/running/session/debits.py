@@ -19,6 +19,7 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import of_person, restated, stated_cost
 from tacit.privacy.cost import Cost, amount_line
 from tacit.protocol.conversation import Protocol
+from tacit.running.session.messages import Agreement
 from tacit.running.speaking import checked_reason
 
 
@@ -113,6 +114,14 @@ class LedgerGuard:
     protocol: Protocol
     fingerprint: bytes
     per_person: int = 0
+
+    @classmethod
+    def of(
+        cls, ledger: Ledger, dataset: str, agreement: Agreement, records: Clients
+    ) -> LedgerGuard:
+        """The guard of a run about these records, of which the ledger has the keyed digest."""
+        mark = fingerprint(ledger, records)
+        return cls(ledger, dataset, agreement.protocol, mark, agreement.per_person)
 
     def __call__(self, debit: Debit) -> Debited:
         """Debit, durably.

@@ -175,7 +175,10 @@ def _records(data: Table, home: Path) -> Path | DatabaseTable:
         data.refuse("records", "records needs table or query, one of them")
     passfile = data.optional("passfile")
     named = DatabaseTable(
-        address, data.optional("table"), data.optional("query"), passfile and Path(passfile)
+        address,
+        data.optional("table"),
+        data.optional("query"),
+        Path(passfile) if passfile else None,
     ).at(home)
     with data.about("records"):
         str(named)

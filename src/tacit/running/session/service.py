@@ -294,15 +294,8 @@ class PartyDesk:
         agreement = self.plan.agreement()
         guard: debits.Guard = debits.unrecorded
         if records is not None:
-            mark = debits.fingerprint(ledger, records)
-            recorded = debits.LedgerGuard(
-                ledger,
-                self.party_file.dataset,
-                agreement.protocol,
-                mark,
-                agreement.per_person,
-            )
-            guard = self._unchanged(session, records.digest(mark), recorded)
+            recorded = debits.LedgerGuard.of(ledger, self.party_file.dataset, agreement, records)
+            guard = self._unchanged(session, records.digest(recorded.fingerprint), recorded)
         return Party(
             self.index,
             self.identity,
