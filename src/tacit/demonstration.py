@@ -159,7 +159,7 @@ def draw(scenes: Sequence[Scene]) -> Any:
     require_matplotlib()
     from matplotlib.figure import Figure  # noqa: PLC0415 -- an extra
 
-    figure = Figure(figsize=(15, 5), layout="constrained")
+    figure: Any = Figure(figsize=(15, 5), layout="constrained")
     curve, calibration, estimates = (part.subplots() for part in figure.subfigures(1, 3))
     drawing.draw_evaluation(scenes[0].results[0][1], curve)
     _draw_calibration(scenes[0], calibration)
