@@ -1,24 +1,32 @@
-"""Public maps of scores against their vectors, also by a second program written from their rule."""
+"""Public maps of scores against their vectors, also by a second program written from their rule.
+
+Doubles are their eight bytes, most significant first, as hexadecimal digits; codes are decimal
+texts, since they are larger than a double holds. Every operation between them is one of IEEE 754.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from bisect import bisect_right
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tacit.data.clients import Clients
-from tests.cells import CountedCells
-from tests.vectors.scales import described_score, scales
-
-FILE: dict[str, Any] = json.loads(
-    (Path(__file__).parent / "vectors" / "scales.json").read_text(encoding="utf-8")
+from tacit.metrics.cells.score_scale import (
+    SCALES,
+    ScoreScale,
+    named_scale,
+    probability_codes,
+    signed_codes,
 )
+from tests.cells import CountedCells
+from tests.vectors import vectors
+
+FILE = vectors("scales")
 
 
 def double(digits: str) -> float:
@@ -119,12 +127,25 @@ def test_the_rule_gives_codes_and_positions_to_the_last_bit(name: str) -> None:
         assert by_rule.score(position) == double(entry["back"]), entry
 
 
+def scale_of(name: str) -> ScoreScale:
+    """A named map, or one as a server may publish it."""
+    if name in SCALES:
+        return named_scale(name)
+    content = FILE["scales"][name]
+    ends = (None if content[end] is None else double(content[end]) for end in ("low", "high"))
+    return ScoreScale(np.array(knots_by_rule(name)), *ends)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_package_gives_the_same(name: str) -> None:
-    scale = scales()[name]
+    scale, codes = scale_of(name), signed_codes if ByRule(name).is_open else probability_codes
+    assert scale.knots.tolist() == knots_by_rule(name)
     for entry in FILE["valid"]:
         if entry["scale"] == name:
-            assert described_score(name, scale, double(entry["score"])) == entry
+            score, position = double(entry["score"]), double(entry["position"])
+            assert int(codes(score)) == int(entry["code"]), entry
+            assert bits(float(scale.positions(score))) == bits(position), entry
+            assert float(scale.scores(position)) == double(entry["back"]), entry
 
 
 @pytest.mark.parametrize("entry", FILE["invalid"], ids=lambda entry: entry["about"])
