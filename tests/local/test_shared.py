@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from tacit import Clients, DataError, binormal_scores, evaluate
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.local.paired.protocol import PairedUStatistic
 from tacit.local.two_round.protocol import TwoRoundAUC
+from tacit.local.ustatistic.kernels import Collision
 from tacit.local.ustatistic.protocol import UStatistic
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.running.evaluating import exact_auc, repeat_results
@@ -82,9 +84,78 @@ def test_no_figure_lies_outside_the_range_of_its_kernel(
     assert not all(result.has_signal for result in results)
 
 
+VALUES = Clients.from_values([0.5, 1.0, 1.5], [1, -1, 2], ["b", "a", "b"])
+ONE_CLASS = Clients.from_arrays([0.5, 0.2], [1, 1])
+RANGE = r"values must be in \[0, 1\], got 1.5 in b, row 2; set the domain by public bounds"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "clients", "message"),
+    [
+        (TwoRoundAUC(1.0), VALUES, r"in \[0, 1\].* got 1.5 in b, row 2; name their unit"),
+        (HierarchicalAUC(1.0), VALUES, r"in \[0, 1\].* got 1.5 in b, row 2; name their unit"),
+        (TwoRoundAUC(1.0, "public"), ONE_CLASS, "got 2 positive and 0 negative records"),
+        (HierarchicalAUC(1.0), ONE_CLASS, "got 2 positive and 0 negative records"),
+        (PairedUStatistic("gini", 1.0), VALUES, RANGE),
+        (UStatistic("gini", 1.0), VALUES, RANGE),
+        (UStatistic("auc(domain=scaled)", 1.0), VALUES, RANGE),
+        (
+            UStatistic("gini(domain=listed(values=0.5 1))", 1.0),
+            VALUES,
+            "^values must be one of the 2 public values 0.5, 1, got 1.5 in b, row 2;",
+        ),
+        (
+            UStatistic("kendall(domain=range(high=2), second=range(high=3))", 1.0),
+            VALUES,
+            r"^second values must be in \[0, 3\], got -1.0 in a, row 1;",
+        ),
+        (
+            UStatistic(Collision(range(20)), 1.0),
+            VALUES,
+            "values 0, 1, 2, 3, ..., 19, got 0.5",
+        ),
+        (UStatistic("kendall", 1.0), ONE_CLASS, "tau needs a second value of each record"),
+        (PairedUStatistic("kendall", 1.0), ONE_CLASS, "tau needs a second value of each record"),
+    ],
+    ids=str,
+)
+def test_records_that_do_not_suit_a_protocol_are_refused(
+    protocol: Any, clients: Clients, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        evaluate(clients, protocol)
+
+
 @pytest.mark.parametrize("kind", [UStatistic, PairedUStatistic])
-def test_tau_needs_second_values(kind: Any) -> None:
-    clients, protocol = Clients.from_values([0.5, 1.0]), kind("kendall", 1.0)
-    for use in (lambda: evaluate(clients, protocol), lambda: protocol.exact(clients)):
-        with pytest.raises(DataError, match="tau needs a second value of each record"):
-            use()
+def test_the_exact_tau_needs_second_values(kind: Any) -> None:
+    with pytest.raises(DataError, match="tau needs a second value of each record"):
+        kind("kendall", 1.0).exact(ONE_CLASS)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [TwoRoundAUC(4.0), TwoRoundAUC(4.0, "public"), HierarchicalAUC(4.0, 6)],
+    ids=lambda protocol: protocol.title,
+)
+def test_log_odds_report_what_their_probabilities_do(protocol: Any) -> None:
+    """Their positions differ in the last bits of knots only, and no draw turns on them here."""
+    scores, labels = binormal_scores(3000, 3000, 0.8, seed=2)
+    clients = Clients.from_arrays(scores, labels)
+    raw, logits = (
+        replace(clients, scores=scipy.special.logit(scores)),
+        protocol.for_unit("log-odds"),
+    )
+    assert logits == replace(protocol, scale="log-odds")
+    values = [
+        repeat_results(each, of_unit, 3, seed=1).value
+        for each, of_unit in ((clients, protocol), (raw, logits))
+    ]
+    np.testing.assert_allclose(values[0], values[1], atol=1e-3)
+
+
+@pytest.mark.parametrize("protocol", [TwoRoundAUC(5.0), HierarchicalAUC(6.0, 6)])
+def test_unbounded_scores_need_no_bounds_on_the_scale_of_real_numbers(protocol: Any) -> None:
+    scores, labels = binormal_scores(10_000, 10_000, 0.8, seed=3)
+    clients = Clients.from_arrays(np.sinh(30 * scipy.stats.norm.ppf(scores)), labels)
+    low, high = evaluate(clients, protocol.for_unit("real"), seed=0).auc.interval(level=0.9999)
+    assert low < exact_auc(clients) < high

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from tacit import DataError
 from tacit.local.paired.estimate import (
     MatchedSample,
     all_pairs_variance,
@@ -23,11 +21,9 @@ from tacit.local.paired.estimate import (
 from tacit.local.paired.kernels import (
     BOUNDS,
     GRIDS,
-    gini_codes,
     paired_values,
 )
-from tacit.local.paired.mpc import check_seats, drawn_seats, seated_pairs
-from tacit.metrics.cells.score_scale import signed_codes
+from tacit.local.paired.mpc import drawn_seats, seated_pairs
 
 UNITS = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1))
 BITS = st.sampled_from([0.0, 1.0])
@@ -59,35 +55,6 @@ def test_values_of_pairs_are_those_of_the_definition(kernel: str, records: list[
     assert values.max() <= high
 
 
-@pytest.mark.parametrize("kernel", ["collision", "kendall", "gini"])
-@given(records=st.lists(st.tuples(UNITS, UNITS, UNITS, UNITS), min_size=1, max_size=8))
-def test_values_do_not_depend_on_the_order_in_a_pair(kernel: str, records: list[Any]) -> None:
-    flat = np.array(records).T
-    there, back = (
-        paired_values(kernel, *pair) for pair in ((flat[:2], flat[2:]), (flat[2:], flat[:2]))
-    )
-    np.testing.assert_array_equal(there, back)
-
-
-def test_a_tie_of_both_classes_is_won_in_one_order_only() -> None:
-    positive, negative = np.array([[0.5], [1.0]]), np.array([[0.5], [0.0]])
-    assert paired_values("auc", positive, negative).tolist() == [1]
-    assert paired_values("auc", negative, positive).tolist() == [0]
-
-
-@given(values=hnp.arrays(np.float64, 6, elements=st.floats(allow_nan=False, allow_infinity=False)))
-def test_codes_compare_as_the_numbers_do(values: Any) -> None:
-    codes = signed_codes(values)
-    np.testing.assert_array_equal(codes[:, None] < codes, values[:, None] < values)
-    np.testing.assert_array_equal(codes[:, None] == codes, values[:, None] == values)
-
-
-@given(values=hnp.arrays(np.float64, 4, elements=st.floats(0, 1)))
-def test_codes_of_unit_values_leave_room_to_double_them(values: Any) -> None:
-    assert int(signed_codes(values).max()) < 2**62
-    assert np.abs(gini_codes(values) / GRIDS["gini"] - values).max() <= 0.5 / GRIDS["gini"]
-
-
 def test_every_two_records_meet_equally_often() -> None:
     """6,000 matchings of 6 and of 5 records, by chi-square; false alarm 2e-6 over the seeds."""
     for records in (6, 5):
@@ -105,30 +72,6 @@ def test_one_number_that_others_do_not_know_makes_the_matching_random() -> None:
     assert len({str(seats) for seats in drawn}) == 20
     several = drawn_seats(np.array([[5, 0], [5, 7]]), 1, 50)
     assert several.tolist() == [drawn[0], drawn[7]]
-
-
-@given(records=st.integers(2, 9), seed=st.integers(0, 99))
-def test_pairs_sit_on_neighbouring_seats(records: int, seed: int) -> None:
-    seats = drawn_seats(np.array([seed]), 3, records)
-    first, second = seated_pairs(seats)
-    for row, first_records, second_records in zip(seats, first, second, strict=True):
-        naive = {int(seat): place for place, seat in enumerate(row)}
-        half = range(records // 2)
-        assert [naive[2 * p] for p in half] == first_records.tolist()
-        assert [naive[2 * p + 1] for p in half] == second_records.tolist()
-
-
-@pytest.mark.parametrize(
-    ("seats", "message"),
-    [
-        ([[0, 1, 1]], "each record has one seat"),
-        ([[0, 1, 3]], "each record has one seat"),
-        ([[0, 1, 2], [2, 1, 0]], "take part in 1 matchings"),
-    ],
-)
-def test_records_are_in_no_more_pairs_than_agreed(seats: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        check_seats(np.array(seats), 1)
 
 
 def kernel_table(records: int, seed: int) -> Any:

@@ -144,9 +144,7 @@ def test_three_parties_share_and_multiply() -> None:
 
 def test_codes_keep_the_order_of_numbers() -> None:
     numbers = np.array([-1e154, -2.5, -1e-100, 0.0, 1e-100, 1.0, np.nextafter(1, 2), 1e154])
-    codes = comparable_codes(numbers)
-    assert (np.diff(codes) > 0).all()
-    assert np.abs(codes).max() < 2**62
+    assert (np.diff(comparable_codes(numbers)) > 0).all()
     assert comparable_codes(np.array([-0.0]))[0] == 0
     for wrong in (2.0 ** (HALVINGS + 1), 1e-300):
         with pytest.raises(ValueError, match="to compare must be"):
