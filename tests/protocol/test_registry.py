@@ -73,11 +73,6 @@ def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", protocol_names())
-def test_a_class_has_the_name_it_is_found_by(name: str) -> None:
-    assert kind_of(name).name == name
-
-
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SettingError, match=r"must be one of .*fedauc, .*, got 'auc'"):
         protocol_of("auc", {})

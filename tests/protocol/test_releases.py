@@ -14,11 +14,10 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.distributions import shared_laplace_epsilon
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol, Query, View
+from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.protocol.releases import Released, conducted, release
 from tacit.protocol.trust import ExactSum
-from tacit.protocols.histogram.grouped import GroupedHistogram
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 
@@ -52,25 +51,9 @@ def test_what_a_share_supports_is_the_loss_of_the_worst_neighbour(
     assert field.supported(share) == pytest.approx(worst, rel=1e-9)
 
 
-def test_one_number_that_is_moved_by_all_loses_less_than_several() -> None:
-    one, several = (Released(shape, 6, 1.0, per_record=6) for shape in ((), (3,)))
-    assert several.supported(0.5) > 1.05 * one.supported(0.5) > 1.05
-
-
-@pytest.mark.parametrize(
-    "protocol",
-    [
-        GroupedHistogram("exact-sum", group_names=("x", "y")),
-        MulticlassHistogram("exact-sum", classes=("x", "y", "z")),
-    ],
-)
-def test_an_exact_sum_is_over_all_clients(protocol: Protocol) -> None:
-    """The difference of two exact sums, over all and over all but one, is one client's counts."""
-    assert protocol.min_clients(7) == 7
-
-
 @pytest.mark.parametrize("name", protocol_names())
-def test_no_exact_sum_of_any_protocol_is_over_fewer(name: str) -> None:
+def test_an_exact_sum_is_over_all_clients(name: str) -> None:
+    """The difference of two exact sums, over all and over all but one, is one client's counts."""
     for protocol in kind_of(name).law_cases().values():
         if isinstance(getattr(protocol, "trust", None), ExactSum):
             assert protocol.min_clients(7) == 7
