@@ -20,7 +20,6 @@ FREE = ("demonstration.py", "protocols/published/")
 ENTRIES = (*entry_points(group="tacit.protocols"), *entry_points(group="tacit.comparisons"))
 OURS = [each for each in ENTRIES if each.module.startswith("tacit.")]
 
-CLASS_TESTS = ("isinstance", "issubclass")
 
 WORDS = {"exact"}
 """Names that are words of results, too; there the class is looked for only."""
@@ -69,24 +68,6 @@ def crossings(tree: ast.AST, path: str) -> Iterator[str]:
                 yield f"line {getattr(node, 'lineno', 0)}: {name}"
 
 
-def distinctions(tree: ast.AST, classes: set[str], names: set[str]) -> Iterator[str]:
-    """Where a module treats one protocol in another way than the others: by class or by name."""
-    for node in ast.walk(tree):
-        tested: list[ast.AST] = []
-        keys: list[ast.expr] = []
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in CLASS_TESTS:
-            tested = [inner for argument in node.args[1:] for inner in ast.walk(argument)]
-        elif isinstance(node, ast.MatchClass):
-            tested = [node.cls]
-        elif isinstance(node, ast.Dict):
-            keys = [key for key in node.keys if key is not None]
-            keys += [inner for key in keys if isinstance(key, ast.Tuple) for inner in key.elts]
-        called = {getattr(each, "id", getattr(each, "attr", "")) for each in (*tested, *keys)}
-        texts = {str(key.value) for key in keys if isinstance(key, ast.Constant)}
-        for name in sorted((called & classes) | (texts & names)):
-            yield f"line {getattr(node, 'lineno', 0)}: {name}"
-
-
 @cache
 def parsed(path: str) -> ast.Module:
     """The syntax tree of a module of ours."""
@@ -101,8 +82,6 @@ def named_in(path: str) -> list[str]:
     return [*mentions(tree, spoken(foreign) - mine), *crossings(tree, path)]
 
 
-CLASSES = {each.attr for each in OURS}
-NAMES = {each.name for each in OURS} - WORDS
 PATHS = sorted(each.relative_to(PACKAGE).as_posix() for each in PACKAGE.rglob("*.py"))
 
 
@@ -147,36 +126,3 @@ def test_no_module_names_a_protocol_of_another_package() -> None:
     assert len(closed) > 100
     named = {path: names for path in closed if (names := named_in(path))}
     assert named == {}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "isinstance(protocol, FedAUC)",
-        "isinstance(protocol, (str, tacit.DPAUC))",
-        "issubclass(kind, FedAUC | ScoreHistogram)",
-        "WAYS = {'fedauc': 1}",
-        "WAYS = {('dpauc', 'laplace'): 1}",
-        "WAYS = {FedAUC: 1}",
-        "match protocol:\n    case FedAUC():\n        pass",
-    ],
-)
-def test_a_distinction_is_noticed(line: str) -> None:
-    assert list(distinctions(ast.parse(line), CLASSES, NAMES))
-
-
-@pytest.mark.parametrize(
-    "line", ["isinstance(protocol, Protocol)", "WAYS = {'exact': 1}", "protocol == FedAUC(1.0)"]
-)
-def test_what_holds_of_all_protocols_is_no_distinction(line: str) -> None:
-    assert not list(distinctions(ast.parse(line), CLASSES, NAMES))
-
-
-def test_no_module_outside_the_protocols_treats_one_of_them_specially() -> None:
-    """Also what shows the protocols that there are must treat them alike."""
-    treated = {
-        path: list(distinctions(ast.parse((PACKAGE / path).read_text("utf-8")), CLASSES, NAMES))
-        for path in PATHS
-        if not path.startswith(("protocols/", "local/"))
-    }
-    assert {path: lines for path, lines in treated.items() if lines} == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,41 +13,26 @@ import pytest
 pytest.importorskip("flwr", reason="needs flwr: pip install 'tacit[federation]'")
 
 from flwr.app import Context, RecordDict
-from flwr.supercore.task_identity import TaskIdentity
 
 from tacit.ledger.ledger import Ledger
 from tacit.metrics.ranking import auc
 from tacit.running.deployment.local import local_parties, prepared
 from tests.examples.conftest import Borrow
+from tests.running.test_flower import Grid, task
+
+__all__ = ["task"]  # a fixture of every test here
 
 FOLDER = "flower-training"
 SIGMAS = 5
 """A normal error beyond it has probability 5.7e-7: the false alarm of each comparison."""
 
 
-@pytest.fixture(autouse=True)
-def task() -> Iterator[None]:
-    """Flower lets a running task make messages; this pretends to be one."""
-    stored = (TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id)
-    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
-    yield
-    TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id = stored
-
-
-class Grid:
+class Nodes(Grid):
     """Nodes that run a ClientApp in this process, and answer at once."""
 
-    def __init__(self, app: Any, files: Iterable[Path]) -> None:
-        self.app, self.sent = app, 0
-        self.kinds: set[str] = set()
-        self.replies: dict[str, Any] = {}
-        self.contexts = {
-            100 + index: Context(1, 100 + index, {"party": str(file)}, RecordDict({}), {})
-            for index, file in enumerate(files)
-        }
-
-    def get_node_ids(self) -> Iterable[int]:
-        return list(self.contexts)
+    def __init__(self, app: Any, home: Path) -> None:
+        super().__init__(home)
+        self.app, self.kinds = app, set[str]()
 
     def send_and_receive(self, messages: Iterable[Any], timeout: float) -> list[Any]:
         return [self.answered(message) for message in messages]
@@ -70,12 +55,12 @@ class Grid:
         return reply
 
 
-def run(borrow: Borrow, folder: Path, rounds: int, limit: float) -> tuple[Any, Grid]:
+def run(borrow: Borrow, folder: Path, rounds: int, limit: float) -> tuple[Any, Nodes]:
     hospitals = borrow(FOLDER, "hospitals")
     plan = hospitals.write_hospitals(folder, limit, seed=0)
     coordinator = prepared(plan, local_parties(plan, 3), folder / ".tacit")
-    files = [coordinator.folder / "parties" / name / "party.toml" for name in "abc"]
-    grid = Grid(borrow(FOLDER, "hospital_training.client_app").app, files)
+    app = borrow(FOLDER, "hospital_training.client_app").app
+    grid = Nodes(app, coordinator.folder / "parties")
     config = {
         "plan": str(coordinator.folder / "plan.toml"),
         "identity": str(coordinator.identity),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -105,15 +104,6 @@ def test_a_page_has_the_whole_module(module: Path) -> None:
     path = module.relative_to(ROOT).as_posix()
     shown = [line for page in PAGES for text in excerpts(page, path) for line in text]
     assert shown == [line for line in module.read_text(encoding="utf-8").splitlines() if line]
-
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.stem))
-def test_a_module_is_short(module: Path) -> None:
-    source = module.read_text(encoding="utf-8")
-    assert len(source.splitlines()) < 170
-    functions = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef)]
-    assert functions
-    assert all((each.end_lineno or 0) - each.lineno < 40 for each in functions)
 
 
 def test_tacit_does_not_know_them() -> None:

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from tacit import Clients, binormal_scores
-from tacit.metrics.ranking import auc
 from tests.examples.conftest import EXAMPLES, Borrow
 
 FOLDER = "wide-and-deep"
@@ -124,31 +123,6 @@ def test_labels_flipped_once_cost_epsilon_over_all_epochs(borrow: Borrow) -> Non
         [result.fresh.total for result in meter.results], [0.8, 1.6, 2.4, 3.2]
     )
     assert len({result.once.auc.value for result in meter.results}) == 4
-
-
-def test_every_epoch_is_computed_from_the_labels_that_were_flipped_first(borrow: Borrow) -> None:
-    """Estimate and error by the formulas of docs/protocols/index.md, from the notebook's labels."""
-    scores, labels = parties(0, 0.7)
-    meter = borrow(FOLDER, "measuring").Meter(labels, 1.0, seed=0)
-    random = np.random.default_rng(5)
-    rho = 1 / (1 + math.e)
-    for _ in range(3):
-        moved = [part + random.normal(0, 0.3, part.size) for part in scores]
-        result = meter.measure(moved)
-        (note,) = meter.notebook.notes.values()
-        flipped, records = note.labels, note.labels.size
-        positives = (flipped.sum() * (1 - rho) - (records - flipped.sum()) * rho) / (1 - 2 * rho)
-        rate = positives / records
-        alpha = (1 - rate) * rho / (rate * (1 - rho) + (1 - rate) * rho)
-        beta = rate * rho / (rate * rho + (1 - rate) * (1 - rho))
-        pooled = np.concatenate(moved)
-        expected = (auc(pooled, flipped) - (alpha + beta) / 2) / (1 - alpha - beta)
-        assert result.once.auc.value == pytest.approx(expected, abs=1e-9)
-        ranks = np.argsort(np.argsort(pooled))
-        centre = positives - 0.5 + expected * (records - 2 * positives)
-        variance = rho * (1 - rho) / (1 - 2 * rho) ** 2 * np.sum((ranks - centre) ** 2)
-        error = math.sqrt(variance) / (positives * (records - positives))
-        assert result.once.auc.standard_error == pytest.approx(error, rel=0.01)
 
 
 def test_without_torch_one_sentence_says_what_to_install() -> None:

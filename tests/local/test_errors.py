@@ -23,9 +23,9 @@ from tacit.testing.checks import deviation_and_coverage
 from tests.federations import binormal_clients
 
 
-def rated(records: int, clients: int) -> Clients:
+def rated(records: int, clients: int, seed: int = 4) -> Clients:
     """Two correlated ratings from 0 to 5, and a label that high ratings make likely."""
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(seed)
     first = rng.random(records)
     second = np.clip(first + rng.normal(0, 0.4, records), 0, 1)
     owners = np.arange(records) % clients
@@ -35,10 +35,12 @@ def rated(records: int, clients: int) -> Clients:
 
 
 def spread_out(records: int, clients: int) -> Clients:
-    """Smooth values in [0, 1], and a label that high values make likely."""
+    """Two dependent smooth values in [0, 1], and a label that high values make likely."""
     rng = np.random.default_rng(0)
-    values = rng.beta(2, 3, records)
-    return Clients.from_arrays(values, rng.random(records) < values, np.arange(records) % clients)
+    first = rng.beta(2, 3, records)
+    second = 0.5 * first + 0.5 * rng.beta(2, 2, records)
+    owners = np.arange(records) % clients
+    return Clients.from_arrays(first, rng.random(records) < first, owners, second)
 
 
 def lone(positives: int, negatives: int, auc: float = 0.8) -> Clients:
@@ -73,6 +75,7 @@ CASES: dict[str, tuple[Clients, Any, int]] = {
     "bits, traversal": (PHONES, PublishedHierarchicalAUC(6.0, 4, scale=PROBABILITY), MANY),
     "bits, few positives": (lone(400, 4600, 0.9), HierarchicalAUC(3.0), MANY),
     "bits, small AUC": (lone(2500, 2500, 0.55), HierarchicalAUC(2.0), MANY),
+    "bits of sites": (binormal_clients(1600, 2400, 7, by="score"), HierarchicalAUC(2.0, 6), MANY),
     "gini": (RATED, UStatistic(listed("gini"), 1.0), MANY),
     "collision": (RATED, UStatistic("collision(values=0 1 2 3 4 5)", 2.0), MANY),
     "kendall": (RATED, UStatistic(listed("kendall"), 2.0), MANY),

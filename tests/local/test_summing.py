@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tacit.local.drawing import evaluate_one_record_clients
 from tacit.local.summing import (
     RayReports,
     SparkReports,
+    Summing,
     counts_row,
     counts_table,
     in_ray,
@@ -88,8 +90,12 @@ CASES = (SINGLE[0], SINGLE[1], DOUBLE[1])
 RECORDS = 600_000
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def payload_table(payloads: Payloads) -> pa.Table:
+    return pa.table({"payload": pa.array([bytes(each) for each in payloads], pa.binary())})
+
+
+@contextmanager
+def spark() -> Iterator[tuple[Summing, Callable[[Payloads], Any]]]:
     sql = pytest.importorskip("pyspark.sql", reason="the extra spark is not installed")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
@@ -100,16 +106,32 @@ def spark() -> Iterator[Any]:
         .config("spark.driver.host", "127.0.0.1")
         .getOrCreate()
     )
-    yield session
+
+    def stage(payloads: Payloads) -> SparkReports:
+        rows = [(bytearray(each),) for each in payloads]
+        return SparkReports(session.createDataFrame(rows, "payload binary").repartition(5))
+
+    yield in_spark(session), stage
     session.stop()
 
 
-@pytest.fixture(scope="module")
-def ray() -> Iterator[Any]:
+@contextmanager
+def ray() -> Iterator[tuple[Summing, Callable[[Payloads], Any]]]:
     module = pytest.importorskip("ray", reason="the extra ray is not installed")
     module.init(num_cpus=2, object_store_memory=2**28, include_dashboard=False)
-    yield module
+
+    def stage(payloads: Payloads) -> RayReports:
+        return RayReports(module.data.from_arrow(payload_table(payloads)).repartition(5))
+
+    yield in_ray, stage
     module.shutdown()
+
+
+@pytest.fixture(scope="module", params=[spark, ray])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """How a cluster adds up, and how it has the reports of a stage."""
+    with request.param() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -121,52 +143,24 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> RecordFiles:
 
 
 @on_clusters
-def test_spark_simulates_the_same(spark: Any, records: RecordFiles) -> None:
-    check_simulated(in_spark(spark), records)
-
-
-@on_clusters
-def test_ray_simulates_the_same(ray: Any, records: RecordFiles) -> None:
-    check_simulated(in_ray, records)
-
-
-def check_simulated(summing: Any, records: RecordFiles) -> None:
+def test_a_cluster_simulates_the_same(cluster: Any, records: RecordFiles) -> None:
     for case in CASES:
         protocol = terms_of(case).protocol
         alone = evaluate_one_record_clients(records, protocol, seed=1)
         told: list[int] = []
         there = evaluate_one_record_clients(
-            records, protocol, seed=1, summing=summing, progress=told.append
+            records, protocol, seed=1, summing=cluster[0], progress=told.append
         )
         assert there.estimate == alone.estimate
         assert sum(told) in (3, 6)
 
 
-def payload_table(payloads: Payloads) -> pa.Table:
-    return pa.table({"payload": pa.array([bytes(each) for each in payloads], pa.binary())})
-
-
 @on_clusters
-def test_spark_counts_reports_of_its_own_frames(spark: Any) -> None:
-    def stage(payloads: Payloads) -> SparkReports:
-        rows = [(bytearray(each),) for each in payloads]
-        return SparkReports(spark.createDataFrame(rows, "payload binary").repartition(5))
-
-    check_counted(stage)
-
-
-@on_clusters
-def test_ray_counts_reports_of_its_own_datasets(ray: Any) -> None:
-    def stage(payloads: Payloads) -> RayReports:
-        return RayReports(ray.data.from_arrow(payload_table(payloads)).repartition(5))
-
-    check_counted(stage)
-
-
-def check_counted(stage: Any) -> None:
+def test_a_cluster_counts_reports_of_its_own_frames(cluster: Any) -> None:
     for case in CASES:
         terms = terms_of(case, 3000)
         sent = all_payloads(terms, records_of(3000), SimulatedNoise(1))
-        alone, there = concluded(terms, in_memory(sent)), concluded(terms, list(map(stage, sent)))
+        alone = concluded(terms, in_memory(sent))
+        there = concluded(terms, list(map(cluster[1], sent)))
         assert there.result.value == alone.result.value
         assert all(map(np.array_equal, there.counts, alone.counts))
