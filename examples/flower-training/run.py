@@ -19,6 +19,7 @@ import numpy as np
 from hospital_training.model import scores_of
 from hospitals import HOSPITALS, pooled_test_records, write_hospitals
 
+from tacit.files import write_public
 from tacit.metrics.ranking import auc
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
@@ -31,7 +32,6 @@ from tacit.running.deployment.flower_programs.programs import (
 from tacit.running.deployment.local import local_parties, prepared
 from tacit.running.deployment.node import wait_connected
 from tacit.running.deployment.server import CONNECTION, Coordinator, register_nodes
-from tacit.running.files import write_public
 
 PROJECT = Path(__file__).resolve().parent
 HOST, START_TIME, LONGEST = "127.0.0.1", 60.0, 600.0

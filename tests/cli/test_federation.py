@@ -18,14 +18,14 @@ from click.testing import Result
 from tacit.cli.federation import site as rosters
 from tacit.cli.federation import stoppable
 from tacit.running.deployment import local, server
+from tacit.running.deployment import site as joining
+from tacit.running.deployment.door import ROSTER_FILE
 from tacit.running.deployment.flower_programs.programs import DeploymentError
 from tacit.running.deployment.keys import stored_identity, stored_node_key
-from tacit.running.joining import site as joining
-from tacit.running.joining.invitations import ROSTER_FILE
-from tacit.running.joining.site import Reached
+from tacit.running.deployment.site import Reached
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
-from tests.running.joining.studies import quick_codes
+from tests.running.deployment.joining.studies import quick_codes
 from tests.terminal import run
 
 HOSPITALS = Path(__file__).parents[2] / "examples" / "three-hospitals"

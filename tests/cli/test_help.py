@@ -18,7 +18,7 @@ from tacit.cli.plugins import SUMMARIES, plugin_names
 from tacit.cli.setting_options import SHOWN_EXAMPLES
 from tacit.cli.shell import prepare_help
 from tests.cli.examples import example_files
-from tests.running.joining.studies import quick_codes
+from tests.running.deployment.joining.studies import quick_codes
 from tests.terminal import run
 
 

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from tacit import files
 from tacit.cli.collecting import serve_campaign
-from tacit.collecting import batches, log, service
+from tacit.collecting import batches, service
 from tacit.collecting.batches import log_name, parts_of_batch, read_spent
 from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of
 from tacit.collecting.folder import Folder
@@ -156,7 +157,7 @@ def test_sealing_may_be_interrupted_anywhere(
         return call
 
     with monkeypatch.context() as patch:
-        for module, name in ((batches, "_write"), (log, "sync_folder")):
+        for module, name in ((batches, "_write"), (files, "sync")):
             patch.setattr(module, name, dying(name, getattr(module, name)))
         with contextlib.suppress(KeyboardInterrupt):
             Intake(Folder(folder.path), seal_every=10)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tacit.collecting.campaign import CampaignError
-from tacit.collecting.log import HEADER, Disk, Log, read_log, write_whole
+from tacit.collecting.log import HEADER, Disk, Log, read_log
 
 BODIES = [bytes([number]) * (number + 1) for number in range(20)]
 
@@ -172,16 +172,3 @@ def test_a_write_that_stops_half_way_is_cut_back(tmp_path: Path) -> None:
     assert written
     assert read_log(path) == BODIES
     log.close()
-
-
-def test_a_written_files_name_is_on_disk_on_return(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a crash could give serial numbers of tokens again."""
-    synced = list[bool]()
-    path = tmp_path / "tokens-made"
-    monkeypatch.setattr(
-        "tacit.collecting.log.sync_folder", lambda folder: synced.append(path.exists())
-    )
-    write_whole(path, b"7")
-    assert synced == [True]

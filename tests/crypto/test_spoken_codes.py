@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tacit.running.joining.letters import federation_code, is_code, site_code
+from tacit.running.deployment.letters import federation_code, is_code, site_code
 
 
 def test_the_codes_have_the_bits_that_their_derivation_needs() -> None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tacit import files
 from tacit.arrays import Integers
 from tacit.collecting import log
 from tacit.privacy.exact import words
@@ -65,7 +66,7 @@ def seal(reports: Path, spent: Path, number: int, bodies: Sequence[bytes]) -> No
     serials = np.array([serial_of(body) for body in bodies], dtype=np.uint64)
     write_batch(reports, spent, number, sealed_payloads(bodies, stages), serials)
     (reports / log_name(number)).unlink(missing_ok=True)
-    log.sync_folder(reports)
+    files.sync(reports)
 
 
 def write_batch(
@@ -123,9 +124,8 @@ class StoredReports:
         The counts are whole numbers, so it does not matter which thread counts a file.
         """
         threads = min(os.cpu_count() or 1, len(self.files))
-        files = [self.files[k::threads] for k in range(threads)]
         shares: list[Iterator[Payloads]] = [
-            chain.from_iterable(map(parts_of_batch, each)) for each in files
+            chain.from_iterable(map(parts_of_batch, self.files[k::threads])) for k in range(threads)
         ]
         if len(self.opened) or not self.files:
             shares.append(slices(self.opened))
@@ -171,4 +171,4 @@ def _write(path: Path, name: str, column: Any) -> None:
     """Write one column, whole or not at all."""
     content = pa.BufferOutputStream()
     pq.write_table(pa.table({name: column}), content, write_page_checksum=True)
-    log.write_whole(path, content.getvalue())
+    files.write_private(path, content.getvalue())

@@ -10,19 +10,19 @@ spent/batch-1.parquet                the tokens of that batch, in ascending orde
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from tacit import files
 from tacit.collecting import batches
 from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_query
-from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log, write_whole
+from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log
 from tacit.crypto.identities import Identity
 from tacit.protocol.conversation import Query
 
@@ -75,15 +75,17 @@ class Folder:
                     " devices refuse a campaign that changed: take another name and folder"
                 )
             return self.campaign
-        for folder in (self.reports, self.spent, self.coordinator_key.parent):
+        for folder in (self.reports, self.spent):
             folder.mkdir(parents=True, exist_ok=True)
-        self.coordinator_key.parent.chmod(0o700)
+        files.private_folder(self.coordinator_key.parent)
         reports = terms.reports
         query = stage_query(terms, [])
         _check_size(reports.payload_bytes(query))
         content = terms.to_content() | {"report": dict(reports.instructions(query))}
         identity = Identity.from_bytes(stored_secret(self.coordinator_key))
-        write_whole(self.path / "campaign.json", Signed.by(identity, content).to_json().encode())
+        files.write_private(
+            self.path / "campaign.json", Signed.by(identity, content).to_json().encode()
+        )
         return self.campaign
 
     @cached_property
@@ -107,7 +109,7 @@ class Folder:
         path = self.path / "tokens-made"
         with self.locked(alone=True):
             start = int(path.read_text(encoding="ascii")) if path.exists() else 0
-            write_whole(path, str(start + count).encode())
+            files.write_private(path, str(start + count).encode())
         return start
 
     @property
@@ -135,27 +137,19 @@ class Folder:
         """Whether a stage takes no more reports."""
         return (self.path / f"stage-{stage}.closed").exists()
 
-    @contextmanager
-    def locked(self, alone: bool) -> Iterator[None]:
+    def locked(self, alone: bool) -> AbstractContextManager[None]:
         """Held while reports are written, and ``alone`` while a stage is closed."""
-        with (self.path / "lock").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-            yield
+        return files.locked(self.path / "lock", alone)
 
-    @contextmanager
-    def owned(self) -> Iterator[None]:
+    def owned(self) -> AbstractContextManager[None]:
         """Held by the one collector of a folder: two would each take the same token once.
 
         Raises
         ------
         CampaignError : where another one takes reports.
         """
-        with (self.path / "collector.lock").open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise CampaignError(f"another collector takes reports in {self.path}") from None
-            yield
+        refusal = CampaignError(f"another collector takes reports in {self.path}")
+        return files.locked(self.path / "collector.lock", refusal=refusal)
 
     def next_stage(self) -> Signed:
         """Close the stage that is open, and sign the next one.
@@ -175,7 +169,7 @@ class Folder:
         _check_size(terms.reports.payload_bytes(query))
         content = self.campaign.stage_content(stage, terms.reports.instructions(query))
         signed = Signed.by(identity, content).to_json()
-        write_whole(self.path / f"stage-{stage}.json", signed.encode())
+        files.write_private(self.path / f"stage-{stage}.json", signed.encode())
         return self.stage(stage)
 
     def _signer(self) -> Identity:
@@ -212,11 +206,11 @@ class Folder:
         sealed, logs = batches.batch_files(names, spent)
         bodies = [body for name in logs for body in read_log(self.reports / name)]
         opened = batches.sealed_payloads(bodies, len(stages))
-        files = [
+        batch_files = [
             tuple(self.reports / name for name, of_stage in sealed if of_stage == stage)
             for stage in stages
         ]
-        return [batches.StoredReports(*each) for each in zip(files, opened, strict=True)]
+        return [batches.StoredReports(*each) for each in zip(batch_files, opened, strict=True)]
 
     def _names(self) -> tuple[list[str], set[str]]:
         """The files of reports and of tokens, at one moment between two steps of sealing.
@@ -256,11 +250,7 @@ def _check_size(payload_bytes: int) -> None:
 
 def stored_secret(path: Path) -> bytes:
     """32 secret bytes in hexadecimal digits, made at the first use, readable by the owner only."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(os.urandom(KEY_BYTES).hex())
+    files.create_private(path, os.urandom(KEY_BYTES).hex().encode())
     try:
         return bytes.fromhex(path.read_text(encoding="ascii").strip())
     except ValueError:

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
+from tacit import files
 from tacit.collecting.campaign import CampaignError, ReportError
 from tacit.wire import Header
 
@@ -70,7 +71,7 @@ class Log:
             self.bodies, self._size, torn = _records(path)
             if torn:
                 self._keep(torn)
-            sync_folder(path.parent, self._disk)
+            files.sync(path.parent, self._disk.fsync)
             self.cut()
         except BaseException:
             os.close(self._file)
@@ -130,26 +131,6 @@ class Log:
         rest = memoryview(content)
         while rest:
             rest = rest[self._disk.write(file, bytes(rest)) :]
-
-
-def sync_folder(folder: Path, disk: Disk | None = None) -> None:
-    """Make names of new files in a folder survive a crash."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        (disk or Disk()).fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole, or leave it as it was; content and name are on disk on return."""
-    draft = path.with_suffix(".part")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
 
 
 def read_log(path: Path) -> list[bytes]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from tacit import files
 from tacit.ledger import entries
 from tacit.ledger.accounts import Accounts, Spending
 from tacit.privacy.cost import Cost
@@ -28,7 +29,6 @@ APPLICATION = 0x74414354
 VERSION = 1
 KEY_BYTES = 32
 WAIT_SECONDS = 30.0
-OWNER_ONLY = 0o600
 
 NUMBERED = ("number INTEGER PRIMARY KEY", *entries.COLUMNS[1:])
 
@@ -80,7 +80,7 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
     if not path.exists():
         _make(path)
     key = _read_key(path)
-    _check_owner_only(path)
+    files.check_private(path, entries.LedgerError)
     connection = _connected(path, path.absolute().as_uri())
     with closed_on_error(connection, path):
         identity = _identity(connection, path)
@@ -140,17 +140,14 @@ def closed_on_error(connection: sqlite3.Connection, path: Path) -> Iterator[None
 def _make(path: Path) -> None:
     """Make key and ledger, each whole or not at all, even if others do so at the same time."""
     path.parent.stat()
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    files.create_private(key_path(path), secrets.token_bytes(KEY_BYTES))
     try:
-        _write_new(draft, secrets.token_bytes(KEY_BYTES))
-        _publish(draft, key_path(path))
-        _write_new(draft, b"")
-        _fill(draft, Identity(secrets.token_bytes(16), _read_key(path).check))
-        _publish(draft, path)
+        with files.draft_of(path) as draft:
+            files.create_private(draft, b"")
+            _fill(draft, Identity(secrets.token_bytes(16), _read_key(path).check))
+            files.publish(draft, path)
     except sqlite3.Error as error:
         raise entries.LedgerError(f"{path} cannot be made: {error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _fill(draft: Path, identity: Identity) -> None:
@@ -164,30 +161,6 @@ def _fill(draft: Path, identity: Identity) -> None:
         connection.close()
 
 
-def _write_new(path: Path, content: bytes) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-    with os.fdopen(file, "wb") as opened_file:
-        opened_file.write(content)
-
-
-def _publish(draft: Path, path: Path) -> None:
-    """Give a finished file its name, unless another has it by now; file and name are durable."""
-    sync(draft)
-    with contextlib.suppress(FileExistsError):
-        path.hardlink_to(draft)
-    draft.unlink()
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's names, are on disk."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
 def _read_key(path: Path) -> Key:
     beside = key_path(path)
     try:
@@ -198,16 +171,8 @@ def _read_key(path: Path) -> Key:
         ) from None
     if len(secret) != KEY_BYTES:
         raise entries.LedgerError(f"{beside} must have {KEY_BYTES} bytes, got {len(secret)}")
-    _check_owner_only(beside)
+    files.check_private(beside, entries.LedgerError)
     return Key(secret)
-
-
-def _check_owner_only(path: Path) -> None:
-    mode = path.stat().st_mode & 0o777
-    if mode & 0o077:
-        raise entries.LedgerError(
-            f"{path} must be its owner's only, got mode {mode:o}; run: chmod 600"
-        )
 
 
 def _identity(connection: sqlite3.Connection, path: Path) -> Identity:

@@ -23,11 +23,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tacit import files
 from tacit.crypto.identities import is_signed
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
 from tacit.running.deployment.flower_programs.holding import wait_after
-from tacit.running.files import write_public
 from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError, concluded
 from tacit.running.session.messages import (
     MARK_BYTES,
@@ -329,8 +329,8 @@ def main(grid: Grid, context: Context) -> None:
     result = concluded(plan, coordinator, received)
     path = Path(str(config["result"]))
     if config.get("ticket"):  # `tacit run` waits for it
-        write_public(path.with_suffix(ROWS_SUFFIX), _json({"rows": result.to_rows()}))
-    write_public(path, _json(with_fingerprint(result.to_dict())))
+        files.write_public(path.with_suffix(ROWS_SUFFIX), _json({"rows": result.to_rows()}))
+    files.write_public(path, _json(with_fingerprint(result.to_dict())))
     tell("the result is written")
 
 

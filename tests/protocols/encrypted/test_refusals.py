@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from tacit import files
 from tacit.crypto import masking
 from tacit.crypto.identities import Identity
 from tacit.crypto.masking import MaskedValueError
@@ -30,8 +31,6 @@ from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.encrypted.steps import open_masked
 from tacit.protocols.published.fhe.packing import Scale
-from tacit.running.files import write_private
-from tacit.running.session import service
 from tacit.running.session.answers import REFUSED
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, verified
@@ -281,14 +280,14 @@ def test_parties_that_are_stopped_over_a_confirmation_remember_it(
         written.append(path)
         whole(path, content)
 
-    whole = write_private
-    monkeypatch.setattr(service, "write_private", stopped)
+    whole = files.write_private
+    monkeypatch.setattr(files, "write_private", stopped)
     for messages in asked:
         for index, message in messages.items():
             written.clear()
             with contextlib.suppress(OSError):
                 liar.desk(index).answer(message)
-    monkeypatch.setattr(service, "write_private", whole)
+    monkeypatch.setattr(files, "write_private", whole)
     said = []
     for number, ((coordinator, _), messages) in enumerate(zip(sessions, asked, strict=True)):
         answers = liar.ahead(coordinator, messages, rounds=1)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
-from tacit.cli.federation.templates import party_text, plan_text
+from tacit.cli.federation.inviting import party_text, plan_text
 from tacit.running.deployment import keys as certificates
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.guards import (
@@ -153,11 +153,11 @@ def test_an_identity_that_others_may_read_is_refused(tmp_path: Path) -> None:
 
 def test_node_keys_are_checked(tmp_path: Path) -> None:
     public = stored_node_key(tmp_path / "node.key")
-    assert checked_node_key(public) == public.read_bytes()
+    assert checked_node_key(public.read_bytes(), public) == public.read_bytes()
     for name, content in {"private": (tmp_path / "node.key").read_bytes(), "empty": b""}.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(KeyFileError, match="no public node key"):
-            checked_node_key(tmp_path / name)
+            checked_node_key(content, tmp_path / name)
     (tmp_path / "node.key").chmod(0o644)
     with pytest.raises(KeyFileError, match="has mode 644"):
         stored_node_key(tmp_path / "node.key")

@@ -14,8 +14,8 @@ import click
 
 from tacit.cli.shell import complain, show, terminable
 from tacit.results.text import as_lines
+from tacit.running.deployment import letters
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell
-from tacit.running.joining import letters
 from tacit.running.session.coordinator import RunError
 
 verbose_option = click.option(

@@ -1,6 +1,7 @@
 """Commands before the first run: ``tacit init``, ``invite``, ``admit`` and ``keys``.
 
-``tacit init``: files to begin with. ``tacit invite``: one file for each site that is to join.
+``tacit init``: files to begin with, made of the templates in this folder. ``tacit accept`` writes
+them too. ``tacit invite``: one file for each site that is to join.
 ``tacit admit``: sites are taken into a plan by their answers.
 
 ``tacit keys``: makes a party's or the coordinator's keys, and shows their public parts.
@@ -8,25 +9,107 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import click
 
+from tacit import files
 from tacit.cli.federation import read_letter, show_rows, stoppable
-from tacit.cli.federation.templates import party_text, plan_text
 from tacit.cli.shell import once_by_name, show
 from tacit.data import units
+from tacit.protocol.registry import kind_of, protocol_names
+from tacit.running.deployment import inviting
 from tacit.running.deployment import keys as key_files
-from tacit.running.deployment import server
+from tacit.running.deployment.letters import NAME, Answer, LetterError, is_code, roster_code
 from tacit.running.deployment.server import Coordinator
-from tacit.running.files import write_private, write_public
-from tacit.running.joining import coordinator as joining
-from tacit.running.joining.letters import NAME, Answer, LetterError, is_code, roster_code
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
+
+PLAN_PARTY = """
+[[party]]
+name = "{name}"
+{key}
+"""
+UNKNOWN_COORDINATOR = (
+    '# coordinator = "..."       # its public identity key: tacit keys --coordinator'
+)
+UNKNOWN_KEY = '# key = "..."               # its public key: tacit keys'
+COLUMN = 28
+"""Position of comments in a line."""
+
+
+def plan_text(
+    name: str,
+    parties: Mapping[str, str | None],
+    coordinator: str | None = None,
+    unit: str | None = None,
+) -> str:
+    """A commented plan.
+
+    Parameters
+    ----------
+    name : what the federation is called.
+    parties : names, each with its public identity key in hexadecimal digits where that is known.
+    coordinator : the coordinator's key, likewise.
+    unit : in what the protocol takes scores; None for probabilities.
+    """
+    known = UNKNOWN_COORDINATOR if coordinator is None else f'coordinator = "{coordinator}"'
+    protocol = "\n".join(f"{key} = {json.dumps(value)}" for key, value in _example().items())
+    text = _template("plan.toml").format(
+        name=name,
+        min_clients=len(parties),
+        coordinator=known,
+        protocol=protocol,
+        unit=("# " * (unit is None) + _unit_line(unit)).ljust(COLUMN),
+    )
+    for party, key in parties.items():
+        line = UNKNOWN_KEY if key is None else f'key = "{key}"'
+        text += PLAN_PARTY.format(name=party, key=line)
+    return text
+
+
+def _example() -> dict[str, Any]:
+    """The first registered protocol that may begin a plan, with its settings."""
+    kinds = ((name, kind_of(name)) for name in protocol_names())
+    name, kind = next(each for each in kinds if each[1].plan_example is not None)
+    return {"name": name, **kind.plan_example}
+
+
+def party_text(
+    name: str,
+    plan: str = "plan.toml",
+    dataset: str = "my-records",
+    unit: str | None = None,
+    server: str | None = None,
+    file: str = "records.csv",
+) -> str:
+    """A commented party's file; its scores are probabilities unless another unit is named."""
+    reached = '# server = "HOST:PORT"' if server is None else f"server = {json.dumps(server)}"
+    records = f"file = {json.dumps(file, ensure_ascii=False)}"
+    return _template("party.toml").format(
+        name=name,
+        plan=plan,
+        dataset=dataset,
+        unit=f"{_unit_line(unit):{COLUMN - 1}} ",
+        server=f"{reached:{COLUMN - 1}} ",
+        file=f"{records:{COLUMN - 1}} ",
+    )
+
+
+def _template(name: str) -> str:
+    """The text of a commented file, with fields in braces."""
+    return resources.files(__package__).joinpath(f"{name}.template").read_text(encoding="utf-8")
+
+
+def _unit_line(unit: str | None) -> str:
+    return f'unit = "{unit or units.PROBABILITY}"'
+
 
 Parties = dict[str, str | None]
 """Names with their public identity keys, None where these are not known."""
@@ -155,16 +238,16 @@ def invite(
       tacit invite study/plan.toml west
     """
     with stoppable():
-        coordinator, address = joining.prepare(plan, server)
+        coordinator, address = inviting.prepare(plan, server)
         missing = [party.name for party in Plan.read(plan).parties if party.key is None]
         chosen = sites or tuple(missing)
         if not chosen:
             raise click.UsageError("every party of the plan has its key: name the site to invite")
         folder = output or plan.parent / "invitations"
         for site in chosen:
-            letter = joining.invite(plan, site, coordinator, address, again)
+            letter = inviting.invite(plan, site, coordinator, address, again)
             path = folder / f"{site}.json"
-            write_private(path, letter.to_bytes())
+            files.write_private(path, letter.to_bytes())
             show(f"send to {site}: {path}")
     show(f"the server is {address}; answers come back to: tacit admit {plan}")
 
@@ -196,13 +279,13 @@ def admit(plan: Path, answers: tuple[Path, ...], codes: dict[str, str]) -> None:
     with stoppable():
         for path in answers:
             answer = read_letter(Answer, path)
-            joining.open_record(coordinator, answer)
+            inviting.check_open(coordinator, answer)
             if is_code(_heard(answer, codes), answer.code):
-                joining.admit(plan, coordinator, answer)
+                inviting.admit(plan, coordinator, answer)
                 show(f"admitted: {answer.site}")
             else:
                 wrong.append(answer.site)
-        complete = joining.publish_roster(plan, coordinator)
+        complete = inviting.publish_roster(plan, coordinator)
     if wrong:
         raise LetterError(
             f"the code of {' and '.join(wrong)} is not the one of this answer: it was not admitted"
@@ -267,10 +350,10 @@ def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
         raise click.UsageError("--host needs --coordinator")
     with stoppable():
         public = key_files.stored_identity(folder / "identity.key").public.hex()
-        write_public(folder / "identity.pub", f"{public}\n".encode())
+        files.write_public(folder / "identity.pub", f"{public}\n".encode())
         rows = [("identity", f"{public}  (into the plan; also in {folder / 'identity.pub'})")]
         if coordinator:
-            rows += _certificate_rows(server.Coordinator(folder).certificates, hosts)
+            rows += _certificate_rows(Coordinator(folder).certificates, hosts)
         else:
             node = key_files.stored_node_key(folder / "node.key")
             rows.append(("node key", f"{node}  (to the coordinator's folder nodes)"))

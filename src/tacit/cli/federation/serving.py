@@ -20,10 +20,9 @@ from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, sho
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
-from tacit.running.deployment import keys, server
+from tacit.running.deployment import inviting, keys, server
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.local import run_locally
-from tacit.running.joining import coordinator as joining
 from tacit.running.session.plan_file import Plan
 
 LOOK_SECONDS = 2.0
@@ -68,7 +67,7 @@ def serve(plan: Path, host: str, port: int, verbose: bool) -> None:
         refused = ""
         while True:
             running.check()
-            joining.publish_roster(plan, coordinator)
+            inviting.publish_roster(plan, coordinator)
             refused = _registered(coordinator, refused, tell)
             time.sleep(LOOK_SECONDS)
 

@@ -14,16 +14,14 @@ from pathlib import Path
 import click
 
 from tacit.cli.federation import read_letter, show_rows, stoppable, teller, verbose_option
-from tacit.cli.federation.templates import party_text
+from tacit.cli.federation.inviting import party_text
 from tacit.cli.shell import complain, show
 from tacit.data import units
 from tacit.results.text import protocol_line
-from tacit.running.deployment import preview
+from tacit.running.deployment import letters, preview, site
+from tacit.running.deployment.door import NOT_YET, OK
 from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.node import follow, start_node, wait_connected
-from tacit.running.joining import letters, site
-from tacit.running.joining.invitations import NOT_YET, OK
-from tacit.running.joining.site import accept as accept_invitation
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -52,7 +50,7 @@ def accept(invitation: Path, folder: Path | None, records: Path | None, unit: st
     letter = read_letter(letters.Invitation, invitation)
     home = folder or Path(letter.site)
     with stoppable():
-        answer = accept_invitation(letter, home)
+        answer = site.accept(letter, home)
     _write_party(letter, home, records, unit)
     show_rows(_rows(letter, answer, home))
 

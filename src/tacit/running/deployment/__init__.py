@@ -1,1 +1,1 @@
-"""Runs a federation on Flower's programs, with keys and certificates of the federation."""
+"""Runs a federation on Flower's programs: keys and certificates, sites that join, servers, runs."""

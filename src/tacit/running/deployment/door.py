@@ -1,4 +1,4 @@
-"""Closes the interfaces of Flower's servers to all but the programs of their own machine.
+"""The doors of Flower's servers: for the programs of their own machine, and for invited sites.
 
 A SuperLink serves everything through one port, and asks for keys at the nodes' interface only. At
 the others, anyone who reaches the port could list and stop runs, let nodes in and lock them out,
@@ -7,6 +7,14 @@ messages in the same way, on its machine's loopback address.
 
 The server program therefore admits a request to an interface that is not the nodes' only with a
 token. It lies in a file that its owner alone may read, and is new each time the program starts.
+
+Another door hands the signed roster to invited sites, through the same port. A stranger learns
+nothing: the door behind answers every other request, and every request without the token of an
+invitation, in the same way. The roster holds public keys, names and settings.
+
+Tokens have 256 bits, so no number of guesses finds one; what strangers could take is the disk's
+time. However many requests come, the invitations are therefore read once a second at most. No one
+is locked out: behind a proxy an invited site and a stranger have the same address.
 """
 
 from __future__ import annotations
@@ -15,12 +23,13 @@ import hmac
 import http.client
 import secrets
 import ssl
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
+from tacit import files
 from tacit.running.deployment.flower_programs.programs import DeploymentError
-from tacit.running.files import write_private
 
 HEADER = "x-tacit-token"
 NODES = "/v1/fleet/"
@@ -29,6 +38,13 @@ FOREIGN = "/v1/control/list-runs"
 """A request that no stranger may make."""
 FORBIDDEN = 403
 CHECK_TIME = 30.0
+ROSTER_FILE, INVITATIONS, TOKEN = "roster.json", "invitations", ".token"
+"""Within the folder that holds the server's own files; the ending of files with tokens."""
+ROSTER_PATH = "/tacit/roster"
+ROSTER_HEADER = "x-tacit-invitation"
+OK, NOT_YET = 200, 409
+READ_EVERY = 1.0
+"""Least seconds between two readings of the tokens; a new one is known after so many."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Scope]]
@@ -43,7 +59,7 @@ def token_path(home: Path) -> Path:
 
 def write_token(home: Path) -> None:
     """Make a new token for a server that is about to start; 256 bits of the system's entropy."""
-    write_private(token_path(home), secrets.token_hex(32).encode())
+    files.write_private(token_path(home), secrets.token_hex(32).encode())
 
 
 def shown(scope: Scope, header: str) -> bytes:
@@ -89,6 +105,45 @@ class Door:
         if scope["path"].startswith(self._open_to):
             return True
         return hmac.compare_digest(shown(scope, HEADER), self._token)
+
+
+class RosterDoor:
+    """ASGI middleware that answers ``GET /tacit/roster``.
+
+    Parameters
+    ----------
+    app : the application behind it.
+    private : the folder of the server's own files.
+    clock : seconds that only ascend.
+    """
+
+    def __init__(
+        self, app: App, private: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._app, self._private, self._clock = app, private, clock
+        self._known: list[bytes] = []
+        self._due = clock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an invited site; pass every other request on."""
+        if scope["type"] != "http" or scope["path"] != ROSTER_PATH or not self._invited(scope):
+            await self._app(scope, receive, send)
+            return
+        roster = self._private / ROSTER_FILE
+        body = roster.read_bytes() if roster.exists() else b"not all sites are admitted yet\n"
+        status = OK if roster.exists() else NOT_YET
+        await respond(send, status, b"application/octet-stream", body)
+
+    def _invited(self, scope: Scope) -> bool:
+        token, now = shown(scope, ROSTER_HEADER), self._clock()
+        if token and now >= self._due:
+            self._known, self._due = tokens_in(self._private), now + READ_EVERY
+        return bool(token) and any(hmac.compare_digest(token, each) for each in self._known)
+
+
+def tokens_in(private: Path) -> list[bytes]:
+    """The tokens of all invitations, from the folder of a server's own files."""
+    return [path.read_bytes() for path in (private / INVITATIONS).glob(f"*{TOKEN}")]
 
 
 class Token:

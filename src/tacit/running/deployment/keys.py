@@ -12,10 +12,12 @@ party.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -23,8 +25,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from tacit import files
 from tacit.crypto.identities import Identity
-from tacit.running.files import write_private, write_public
 from tacit.running.session.service import read_identity
 
 
@@ -39,14 +41,8 @@ def stored_identity(path: Path) -> Identity:
     ------
     PlanError : for a file that holds no identity, or that others may read.
     """
-    if not path.exists():
-        write_private(path, Identity.generate().to_bytes().hex().encode() + b"\n")
+    files.create_private(path, Identity.generate().to_bytes().hex().encode() + b"\n")
     return read_identity(path)
-
-
-def public_path(node_key: Path) -> Path:
-    """Where the public part of a node key lies."""
-    return node_key.with_name(f"{node_key.name}.pub")
 
 
 def stored_node_key(path: Path) -> Path:
@@ -58,45 +54,41 @@ def stored_node_key(path: Path) -> Path:
     ------
     KeyFileError : for a file without such a key, or that others may read.
     """
-    public = public_path(path)
-    if not path.exists():
-        key = ec.generate_private_key(ec.SECP384R1())
-        secret = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.OpenSSH,
-            serialization.NoEncryption(),
-        )
-        write_private(path, secret)
-    else:
-        _check_private(path)
-        key = _node_key(path)
-    write_public(public, _public_line(key.public_key()))
+    form = serialization.PrivateFormat.OpenSSH
+    files.create_private(path, _private_pem(ec.generate_private_key(CURVE), form))
+    files.check_private(path, KeyFileError)
+    secret = partial(serialization.load_ssh_private_key, path.read_bytes(), None)
+    key = _loaded(secret, ec.EllipticCurvePrivateKey, f"{path} holds no node key")
+    public = path.with_name(f"{path.name}.pub")
+    files.write_public(public, _public_line(key.public_key()))
     return public
 
 
-def checked_node_key(path: Path) -> bytes:
-    """A public node key as one line, without its comment.
+def checked_node_key(content: bytes, source: str | Path) -> bytes:
+    """A public node key as one line, without its comment; errors name where it is from.
 
     Raises
     ------
-    KeyFileError : for a file that holds no public elliptic-curve key in OpenSSH's form.
+    KeyFileError : for a content that is no public elliptic-curve key in OpenSSH's form.
+    """
+    public = partial(serialization.load_ssh_public_key, content)
+    refusal = f"{source} holds no public node key"
+    return _public_line(_loaded(public, ec.EllipticCurvePublicKey, refusal))
+
+
+def _loaded(load: Callable[[], object], kind: Any, refusal: str) -> Any:
+    """The key that is loaded, where it is one of this kind.
+
+    Raises
+    ------
+    KeyFileError : otherwise, with a sentence.
     """
     try:
-        key = serialization.load_ssh_public_key(path.read_bytes())
+        key = load()
     except (ValueError, UnsupportedAlgorithm):
         key = None
-    if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise KeyFileError(f"{path} holds no public node key")
-    return _public_line(key)
-
-
-def _node_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    try:
-        key = serialization.load_ssh_private_key(path.read_bytes(), None)
-    except (ValueError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise KeyFileError(f"{path} holds no node key")
+    if not isinstance(key, kind):
+        raise KeyFileError(refusal)
     return key
 
 
@@ -106,10 +98,8 @@ def _public_line(key: ec.EllipticCurvePublicKey) -> bytes:
     )
 
 
-def _check_private(path: Path) -> None:
-    mode = path.stat().st_mode & 0o777
-    if mode & 0o077:
-        raise KeyFileError(f"{path} may be read by its owner only: chmod 600, it has mode {mode:o}")
+def _private_pem(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> bytes:
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
 
 
 VALID = timedelta(days=825)
@@ -117,6 +107,7 @@ VALID = timedelta(days=825)
 LOOPBACK = ("localhost", "127.0.0.1")
 """Names and addresses at which programs of the server's own machine reach it."""
 CURVE = ec.SECP384R1()
+AUTHORITY = "tacit federation authority"
 
 
 @dataclass(frozen=True)
@@ -145,7 +136,7 @@ class Certificates:
         return all(path.is_file() for path in (self.authority, self.certificate, self.key))
 
 
-def make_certificates(files: Certificates, hosts: Sequence[str]) -> None:
+def make_certificates(tls: Certificates, hosts: Sequence[str]) -> None:
     """Write a new authority and a server certificate that it signed.
 
     The authority's private key is not stored: no other certificate can be signed with it. New
@@ -153,17 +144,24 @@ def make_certificates(files: Certificates, hosts: Sequence[str]) -> None:
 
     Parameters
     ----------
-    files : the files to write; existing ones are replaced.
+    tls : the files to write; existing ones are replaced.
     hosts : names and addresses under which parties reach the server; loopback is always added.
     """
     now = datetime.now(UTC)
     authority_key, server_key = (ec.generate_private_key(CURVE) for _ in range(2))
-    authority = _authority(authority_key, now)
-    certificate = _server(server_key, authority, authority_key, (*hosts, *LOOPBACK), now)
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    write_private(files.key, _private_pem(server_key))
-    write_public(files.certificate, pem)
-    write_public(files.authority, authority.public_bytes(serialization.Encoding.PEM))
+    names = [_general(host) for host in dict.fromkeys((*hosts, *LOOPBACK))]
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    authority = _builder(AUTHORITY, authority_key, now, is_authority=True)
+    certificate = (
+        _builder("tacit federation server", server_key, now, is_authority=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(issuer, critical=False)
+    )
+    files.write_private(tls.key, _private_pem(server_key, serialization.PrivateFormat.PKCS8))
+    for path, made in ((tls.certificate, certificate), (tls.authority, authority)):
+        signed = made.sign(authority_key, hashes.SHA384())
+        files.write_public(path, signed.public_bytes(serialization.Encoding.PEM))
 
 
 def hosts_of(certificate: Path) -> tuple[str, ...]:
@@ -188,65 +186,39 @@ def ends_of(certificate: Path) -> datetime:
     return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
 
 
-def _authority(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tacit federation authority")])
-    return (
-        _builder(name, name, key.public_key(), now)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .sign(key, hashes.SHA384())
-    )
-
-
-def _server(
-    key: ec.EllipticCurvePrivateKey,
-    authority: x509.Certificate,
-    authority_key: ec.EllipticCurvePrivateKey,
-    hosts: Sequence[str],
-    now: datetime,
-) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tacit federation server")])
-    names = x509.SubjectAlternativeName([_general(host) for host in dict.fromkeys(hosts)])
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    return (
-        _builder(name, authority.subject, key.public_key(), now)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(names, critical=False)
-        .add_extension(issuer, critical=False)
-        .sign(authority_key, hashes.SHA384())
-    )
-
-
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
+    subject: str, key: ec.EllipticCurvePrivateKey, now: datetime, is_authority: bool
 ) -> x509.CertificateBuilder:
-    key_identifier = x509.SubjectKeyIdentifier.from_public_key(key)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + VALID)
-        .add_extension(key_identifier, critical=False)
-    )
-
-
-def _usage(signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
+    """A certificate of the authority's, with what all have."""
+    constraints = x509.BasicConstraints(is_authority, path_length=0 if is_authority else None)
+    uses = x509.KeyUsage(
+        digital_signature=not is_authority,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
         key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
         encipher_only=False,
         decipher_only=False,
     )
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(_name(subject))
+        .issuer_name(_name(AUTHORITY))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + VALID)
+        .add_extension(identifier, critical=False)
+        .add_extension(constraints, critical=True)
+        .add_extension(uses, critical=True)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 def _general(host: str) -> x509.GeneralName:
@@ -254,9 +226,3 @@ def _general(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )

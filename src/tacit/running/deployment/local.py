@@ -14,11 +14,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tacit import files
 from tacit.data.engines.opening import DatabaseTable
 from tacit.data.errors import DataError
 from tacit.data.scales import check_scales
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
+from tacit.running.deployment.letters import NAME
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
 from tacit.running.deployment.server import (
@@ -29,8 +31,6 @@ from tacit.running.deployment.server import (
     register_nodes,
     start_server,
 )
-from tacit.running.files import private_folder, write_public
-from tacit.running.joining.letters import NAME
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -51,7 +51,7 @@ def local_parties(path: Path, count: int) -> dict[str, Path]:
     plan = Plan.read(path)
     if count != len(plan.parties):
         raise PlanError(f"{path} has {len(plan.parties)} parties, got --local {count}")
-    files = {}
+    found = {}
     for party in plan.parties:
         if not NAME.fullmatch(party.name):
             raise PlanError(f"a party's name must be one of a folder, got {party.name!r}")
@@ -61,8 +61,8 @@ def local_parties(path: Path, count: int) -> dict[str, Path]:
         named = PartyFile.read(file).name
         if named != party.name:
             raise PlanError(f"{file} is of party {named!r}, not of {party.name!r}")
-        files[party.name] = file
-    return files
+        found[party.name] = file
+    return found
 
 
 def run_locally(
@@ -89,7 +89,7 @@ def run_locally(
     """
     programs.require_flower()
     parties = local_parties(path, count)
-    hidden = private_folder(path.resolve().parent / HIDDEN)
+    hidden = files.private_folder(path.resolve().parent / HIDDEN)
     with alone(hidden), contextlib.ExitStack() as running:
         coordinator = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
@@ -119,8 +119,9 @@ def run_locally(
 
 def last_result(party_file: PartyFile, since: float) -> Path | None:
     """The file of the last result that a party received after a time; None where there is none."""
-    files = sorted(party_file.results.glob("*.json"), key=lambda file: file.stat().st_mtime)
-    return files[-1] if files and files[-1].stat().st_mtime >= since else None
+    times = {path: path.stat().st_mtime for path in party_file.results.glob("*.json")}
+    last = max(times, key=times.__getitem__, default=None)
+    return last if last is not None and times[last] >= since else None
 
 
 def check_parties(desks: Sequence[PartyDesk]) -> None:
@@ -135,8 +136,8 @@ def check_parties(desks: Sequence[PartyDesk]) -> None:
         if sentences:
             raise DataError(f"{desk.party_file.records}: {sentences[0]}")
     if all(desk.party_file.unit is None for desk in desks):
-        files = [str(desk.party_file.records) for desk in desks]
-        check_scales(files, [desk.records for desk in desks], [None] * len(files))
+        names = [str(desk.party_file.records) for desk in desks]
+        check_scales(names, [desk.records for desk in desks], [None] * len(names))
 
 
 def _node(hidden: Path, name: str, port: int, verbose: programs.Tell | None) -> programs.Program:
@@ -174,7 +175,7 @@ def prepared(path: Path, parties: Mapping[str, Path], hidden: Path) -> Coordinat
     make_certificates(coordinator.certificates, [HOST])
     for name in parties:
         public = stored_node_key(_folder(hidden, name) / "node.key")
-        write_public(coordinator.nodes / f"{name}.pub", public.read_bytes())
+        files.write_public(coordinator.nodes / f"{name}.pub", public.read_bytes())
     _write_plan(path, parties, coordinator)
     return coordinator
 
@@ -192,21 +193,21 @@ def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: Coordinato
     computes = any(step.computes is not None for step in steps)
     content["plan"]["coordinator"] = stored_identity(coordinator.identity).public.hex()
     for (name, file), entry in zip(parties.items(), content["party"], strict=True):
-        files = PartyFile.read(file)
-        public = stored_identity(files.identity).public.hex()
+        party_file = PartyFile.read(file)
+        public = stored_identity(party_file.identity).public.hex()
         if entry.setdefault("key", public).lower() != public:
-            raise PlanError(f"{path} names another key of {name!r} than {files.identity}")
+            raise PlanError(f"{path} names another key of {name!r} than {party_file.identity}")
         settings = tomllib.loads(file.read_text(encoding="utf-8"))
         settings["party"] |= {
             "plan": str(coordinator.folder / "plan.toml"),
-            "identity": str(files.identity),
-            "ledger": str(files.ledger),
+            "identity": str(party_file.identity),
+            "ledger": str(party_file.ledger),
         }
-        named = files.records
+        named = party_file.records
         settings["data"] |= (
             named.settings() if isinstance(named, DatabaseTable) else {"file": str(named)}
         )
         if computes:
             settings["mpc"] = {"listen": f"{HOST}:{programs.free_port()}"}
-        write_public(_party_file(coordinator.folder, name), tomli_w.dumps(settings).encode())
-    write_public(coordinator.folder / "plan.toml", tomli_w.dumps(content).encode())
+        files.write_public(_party_file(coordinator.folder, name), tomli_w.dumps(settings).encode())
+    files.write_public(coordinator.folder / "plan.toml", tomli_w.dumps(content).encode())

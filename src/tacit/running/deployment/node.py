@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tacit import files
 from tacit.running.deployment.door import write_token
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.guards import write_guards
 from tacit.running.deployment.flower_programs.template import start_template
-from tacit.running.files import private_folder
 from tacit.running.speaking import LOG_PREFIX
 
 CONNECTED = "SuperNode ID:"
@@ -60,7 +60,7 @@ def start_node(
     programs.require_flower()
     for path in (authority, key):
         path.stat()
-    home = private_folder(folder)
+    home = files.private_folder(folder)
     guarded = prepared or write_guards(home / "programs")
     flower = programs.Flower(home / "flower", guarded, tell)
     write_token(flower.home)

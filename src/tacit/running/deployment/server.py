@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tacit import files
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.guards import (
@@ -25,7 +25,6 @@ from tacit.running.deployment.flower_programs.guards import (
 )
 from tacit.running.deployment.flower_programs.template import start_template
 from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
-from tacit.running.files import private_folder, write_private, write_public
 from tacit.running.speaking import LOG_PREFIX
 
 CONNECTION = "tacit"
@@ -94,7 +93,7 @@ class Coordinator:
     def flower(self, tell: programs.Tell | None = None) -> programs.Flower:
         """Flower's programs with this folder's configuration."""
         guards = write_guards(self.guards)
-        settings = {TICKETS: str(private_folder(self.tickets))}
+        settings = {TICKETS: str(files.private_folder(self.tickets))}
         return programs.Flower(self.private / "flower", guards, tell, settings)
 
     def address(self) -> tuple[str, int]:
@@ -154,23 +153,18 @@ class Coordinator:
 
     def note_registered(self, nodes: dict[str, dict[str, str]]) -> None:
         """Write down who may connect."""
-        write_private(self.private / "nodes.json", json.dumps(nodes, indent=2).encode())
+        files.write_private(self.private / "nodes.json", json.dumps(nodes, indent=2).encode())
 
 
-@contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Keep every other process from running a server from this folder.
 
     Raises
     ------
     DeploymentError : when another process does.
     """
-    with (private_folder(folder) / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise programs.DeploymentError(f"another process runs a server from {folder}") from None
-        yield
+    refusal = programs.DeploymentError(f"another process runs a server from {folder}")
+    return files.locked(files.private_folder(folder) / "lock", refusal=refusal)
 
 
 def start_server(
@@ -200,14 +194,14 @@ def start_server(
     ImportError : when Flower is not installed.
     """
     programs.require_flower()
-    files = coordinator.certificates
-    if not files.exist:
+    tls = coordinator.certificates
+    if not tls.exist:
         raise programs.DeploymentError(
             f"{coordinator.folder} holds no certificates: tacit keys --coordinator"
         )
-    if ends_of(files.certificate) < datetime.now(UTC):
+    if ends_of(tls.certificate) < datetime.now(UTC):
         raise programs.DeploymentError(
-            f"the server's certificate has expired: remove {files.authority}, make another with "
+            f"the server's certificate has expired: remove {tls.authority}, make another with "
             "tacit keys --coordinator --host, and send the new ca.crt to every party"
         )
     host = "127.0.0.1" if listen in EVERYWHERE else listen
@@ -219,9 +213,9 @@ def start_server(
     server = flower.start(
         coordinator.private / "superlink.log",
         "flower-superlink",
-        *("--ssl-ca-certfile", str(files.authority)),
-        *("--ssl-certfile", str(files.certificate)),
-        *("--ssl-keyfile", str(files.key)),
+        *("--ssl-ca-certfile", str(tls.authority)),
+        *("--ssl-certfile", str(tls.certificate)),
+        *("--ssl-keyfile", str(tls.key)),
         "--enable-supernode-auth",
         "--disable-runtime-dependency-installation",
         *("--host", listen, "--port", str(port)),
@@ -230,7 +224,7 @@ def start_server(
     )
     try:
         server.wait_until(lambda: programs.is_listening(host, port), START_TIME)
-        check_closed(host, port, files.authority)
+        check_closed(host, port, tls.authority)
     except BaseException:
         server.stop()
         raise
@@ -286,7 +280,7 @@ def _node_keys(folder: Path) -> dict[str, str]:
     """The public node keys in a folder, by name."""
     node_keys: dict[str, str] = {}
     for path in sorted(folder.glob("*.pub")):
-        key = checked_node_key(path).decode().strip()
+        key = checked_node_key(path.read_bytes(), path).decode().strip()
         if key in node_keys.values():
             raise KeyFileError(f"{path} holds the key of another node")
         node_keys[path.stem] = key
@@ -306,8 +300,8 @@ def _write_connection(coordinator: Coordinator, host: str, port: int) -> None:
         f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
         f'address = "{address}"\nroot-certificates = {authority}\n'
     )
-    write_public(coordinator.private / "flower" / "config.toml", text.encode())
-    write_private(coordinator.private / "address.json", json.dumps([host, port]).encode())
+    files.write_public(coordinator.private / "flower" / "config.toml", text.encode())
+    files.write_private(coordinator.private / "address.json", json.dumps([host, port]).encode())
 
 
 @dataclass(frozen=True)
@@ -354,7 +348,7 @@ def conduct_run(
     ------
     DeploymentError : for a run without a result, with the reason.
     """
-    folder = private_folder(coordinator.private / "results")
+    folder = files.private_folder(coordinator.private / "results")
     result = folder / f"{secrets.token_hex(8)}.json"
     settings = {"plan": str(plan), "identity": str(coordinator.identity), "result": str(result)}
     allowed = write_ticket(coordinator.tickets, settings)

@@ -13,7 +13,6 @@ dies over it does not get it back.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 from collections.abc import Iterator
@@ -24,10 +23,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tacit import files
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.units import UNITS
-from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Cost
 from tacit.privacy.noise import NoiseSource, SystemNoise
@@ -35,7 +34,6 @@ from tacit.protocol import fields, values
 from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.declared import Revealed, result_of_client
 from tacit.results.estimate import finite
-from tacit.running.files import DRAFT, write_private
 from tacit.running.mpc.transport import Transport
 from tacit.running.session import debits, messages
 from tacit.running.session.party import Party, state_kinds
@@ -77,8 +75,7 @@ def read_identity(path: Path) -> Identity:
     PlanError : for a file that others may read, or that holds no key.
     OSError : for a file that cannot be read.
     """
-    if path.stat().st_mode & 0o077:
-        raise PlanError(f"{path} must be readable by its owner only: chmod 600 {path}")
+    files.check_private(path, PlanError)
     try:
         return Identity.from_bytes(bytes.fromhex(path.read_text(encoding="ascii").strip()))
     except ValueError:
@@ -199,21 +196,21 @@ class PartyDesk:
                     party.resume(state.read_bytes())
                 except (fields.MessageError, KeyError, TypeError, ValueError) as error:
                     raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
-            party.when_taking(lambda: write_private(state, party.state))
+            party.when_taking(lambda: files.write_private(state, party.state))
             spent = party.spent
             try:
                 reply = party.answer(message)
             except messages.SignedMessageError:
                 if party.has_begun:
-                    write_private(state, party.state)
+                    files.write_private(state, party.state)
                 raise
             revealed = party.revealed()
             if revealed is not None:
                 self._write_revealed(session, revealed)
             content = values.encode_values({"notes": self._lasting(party, before)}, self._kinds)
             if content != before:
-                write_private(notebook, content)
-            write_private(state, party.state)
+                files.write_private(notebook, content)
+            files.write_private(state, party.state)
             if party.failure:
                 tell_owner(printable(party.failure))
             self._tell_cost(party, spent, ledger)
@@ -252,7 +249,7 @@ class PartyDesk:
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         text = json.dumps(content, indent=2) + "\n"
-        write_private(folder / f"{session}.json", text.encode("utf-8"))
+        files.write_private(folder / f"{session}.json", text.encode("utf-8"))
 
     def _lasting(self, party: Party, before: bytes) -> dict[tuple[Any, ...], Any]:
         """The notes that outlive the run: those that say so, and those that runs before it left.
@@ -322,7 +319,7 @@ class PartyDesk:
             if not path.exists():
                 if path.with_suffix(f".{RUN}").exists():
                     raise debits.DeclinedError(LOST_MARK)
-                write_private(path, mark)
+                files.write_private(path, mark)
             elif path.read_bytes() != mark:
                 raise debits.DeclinedError(CHANGED_RECORDS)
             return guard(debit)
@@ -351,9 +348,8 @@ class PartyDesk:
         """Keep every other process from answering for this party until the block ends."""
         if not self.party_file.state.exists():
             self.party_file.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            sync(self.party_file.state.parent)
-        with (self.party_file.state / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            files.sync(self.party_file.state.parent)
+        with files.locked(self.party_file.state / "lock"):
             _forget_old(self.party_file.state)
             yield
 
@@ -375,12 +371,12 @@ def _forget_old(home: Path) -> None:
     All files of a run go at one time. Nothing else writes here while this process is alone.
     """
     for ending in (f"*.{RUN}", f"*.{RECORDS_MARK}", CLIENT_STATE_FILE):
-        for draft in home.glob(f".{ending}.*{DRAFT}"):
+        for draft in home.glob(f".{ending}.*{files.DRAFT}"):
             draft.unlink(missing_ok=True)
     runs: dict[str, list[Path]] = {}
     for path in (*home.glob(f"*.{RUN}"), *home.glob(f"*.{RECORDS_MARK}")):
         runs.setdefault(path.stem, []).append(path)
-    for files in runs.values():
-        if time.time() - max(path.stat().st_mtime for path in files) > FORGOTTEN_AFTER:
-            for path in files:
+    for paths in runs.values():
+        if time.time() - max(path.stat().st_mtime for path in paths) > FORGOTTEN_AFTER:
+            for path in paths:
                 path.unlink(missing_ok=True)

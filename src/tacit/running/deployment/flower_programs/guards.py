@@ -32,8 +32,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tacit.running import files
-from tacit.running.deployment.door import NODES, Door, Token, token_path
+from tacit import files
+from tacit.running.deployment.door import NODES, Door, RosterDoor, Token, token_path
 from tacit.running.deployment.flower_programs import launcher
 from tacit.running.deployment.flower_programs.holding import MIN_WAIT, Arrivals, Holding, Waits
 from tacit.running.deployment.flower_programs.programs import FOLDER, end_with_owner
@@ -188,8 +188,6 @@ def _guard(name: str) -> None:
     """Put the checks of one program into the modules that it uses."""
     token = token_path(Path(os.environ["FLWR_HOME"]))
     if name == "flower-superlink":
-        from tacit.running.joining.invitations import RosterDoor  # noqa: PLC0415 -- only a server hands it out
-
         door = _behind(Door, token=token.read_text(), open_to=(NODES,))
         _wrap("flwr.superlink.main", "create_app", door)
         roster = _behind(RosterDoor, private=token.parent.parent)

@@ -32,10 +32,10 @@ from typing import NoReturn
 
 import numpy as np
 
+from tacit import files
 from tacit.protocol.registry import kind_of, names_registered_by
 from tacit.running.deployment.flower_programs import guards, launcher
 from tacit.running.deployment.flower_programs.programs import Flower, Program
-from tacit.running.files import private_folder
 
 PREPARED = (
     "tacit.running.deployment.flower_programs.answering",
@@ -87,13 +87,13 @@ class Template(Program):
     """
 
     def __init__(self, flower: Flower, folder: Path) -> None:
-        with _listening(private_folder(folder)) as listener:
+        with _listening(files.private_folder(folder)) as listener:
             ended, self._alive = os.pipe()
             try:
-                files = (listener.fileno(), ended)
-                command = [sys.executable, "-P", "-m", __name__, str(folder), *map(str, files)]
+                passed = (listener.fileno(), ended)
+                command = [sys.executable, "-P", "-m", __name__, str(folder), *map(str, passed)]
                 environment = flower.environment() | THREADLESS
-                super().__init__(command, environment, folder.parent / "template.log", files)
+                super().__init__(command, environment, folder.parent / "template.log", passed)
             except BaseException:
                 os.close(self._alive)
                 raise

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.federation.templates import party_text, plan_text
+from tacit.cli.federation.inviting import party_text, plan_text
+from tacit.running.deployment import letters
+from tacit.running.deployment.inviting import admit, invite, prepare
+from tacit.running.deployment.letters import Answer, Invitation
 from tacit.running.deployment.server import Coordinator
-from tacit.running.joining import letters
-from tacit.running.joining.coordinator import admit, invite, prepare
-from tacit.running.joining.letters import Answer, Invitation
-from tacit.running.joining.site import accept
+from tacit.running.deployment.site import accept
 
 SERVER = "localhost:18443"
 

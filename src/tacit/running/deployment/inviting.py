@@ -1,10 +1,14 @@
 """The coordinator's side of joining: sites are invited and admitted, and the roster is signed.
 
 Writes keys into the text of a plan, and leaves its comments as they are.
+
+Keeps each invitation, the token by which its site gets the roster, and the answer that was
+admitted, in the folder of the server's own files: they hold secrets.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import secrets
@@ -14,16 +18,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tacit import files
 from tacit.crypto.identities import Identity
-from tacit.running.deployment import keys
+from tacit.running.deployment import keys, letters
+from tacit.running.deployment.door import INVITATIONS, ROSTER_FILE, TOKEN
 from tacit.running.deployment.server import PORT, Coordinator
-from tacit.running.files import private_folder, write_private, write_public
-from tacit.running.joining import letters
-from tacit.running.joining.invitations import INVITATIONS, ROSTER_FILE, Record
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 
-PLAN, PARTY = "[plan]", "[[party]]"
+PARTY = "[[party]]"
+ADMITTED = ".answer"
+"""The ending of a file with the answer that was admitted."""
 
 
 def with_coordinator(text: str, key: bytes) -> str:
@@ -40,14 +45,9 @@ def with_coordinator(text: str, key: bytes) -> str:
     coordinator = "3131313131313131313131313131313131313131313131313131313131313131"
     name = "x"
     """
-    before = tomllib.loads(text)
-    lines = text.splitlines()
-    start = next((i for i, line in enumerate(lines) if _header(line) == PLAN), None)
-    if start is None:
-        raise PlanError("the plan has no line [plan]")
-    _set(lines, start, "coordinator", key)
-    before["plan"]["coordinator"] = key.hex()
-    return _checked(lines, before)
+    wanted = tomllib.loads(text)
+    wanted.setdefault("plan", {})["coordinator"] = key.hex()
+    return _with_key(text, "[plan]", "coordinator", key, wanted)
 
 
 def with_party(text: str, name: str, key: bytes) -> str:
@@ -68,67 +68,51 @@ def with_party(text: str, name: str, key: bytes) -> str:
     wanted = tomllib.loads(text)
     parties = wanted.setdefault("party", [])
     entry = next((party for party in parties if party.get("name") == name), None)
-    lines = text.splitlines()
     if entry is None:
         entry = {"name": name}
         parties.append(entry)
-        lines += ["", PARTY, f"name = {json.dumps(name)}"]
+        text = f"{text.rstrip()}\n\n{PARTY}\nname = {json.dumps(name)}\n"
     entry["key"] = key.hex()
-    for start in [i for i, line in enumerate(lines) if _header(line) == PARTY]:
-        named = [i for i in _block(lines, start) if _value(lines[i], "name") == name]
-        if named:
-            _set(lines, named[0], "key", key, start)
-    return _checked(lines, wanted)
+    return _with_key(text, PARTY, "key", key, wanted, name)
 
 
-def _set(lines: list[str], after: int, name: str, key: bytes, start: int | None = None) -> None:
-    """Replace the line of a key, or its comment, in a table; or add it after a line."""
-    new = f'{name} = "{key.hex()}"'
-    block = _block(lines, after if start is None else start)
-    for pattern in (rf"\s*{name}\s*=", rf"\s*#\s*{name}\s*="):
-        for i in block:
-            if re.match(pattern, lines[i]):
-                lines[i] = new
-                return
-    lines.insert(after + 1, new)
+def _with_key(
+    text: str, header: str, field: str, key: bytes, wanted: dict[str, Any], name: str | None = None
+) -> str:
+    """A plan's text with a key in its table of this header, and of this name where one is given.
 
-
-def _block(lines: list[str], start: int) -> range:
-    """The lines of a table after its header."""
-    ends = (i for i in range(start + 1, len(lines)) if lines[i].lstrip().startswith("["))
-    return range(start + 1, next(ends, len(lines)))
-
-
-def _header(line: str) -> str:
-    return line.partition("#")[0].strip()
-
-
-def _value(line: str, name: str) -> Any:
-    if not re.match(rf"\s*{name}\s*=", line):
-        return None
-    try:
-        return tomllib.loads(line)[name]
-    except tomllib.TOMLDecodeError:
-        return None
-
-
-def _checked(lines: list[str], wanted: dict[str, Any]) -> str:
-    """The text, if it says what it should.
+    The line of the key is replaced, else its comment; else it follows the header.
 
     Raises
     ------
-    PlanError : otherwise; nothing was written.
+    PlanError : where the text would not say what is wanted; nothing was written.
     """
-    text = "\n".join(lines) + "\n"
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        content = {}
-    if content != wanted:
-        raise PlanError(
-            "the plan's lines are not as `tacit init` writes them: write the key into it by hand"
-        )
-    return text
+    blocks = re.split(r"^(?=[ \t]*\[)", text, flags=re.MULTILINE)
+    for place, block in enumerate(blocks):
+        first, _, rest = block.partition("\n")
+        if first.partition("#")[0].strip() != header or name not in (None, _name_in(rest)):
+            continue
+        line = f'{field} = "{key.hex()}"'
+        for sign in ("", r"#[ \t]*"):
+            pattern = rf"^[ \t]*{sign}{field}[ \t]*=.*$"
+            changed, count = re.subn(pattern, line, rest, count=1, flags=re.MULTILINE)
+            if count:
+                break
+        blocks[place] = f"{first}\n" + (changed if count else f"{line}\n{rest}")
+    made = "".join(blocks)
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        if tomllib.loads(made) == wanted:
+            return made
+    raise PlanError(
+        "the plan's lines are not as `tacit init` writes them: write the key into it by hand"
+    )
+
+
+def _name_in(lines: str) -> str | None:
+    """The name in the lines of a table; None for lines that are not understood."""
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        return tomllib.loads(lines).get("name")
+    return None
 
 
 def prepare(plan: Path, server: str | None) -> tuple[Coordinator, str]:
@@ -149,20 +133,21 @@ def prepare(plan: Path, server: str | None) -> tuple[Coordinator, str]:
     LetterError : for an address that is none, or that the certificate does not name.
     PlanError : for a plan that names another coordinator's key.
     """
-    coordinator, files = Coordinator.of(plan), Coordinator.of(plan).certificates
+    coordinator = Coordinator.of(plan)
+    certificates = coordinator.certificates
     if server is not None and not letters.ADDRESS.fullmatch(server):
         raise letters.LetterError(f"--server must be HOST:PORT, got {server!r}")
     Plan.read(plan)
-    if not files.exist:
+    if not certificates.exist:
         if server is None:
             raise letters.LetterError("the server has no certificate yet: give --server HOST:PORT")
-        keys.make_certificates(files, [host_of(server)])
-    known = keys.hosts_of(files.certificate)
+        keys.make_certificates(certificates, [host_of(server)])
+    known = keys.hosts_of(certificates.certificate)
     address = server or f"{known[0]}:{PORT}"
     if host_of(address) not in known:
         raise letters.LetterError(
             f"the server has a certificate for {', '.join(known)}, not for {host_of(address)}; "
-            f"remove {files.authority} to make another, and invite all sites again"
+            f"remove {certificates.authority} to make another, and invite all sites again"
         )
     _name_coordinator(plan, coordinator)
     return coordinator, address
@@ -202,29 +187,31 @@ def invite(
         plan.read_text(encoding="utf-8"),
         secrets.token_bytes(letters.SECRET_BYTES),
     )
-    Record(invitation).write(_record_path(coordinator, site))
+    kept = _kept(coordinator, site)
+    files.write_private(kept.with_name(f"{site}{TOKEN}"), invitation.token.encode())
+    files.write_private(kept, invitation.to_bytes())
     return invitation
 
 
-def open_record(coordinator: Coordinator, answer: letters.Answer) -> Record:
-    """The record of the invitation that an answer is to.
+def check_open(coordinator: Coordinator, answer: letters.Answer) -> None:
+    """Refuse an answer to no open invitation.
 
     Raises
     ------
-    LetterError : for an answer to no open invitation: one that was not sent, was replaced, or was
-        answered by other keys before.
+    LetterError : where the invitation was not sent, was replaced, or was answered by other keys
+        before.
     """
-    path = _record_path(coordinator, answer.site)
+    path = _kept(coordinator, answer.site)
     if not path.exists():
         raise letters.LetterError(f"no one invited {answer.site!r} to this plan")
-    record = Record.read(path)
-    answer.check(record.invitation)
-    if record.admitted not in (None, answer):
+    answer.check(letters.Invitation.of_bytes(path.read_bytes()))
+    admitted = path.with_name(f"{answer.site}{ADMITTED}")
+    before = letters.Answer.of_bytes(admitted.read_bytes()) if admitted.exists() else answer
+    if before != answer and before.invitation == answer.invitation:
         raise letters.LetterError(
             f"{answer.site} was admitted with other keys by this invitation, which serves once; "
             "if the site lost its keys: tacit invite --again"
         )
-    return record
 
 
 def admit(plan: Path, coordinator: Coordinator, answer: letters.Answer) -> None:
@@ -232,22 +219,18 @@ def admit(plan: Path, coordinator: Coordinator, answer: letters.Answer) -> None:
 
     Raises
     ------
-    LetterError : as ``open_record``, and for an answer without a node key.
+    LetterError : as ``check_open``, and for an answer without a node key.
     PlanError : for a plan that cannot be edited, or whose other party has this key.
     """
-    record = open_record(coordinator, answer)
+    check_open(coordinator, answer)
     text = with_party(plan.read_text(encoding="utf-8"), answer.site, answer.identity)
     Plan.parsed(text, str(plan))
     node_key = coordinator.nodes / f"{answer.site}.pub"
-    draft = coordinator.private / f"{answer.site}.pub"
-    write_private(draft, f"{answer.node_key}\n".encode())
-    try:
-        line = keys.checked_node_key(draft)
-    finally:
-        draft.unlink()
-    Record(record.invitation, answer).write(_record_path(coordinator, answer.site))
-    write_public(node_key, line)
-    write_public(plan, text.encode())
+    line = keys.checked_node_key(answer.node_key.encode(), f"the answer of {answer.site}")
+    admitted = _kept(coordinator, answer.site).with_name(f"{answer.site}{ADMITTED}")
+    files.write_private(admitted, answer.to_bytes())
+    files.write_public(node_key, line)
+    files.write_public(plan, text.encode())
 
 
 def publish_roster(
@@ -261,7 +244,7 @@ def publish_roster(
     """
     text = plan.read_text(encoding="utf-8")
     read = Plan.parsed(text, str(plan))
-    path = private_folder(coordinator.private) / ROSTER_FILE
+    path = files.private_folder(coordinator.private) / ROSTER_FILE
     if read.coordinator is None or any(party.key is None for party in read.parties):
         path.unlink(missing_ok=True)
         return False
@@ -269,7 +252,7 @@ def publish_roster(
     last = _published(path, identity)
     if last.plan != text:
         number = max(last.number + 1, int(clock() * 1e6))
-        write_private(path, letters.roster_of(letters.NumberedPlan(number, text), identity))
+        files.write_private(path, letters.roster_of(letters.NumberedPlan(number, text), identity))
     return True
 
 
@@ -285,10 +268,11 @@ def _name_coordinator(plan: Path, coordinator: Coordinator) -> None:
     public, named = keys.stored_identity(coordinator.identity).public, Plan.read(plan).coordinator
     if named is None:
         text = with_coordinator(plan.read_text(encoding="utf-8"), public)
-        write_public(plan, text.encode())
+        files.write_public(plan, text.encode())
     elif named != public:
         raise PlanError(f"{plan} names another coordinator than {coordinator.identity}")
 
 
-def _record_path(coordinator: Coordinator, site: str) -> Path:
-    return private_folder(coordinator.private) / INVITATIONS / f"{site}.json"
+def _kept(coordinator: Coordinator, site: str) -> Path:
+    """Where a site's invitation lies."""
+    return files.private_folder(coordinator.private) / INVITATIONS / f"{site}.json"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.crypto.identities import Identity
-from tacit.running.joining.letters import (
+from tacit.running.deployment.letters import (
     Answer,
     Invitation,
     LetterError,
@@ -23,7 +23,7 @@ from tacit.running.joining.letters import (
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
-from tests.running.joining.studies import Study, quick_codes
+from tests.running.deployment.joining.studies import Study, quick_codes
 
 
 @pytest.fixture(autouse=True)

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.running.deployment.keys import stored_identity, stored_node_key
-from tacit.running.joining import site as site_side
-from tacit.running.joining.coordinator import (
+from tacit.running.deployment import site as site_side
+from tacit.running.deployment.door import ROSTER_FILE
+from tacit.running.deployment.inviting import (
     admit,
-    open_record,
+    check_open,
     prepare,
     publish_roster,
 )
-from tacit.running.joining.invitations import ROSTER_FILE
-from tacit.running.joining.letters import (
+from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.letters import (
     Answer,
     LetterError,
     NumberedPlan,
@@ -28,7 +28,7 @@ from tacit.running.joining.letters import (
     roster_code,
     roster_of,
 )
-from tacit.running.joining.site import (
+from tacit.running.deployment.site import (
     accept,
     checked_roster,
     invitation_in,
@@ -37,7 +37,7 @@ from tacit.running.joining.site import (
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
-from tests.running.joining.studies import SERVER, Study, quick_codes
+from tests.running.deployment.joining.studies import SERVER, Study, quick_codes
 
 
 @pytest.fixture(autouse=True)
@@ -196,13 +196,13 @@ def test_an_old_answer_is_refused_after_another_invitation(study: Study) -> None
     old = study.accepted("a")
     study.invited("a")
     with pytest.raises(LetterError, match="may be an older one"):
-        open_record(study.coordinator, old)
+        check_open(study.coordinator, old)
 
 
 def test_who_was_not_invited_is_not_admitted(study: Study) -> None:
     answer = study.accepted("a")
     with pytest.raises(LetterError, match="no one invited 'x'"):
-        open_record(study.coordinator, dataclasses.replace(answer, site="x"))
+        check_open(study.coordinator, dataclasses.replace(answer, site="x"))
 
 
 def test_a_site_with_keys_is_invited_again_on_demand_only(study: Study) -> None:

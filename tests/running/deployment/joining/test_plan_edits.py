@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from tacit.cli.federation.templates import plan_text
-from tacit.running.joining.coordinator import with_coordinator, with_party
+from tacit.cli.federation.inviting import plan_text
+from tacit.running.deployment.inviting import with_coordinator, with_party
 from tacit.running.session.toml_source import PlanError
 
 KEY, OTHER = b"\1" * 32, b"\2" * 32
@@ -29,25 +29,28 @@ def test_a_new_plan_gets_all_its_keys_and_keeps_its_comments() -> None:
     assert all("key" in line for line in gone), gone
 
 
-def test_a_key_is_replaced_where_it_stands() -> None:
-    text = '[[party]]\nkey = "x"\nname = "a"\n[[party]]\nname = "b"\n'
-    assert with_party(text, "a", KEY) == text.replace('"x"', f'"{KEY.hex()}"')
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("text", "line", "there"),
     [
-        'party = [{name = "a"}]\n',
-        '[[party]]\n"name" = "a"\n',
-        '[[ party ]]\nname = "a"\n',
-        '[[party]]\nname = """\na"""\n',
+        ('[[party]]\nkey = "x"\nname = "a"\n[[party]]\nname = "b"\n', 1, True),
+        ('[[party]] # one\nname = "a"\n  # key = "..."\n', 2, True),
+        ('[[party]]\nname = "b"\n[[party]]\n"name" = """\na"""\n# more\n[x]\n', 3, False),
     ],
 )
+def test_a_key_is_replaced_where_it_stands_or_put_after_the_header(
+    text: str, line: int, there: bool
+) -> None:
+    lines = text.splitlines()
+    lines[line : line + there] = [f'key = "{KEY.hex()}"']
+    assert with_party(text, "a", KEY).splitlines() == lines
+
+
+@pytest.mark.parametrize("text", ['party = [{name = "a"}]\n', '[[ party ]]\nname = "a"\n'])
 def test_lines_that_are_not_understood_are_left_to_a_person(text: str) -> None:
     with pytest.raises(PlanError, match="by hand"):
         with_party(text, "a", KEY)
 
 
 def test_a_plan_needs_its_table() -> None:
-    with pytest.raises(PlanError, match=r"no line \[plan\]"):
+    with pytest.raises(PlanError, match="by hand"):
         with_coordinator('plan = {name = "x"}\n', KEY)

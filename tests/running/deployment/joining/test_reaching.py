@@ -10,20 +10,26 @@ from typing import Any
 
 import pytest
 
-from tacit.running.deployment.door import Door
+from tacit.running.deployment import door
+from tacit.running.deployment.door import (
+    READ_EVERY,
+    ROSTER_HEADER,
+    ROSTER_PATH,
+    Door,
+    RosterDoor,
+    tokens_in,
+)
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     UnreachableError,
     free_port,
     without_proxy,
 )
+from tacit.running.deployment.inviting import publish_roster
 from tacit.running.deployment.node import RefusedError
-from tacit.running.joining import invitations
-from tacit.running.joining.coordinator import publish_roster
-from tacit.running.joining.invitations import HEADER, PATH, READ_EVERY, RosterDoor, records_in
-from tacit.running.joining.site import ask, proxy_for, reach
-from tests.running.joining.loopback import connect_proxy, tls_server
-from tests.running.joining.studies import Study, quick_codes
+from tacit.running.deployment.site import ask, proxy_for, reach
+from tests.running.deployment.joining.loopback import connect_proxy, tls_server
+from tests.running.deployment.joining.studies import Study, quick_codes
 
 pytest.importorskip("flwr")
 PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")
@@ -140,10 +146,10 @@ def test_the_roster_is_for_invited_sites(tmp_path: Path, monkeypatch: pytest.Mon
     token = study.invited("a").token
     closed = Door(lambda *_: None, "machine")  # type: ignore[arg-type]
     seconds = itertools.count(step=READ_EVERY)
-    door = RosterDoor(closed, study.coordinator.private, lambda: next(seconds))
+    entry = RosterDoor(closed, study.coordinator.private, lambda: next(seconds))
 
-    def get(path: str = PATH, **headers: str) -> tuple[int, bytes]:
-        return asyncio.run(_get(door, path, {HEADER: headers["token"]} if headers else {}))
+    def get(path: str = ROSTER_PATH, **headers: str) -> tuple[int, bytes]:
+        return asyncio.run(_get(entry, path, {ROSTER_HEADER: headers["token"]} if headers else {}))
 
     stranger = get()
     assert stranger[0] == 403
@@ -164,16 +170,16 @@ def test_strangers_do_not_have_the_invitations_read_again(
 
     def counted(private: Path) -> Any:
         readings.append(now[0])
-        return records_in(private)
+        return tokens_in(private)
 
-    monkeypatch.setattr(invitations, "records_in", counted)
+    monkeypatch.setattr(door, "tokens_in", counted)
     closed = Door(lambda *_: None, "machine")  # type: ignore[arg-type]
-    door = RosterDoor(closed, study.coordinator.private, lambda: now[0])
+    entry = RosterDoor(closed, study.coordinator.private, lambda: now[0])
     for token in ("x", "y", "z"):
-        assert asyncio.run(_get(door, PATH, {HEADER: token}))[0] == 403
+        assert asyncio.run(_get(entry, ROSTER_PATH, {ROSTER_HEADER: token}))[0] == 403
     assert readings == [0.0]
     token = study.invited("a").token
-    assert asyncio.run(_get(door, PATH, {HEADER: token}))[0] == 403
+    assert asyncio.run(_get(entry, ROSTER_PATH, {ROSTER_HEADER: token}))[0] == 403
     now[0] = READ_EVERY
-    assert asyncio.run(_get(door, PATH, {HEADER: token}))[0] == 409
+    assert asyncio.run(_get(entry, ROSTER_PATH, {ROSTER_HEADER: token}))[0] == 409
     assert readings == [0.0, READ_EVERY]

@@ -19,6 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tacit import files
+from tacit.running.deployment import letters
+from tacit.running.deployment.door import ROSTER_FILE, ROSTER_HEADER, ROSTER_PATH
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Tell,
@@ -28,9 +31,6 @@ from tacit.running.deployment.flower_programs.programs import (
 )
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import FOREIGN_SERVER, FOREIGN_WORDS, RefusedError
-from tacit.running.files import write_private, write_public
-from tacit.running.joining import letters
-from tacit.running.joining.invitations import HEADER, PATH, ROSTER_FILE
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
 
@@ -43,8 +43,8 @@ def accept(invitation: letters.Invitation, folder: Path) -> letters.Answer:
     """Make a site's keys in a folder, and the answer that goes back; what is there is kept.
 
     The keys are made for this invitation. Anyone who wrote an invitation after he had seen the keys
-    could search for two contents with one code (``running.joining.letters``), or send a plan that
-    has the keys already, whose roster would be taken without its code.
+    could search for two contents with one code (``letters``), or send a plan that has the keys
+    already, whose roster would be taken without its code.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def accept(invitation: letters.Invitation, folder: Path) -> letters.Answer:
         present = "keys already"
     if present:
         raise letters.LetterError(f"{folder} holds {present}: accept this one into a new folder")
-    write_private(letter, invitation.to_bytes())
+    files.write_private(letter, invitation.to_bytes())
     for name, text in ((PLAN_FILE, invitation.plan), (AUTHORITY_FILE, invitation.authority)):
         if not (folder / name).exists():
-            write_public(folder / name, text.encode())
+            files.write_public(folder / name, text.encode())
     identity = stored_identity(folder / "identity.key")
     node_key = stored_node_key(folder / "node.key").read_text(encoding="ascii").strip()
     answer = letters.Answer.to(invitation, identity, node_key)
-    write_public(folder / ANSWER_FILE, answer.to_bytes())
+    files.write_public(folder / ANSWER_FILE, answer.to_bytes())
     return answer
 
 
@@ -165,13 +165,13 @@ def take_roster(content: bytes, text: str, folder: Path) -> None:
     An earlier copy that differs is kept as plan.toml.before. The roster is kept first: what is
     older than it is refused from then on.
     """
-    write_private(folder / ROSTER_FILE, content)
+    files.write_private(folder / ROSTER_FILE, content)
     plan = folder / PLAN_FILE
     if plan.exists() and plan.read_text(encoding="utf-8") == text:
         return
     if plan.exists():
         shutil.copyfile(plan, plan.with_name(f"{PLAN_FILE}.before"))
-    write_public(plan, text.encode())
+    files.write_public(plan, text.encode())
 
 
 CONNECT_SECONDS, READ_SECONDS = 4.0, 15.0
@@ -222,10 +222,10 @@ def ask(server: str, authority: Path, token: str = "") -> Reached:
 
     context = ssl.create_default_context(cafile=str(authority))
     seconds = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    headers = {HEADER: token} if token else {}
+    headers = {ROSTER_HEADER: token} if token else {}
     try:
         with httpx.Client(verify=context, timeout=seconds) as client:
-            said = client.get(f"https://{server}{PATH}", headers=headers)
+            said = client.get(f"https://{server}{ROSTER_PATH}", headers=headers)
     except (httpx.HTTPError, OSError) as error:
         raise _translated(error, server) from None
     if len(said.content) > letters.MAX_LETTER:
