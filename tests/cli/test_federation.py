@@ -180,7 +180,7 @@ def _break(name: str, old: str, new: str) -> Callable[[Path], None]:
         (_break("party.toml", 'name = "a"', 'name = "b"'), "'a'"),
         (_break("plan.toml", "coordinator =", "# coordinator ="), "no key of the coordinator"),
         (_break("plan.toml", "epsilon = 1.0", "epsilon = -1.0"), "got -1.0"),
-        (lambda party: (party / "identity.key").chmod(0o644), "owner only"),
+        (lambda party: (party / "identity.key").chmod(0o644), "its owner's only"),
         (lambda party: (party / "records.csv").unlink(), "records.csv"),
     ],
 )

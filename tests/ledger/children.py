@@ -55,11 +55,11 @@ def fork(work: Callable[[], None]) -> int:
 
 
 def dies_after(lines: int) -> None:
-    """Kill this process after so many lines of the ledger's own code."""
+    """Kill this process after so many lines of the code that writes a ledger."""
     left = [lines]
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        if "ledger" not in frame.f_code.co_filename:
+        if not any(part in frame.f_code.co_filename for part in ("ledger", "tacit/files")):
             return None
         if event == "line":
             left[0] -= 1

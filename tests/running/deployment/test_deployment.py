@@ -147,7 +147,7 @@ def test_keys_are_made_once(tmp_path: Path) -> None:
 def test_an_identity_that_others_may_read_is_refused(tmp_path: Path) -> None:
     stored_identity(tmp_path / "identity.key")
     (tmp_path / "identity.key").chmod(0o640)
-    with pytest.raises(PlanError, match="owner only"):
+    with pytest.raises(PlanError, match="be its owner's only, got mode 640; run: chmod 600"):
         stored_identity(tmp_path / "identity.key")
 
 
@@ -159,7 +159,7 @@ def test_node_keys_are_checked(tmp_path: Path) -> None:
         with pytest.raises(KeyFileError, match="no public node key"):
             checked_node_key(content, tmp_path / name)
     (tmp_path / "node.key").chmod(0o644)
-    with pytest.raises(KeyFileError, match="has mode 644"):
+    with pytest.raises(KeyFileError, match="got mode 644"):
         stored_node_key(tmp_path / "node.key")
     (tmp_path / "empty").chmod(0o600)
     with pytest.raises(KeyFileError, match="holds no node key"):

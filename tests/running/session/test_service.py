@@ -497,7 +497,7 @@ def notes_on_disk(home: Path, name: str) -> list[Any]:
 def test_key_files_that_others_may_read_are_refused(tmp_path: Path) -> None:
     write_identity(tmp_path / "identity.key")
     (tmp_path / "identity.key").chmod(0o644)
-    with pytest.raises(PlanError, match="readable by its owner only"):
+    with pytest.raises(PlanError, match="be its owner's only"):
         read_identity(tmp_path / "identity.key")
     (tmp_path / "other.key").write_text("no key", encoding="ascii")
     (tmp_path / "other.key").chmod(0o600)
