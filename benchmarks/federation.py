@@ -24,6 +24,7 @@ import numpy as np
 import tomli_w
 
 from benchmarks.timing import row
+from tacit.files import write_public
 from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.flower_programs.programs import (
     Flower,
@@ -40,7 +41,6 @@ from tacit.running.deployment.server import (
     register_nodes,
     start_server,
 )
-from tacit.running.files import write_public
 
 HOST, PARTIES, WAIT = "127.0.0.1", ("a", "b", "c"), 60.0
 ROUNDS, LONGEST = 5, 400.0

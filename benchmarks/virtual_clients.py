@@ -29,9 +29,9 @@ import tomli_w
 
 from benchmarks.timing import row
 from tacit.crypto.identities import Identity
+from tacit.files import write_private
 from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.flower_programs.programs import Flower, free_port, is_listening
-from tacit.running.files import write_private
 
 CONNECTION, HOST, WAIT = "virtual", "127.0.0.1", 60.0
 RECORDS, LONGEST = 50, 3000.0
