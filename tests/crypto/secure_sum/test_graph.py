@@ -138,46 +138,29 @@ def test_the_smallest_degree_and_threshold_within_the_bounds(
     assert Neighbourhood.of(clients, bad, clients - gone) == expected
 
 
-def test_without_a_number_three_clients_in_ten_may_drop_out() -> None:
-    assert [Neighbourhood.of(clients).min_clients for clients in (65, 100, 200)] == [46, 70, 140]
-
-
 @pytest.mark.parametrize(
-    ("colluders", "min_clients", "sentence"),
+    ("make", "sentence"),
     [
-        (10, 50, "at least 56 of 100 clients of which 10 may collude, got 50"),
-        (95, 90, "at least 98 of 100 clients of which 95 may collude, got 90"),
+        ((9, 5, 5, 0), "above half of 10 receivers and at most all of them, got 5"),
+        ((9, 11, 11, 0), "above half of 10 receivers and at most all of them, got 11"),
+        ((9, 6, 5, 0), "at least the threshold 6, got 5"),
+        ((9, 6, 6, -1), "colluders must be at least 0, got -1"),
+        ((100, 10, 55), "at least 56 of 100 clients of which 10 may collude, got 55"),
+        ((100, 95, 90), "at least 98 of 100 clients of which 95 may collude, got 90"),
     ],
 )
-def test_what_no_graph_bears_is_refused(colluders: int, min_clients: int, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        Neighbourhood.of(100, colluders, min_clients)
-
-
-@pytest.mark.parametrize(
-    ("degree", "threshold", "min_clients", "sentence"),
-    [
-        (9, 5, 5, "above half of 10 receivers and at most all of them, got 5"),
-        (9, 11, 11, "above half of 10 receivers and at most all of them, got 11"),
-        (9, 6, 5, "at least the threshold 6, got 5"),
-        (9, 6, -6, "at least the threshold 6, got -6"),
-    ],
-)
-def test_thresholds_that_protect_nobody_are_refused(
-    degree: int, threshold: int, min_clients: int, sentence: str
+def test_what_protects_nobody_or_no_graph_bears_is_refused(
+    make: tuple[int, ...], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Neighbourhood(degree, threshold, min_clients, 0)
+        Neighbourhood(*make) if len(make) == 4 else Neighbourhood.of(*make)
 
 
-def test_few_clients_all_mask_with_each_other() -> None:
+def test_few_clients_all_mask_with_each_other_and_of_many_three_in_ten_may_drop_out() -> None:
     assert Neighbourhood.of(64) == Neighbourhood.complete(64)
     assert Neighbourhood.of(64, 3, 50) == Neighbourhood(63, 34, 50, 3)
     assert Neighbourhood.of(65) == Neighbourhood.of(65, colluders=13, min_clients=46)
-    with pytest.raises(ValueError, match="at least 56 of 100 clients of which 10 may collude, got"):
-        Neighbourhood.of(100, 10, 55)
-    with pytest.raises(ValueError, match="colluders must be at least 0, got -1"):
-        Neighbourhood(9, 6, 6, -1)
+    assert [Neighbourhood.of(clients).min_clients for clients in (65, 100, 200)] == [46, 70, 140]
     assert ring(5, 4) == {k: set(range(5)) - {k} for k in range(5)}
     assert ring(5, 8) == ring(5, 4)
 

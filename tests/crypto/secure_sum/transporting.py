@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum import messages
-from tacit.crypto.secure_sum.client import SumClient
+from tacit.crypto.secure_sum.client import STEPS, SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood
-from tacit.crypto.secure_sum.messages import Kind
+from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
+from tacit.crypto.secure_sum.secret_sharing import combine
 from tacit.crypto.secure_sum.server import SumResult, SumServer
 from tacit.crypto.secure_sum.terms import SumTerms, new_session
 
-ROUNDS = 5
+ROUNDS = len(STEPS)
 HEADER = messages.HEADER.size
-
-
 MANY = 50
+Vectors = NDArray[np.int64]
 
 
 @lru_cache(maxsize=2**17)
@@ -36,7 +37,10 @@ class OnceCheckedRoster(Roster):
 
 
 class Federation:
-    """Clients with identities, and the server of one session among them."""
+    """Clients with identities, and the server of one session among them.
+
+    ``sent`` has every client's messages, ``given`` those for the clients, by rounds.
+    """
 
     def __init__(
         self,
@@ -45,90 +49,85 @@ class Federation:
         largest: int = 1000,
         around: Neighbourhood | None = None,
         identities: Sequence[Identity] | None = None,
-        session: bytes | None = None,
     ) -> None:
         self.identities = identities or [Identity.generate() for _ in range(clients)]
-        kind = OnceCheckedRoster if clients > MANY else Roster
-        self.terms = SumTerms(
-            session or new_session(),
-            kind(tuple(identity.public for identity in self.identities)),
-            length,
-            largest,
-            around or Neighbourhood.complete(clients),
+        roster = (OnceCheckedRoster if clients > MANY else Roster)(
+            tuple(identity.public for identity in self.identities)
         )
-        self.clients = [SumClient(identity, self.terms) for identity in self.identities]
-        self.server = SumServer(self.terms)
-        self.sent: dict[int, list[bytes]] = {index: [] for index in range(clients)}
-        self.given: list[dict[int, bytes]] = [dict.fromkeys(range(clients), b"")]
+        around = around or Neighbourhood.complete(clients)
+        self.begin(SumTerms(new_session(), roster, length, largest, around))
 
-    def again(self) -> Federation:
-        """A fresh session among the same clients, under the same name."""
-        terms = self.terms
-        return Federation(
-            terms.clients,
-            terms.length,
-            terms.largest,
-            terms.neighbourhood,
-            self.identities,
-            terms.session,
-        )
+    def begin(self, terms: SumTerms, clients: Sequence[SumClient] | None = None) -> None:
+        """A sum under these terms, of new clients or these."""
+        self.terms, self.server = terms, SumServer(terms)
+        self.clients = clients or [SumClient(identity, terms) for identity in self.identities]
+        self.sent: dict[int, list[bytes]] = {index: [] for index in range(terms.clients)}
+        self.given: list[dict[int, bytes]] = [dict.fromkeys(range(terms.clients), b"")]
 
-    def round(self, vectors: NDArray[np.int64], staying: Sequence[int] | None = None) -> None:
+    def answer(self, index: int, vector: Any = None, message: bytes | None = None) -> bytes:
+        """A client's answer to what it was given last, or to another message in its place."""
+        step, given = STEPS[len(self.given) - 1], message or self.given[-1][index]
+        vector = np.ones(self.terms.length, dtype=np.int64) if vector is None else vector
+        arguments = {"advertise": (), "mask": (given, vector)}.get(step, (given,))
+        made: bytes = getattr(self.clients[index], step)(*arguments)
+        return made
+
+    def round(self, vectors: Vectors, staying: Sequence[int] | None = None) -> None:
         """Carry one round: every message that was given, answered by those who stay."""
         number = len(self.given) - 1
-        for index, message in self.given[-1].items():
+        for index in self.given[-1]:
             if staying is None or staying[index] > number:
-                client = self.clients[index]
-                steps: list[Callable[[], bytes]] = [
-                    client.advertise,
-                    lambda c=client, m=message: c.share(m),  # type: ignore[misc]
-                    lambda c=client, m=message, v=vectors[index]: c.mask(m, v),  # type: ignore[misc]
-                    lambda c=client, m=message: c.certify(m),  # type: ignore[misc]
-                    lambda c=client, m=message: c.reveal(m),  # type: ignore[misc]
-                ]
-                answer = steps[number]()
-                self.sent[index].append(answer)
-                self.server.receive(index, answer)
+                self.sent[index].append(self.answer(index, vectors[index]))
+                self.server.receive(index, self.sent[index][-1])
         if number < ROUNDS - 1:
             self.given.append(self.server.close_round())
 
     def carry(
-        self, vectors: NDArray[np.int64], staying: Sequence[int] | None = None, rounds: int = ROUNDS
+        self,
+        vectors: Vectors | None = None,
+        staying: Sequence[int] | None = None,
+        rounds: int = ROUNDS,
     ) -> None:
-        """Carry the first rounds; ``staying`` says how many rounds each client answers."""
+        """Carry the next rounds; ``staying`` says how many rounds each client answers."""
+        ones = np.ones((self.terms.clients, self.terms.length), dtype=np.int64)
         for _ in range(rounds):
-            self.round(vectors, staying)
+            self.round(ones if vectors is None else vectors, staying)
 
-    def sum(self, vectors: NDArray[np.int64], staying: Sequence[int] | None = None) -> SumResult:
+    def sum(self, vectors: Vectors, staying: Sequence[int] | None = None) -> SumResult:
         """The whole session."""
         self.carry(vectors, staying)
         return self.server.conclude()
 
+    def written(
+        self, kind: Kind, *parts: Mapping[int, bytes] | Collection[int], index: int = EVERYBODY
+    ) -> bytes:
+        """A message of this session from records, and lists of clients."""
+        body = b"".join(
+            messages.pack_records(part)
+            if isinstance(part, Mapping)
+            else messages.pack_indices(part)
+            for part in parts
+        )
+        return messages.write(kind, self.terms.session, index, body)
 
-def started(clients: int = 3) -> Federation:
-    """After the first round."""
-    federation = Federation(clients)
-    federation.carry(np.zeros((clients, 3), dtype=np.int64), rounds=1)
-    return federation
+    def lists(self, stayed: Iterable[int], left: Collection[int]) -> bytes:
+        """Lists with the signatures that clients sent beside their masked vectors."""
+        signed = {index: self.sent[index][2][-messages.SIGNATURE_BYTES :] for index in stayed}
+        return self.written(Kind.LISTS, signed, left)
 
+    def boxes(self, index: int) -> dict[int, bytes]:
+        """The encrypted shares in a client's delivery, by owner."""
+        clients = self.terms.clients
+        _, rest = messages.take_indices(self.given[2][index][HEADER:], clients)
+        return messages.unpack_records(rest, messages.BOX_BYTES, clients)
 
-def before_lists(clients: int, around: Neighbourhood | None = None) -> Federation:
-    """After the third round, with nobody gone."""
-    federation = Federation(clients, around=around)
-    federation.carry(np.ones((clients, 3), dtype=np.int64), rounds=3)
-    return federation
+    def delivery(self, index: int, boxes: Mapping[int, bytes]) -> bytes:
+        """A delivery to a client that announces the owners of these boxes, and itself."""
+        return self.written(Kind.DELIVERY, {index, *boxes}, boxes, index=index)
 
-
-def answered(
-    federation: Federation, index: int, vector: NDArray[np.int64], message: bytes | None = None
-) -> bytes:
-    """A client's answer to what it was given last, or to another message in its place."""
-    client, number = federation.clients[index], len(federation.given) - 1
-    inputs = federation.given[-1][index] if message is None else message
-    if number == 0:
-        return client.advertise()
-    steps = (client.share, lambda m: client.mask(m, vector), client.certify, client.reveal)
-    return steps[number - 1](inputs)
+    def masked(self, index: int) -> NDArray[Any]:
+        """The masked vector that a client sent."""
+        return self.terms.packing.unpack(self.sent[index][2][HEADER : -messages.SIGNATURE_BYTES])
 
 
 def revealed(message: bytes, clients: int) -> dict[int, bytes]:
@@ -136,14 +135,14 @@ def revealed(message: bytes, clients: int) -> dict[int, bytes]:
     return messages.unpack_records(message[HEADER:], messages.SHARE_BYTES, clients)
 
 
-def boxes_of(federation: Federation, index: int) -> dict[int, bytes]:
-    """The encrypted shares in a client's delivery, by owner."""
-    clients = federation.terms.clients
-    _, rest = messages.take_indices(federation.given[2][index][HEADER:], clients)
-    return messages.unpack_records(rest, messages.BOX_BYTES, clients)
+def combined(shares: Mapping[int, bytes]) -> bytes:
+    """The secret of shares, by the client that holds each."""
+    octets = np.array([[list(share) for share in shares.values()]], dtype=np.uint8)
+    return combine(np.array([[index + 1 for index in shares]]), octets)[0].tobytes()
 
 
-def delivery_of(federation: Federation, index: int, boxes: dict[int, bytes]) -> bytes:
-    """A delivery to a client that announces the owners of these boxes, and itself."""
-    body = messages.pack_indices({index, *boxes}) + messages.pack_records(boxes)
-    return messages.write(Kind.DELIVERY, federation.terms.session, index, body)
+def flipped(message: bytes, place: int) -> bytes:
+    """A message with one bit changed."""
+    changed = bytearray(message)
+    changed[place] ^= 1
+    return bytes(changed)

@@ -137,8 +137,8 @@ def default_colluders(clients: int) -> int:
 
     Examples
     --------
-    >>> [default_colluders(clients) for clients in (1, 2, 3, 10, 1000)]
-    [0, 0, 1, 2, 200]
+    >>> [default_colluders(clients) for clients in (1, 2, 3, 5, 6, 10, 1000)]
+    [0, 0, 1, 1, 2, 2, 200]
     """
     return ceil(clients / 5) if clients > 2 else 0
 
