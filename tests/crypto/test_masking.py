@@ -13,17 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.crypto import masking
-from tacit.crypto.masking import (
-    REACH,
-    SIZES,
-    Field,
-    MaskedValueError,
-    log_uniform,
-    mask,
-    neighbours,
-    pair_masks,
-    total_mask,
-)
+from tacit.crypto.masking import REACH, SIZES, Field, MaskedValueError, total_mask
 
 
 @given(bits=st.sampled_from(SIZES), data=st.data())
@@ -86,11 +76,11 @@ def test_the_logarithm_of_a_multiplier_is_uniform() -> None:
         return float(np.max(np.maximum(ranks - ordered, ordered - ranks + 1 / ordered.size)))
 
     bound = 1.95 / np.sqrt(4000)
-    drawn = np.log2(np.array([float(log_uniform(20, 1)) for _ in range(4000)])) - 20.0
+    drawn = np.log2(np.array([float(masking.log_uniform(20, 1)) for _ in range(4000)])) - 20.0
     assert distance(drawn) < bound
     uniform = np.log2(1.0 + np.random.default_rng(0).random(4000))
     assert distance(uniform) > bound
-    octaves = np.array([float(log_uniform(12, 10)) for _ in range(4000)])
+    octaves = np.array([float(masking.log_uniform(12, 10)) for _ in range(4000)])
     wide = (np.log2(octaves) - 12.0) / 10.0
     assert distance(wide) < bound
 
@@ -134,7 +124,7 @@ def test_words_from_the_modulus_on_are_left_out(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("parties", [2, 3, 8, 2 * REACH + 1, 130])
 def test_pairs_cancel_over_all_parties(parties: int) -> None:
     field = Field(104)
-    made = [pair_masks(party, parties, 4, field, pairing) for party in range(parties)]
+    made = [masking.pair_masks(party, parties, 4, field, pairing) for party in range(parties)]
     assert [total % field.prime for total in np.sum(made, axis=0)] == [0] * 4
     for left_out in (0, parties - 1):
         rest = np.sum([each for party, each in enumerate(made) if party != left_out], axis=0)
@@ -144,16 +134,16 @@ def test_pairs_cancel_over_all_parties(parties: int) -> None:
 def test_fewer_than_all_neighbours_leave_the_rest_connected() -> None:
     """A ring with 50 neighbours on either side: 99 parties cannot cut it (they are too few)."""
     for party in (0, 17, 299):
-        near = neighbours(party, 300)
+        near = masking.neighbours(party, 300)
         assert len(near) == 2 * REACH
-        assert all(party in neighbours(other, 300) for other in near)
-    assert neighbours(3, 5) == [0, 1, 2, 4]
+        assert all(party in masking.neighbours(other, 300) for other in near)
+    assert masking.neighbours(3, 5) == [0, 1, 2, 4]
 
 
 def test_words_of_a_mask_are_spread_evenly() -> None:
     """Chi-square of the top 4 bits of 8,000 words: above 37.7 once in 1,000 keys (15 degrees)."""
     field = Field(128)
-    tops = mask(bytes(31) + b"\1", 8000, field)[:, -1] >> np.uint32(28)
+    tops = masking.mask(bytes(31) + b"\1", 8000, field)[:, -1] >> np.uint32(28)
     counts = np.bincount(tops, minlength=16)
     assert counts.size == 16
     assert float(((counts - 500) ** 2 / 500).sum()) < 37.7

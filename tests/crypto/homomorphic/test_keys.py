@@ -6,17 +6,10 @@ import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.keys import (
-    Introduction,
-    Meeting,
-    Member,
-    key_seed,
-    run_seed,
-)
+from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member, key_seed, run_seed
 from tacit.crypto.identities import Identity, Roster
 
 TERMS = b"terms"
@@ -38,21 +31,14 @@ def test_every_party_opens_its_own_box_and_no_other() -> None:
     assert all(secret not in box for box in boxes)
 
 
-def test_a_box_sealed_by_another_party_is_refused() -> None:
+def test_a_box_of_another_party_or_an_earlier_session_is_refused() -> None:
     parties, meeting = members()
-    forged = parties[2].boxes(meeting, os.urandom(32))
     with pytest.raises(HomomorphicError, match="not encrypted by the first party"):
-        parties[1].decrypted(meeting, forged[1])
-
-
-def test_a_box_of_an_earlier_session_is_refused() -> None:
-    parties, meeting = members()
-    box = parties[0].boxes(meeting, os.urandom(32))[1]
-    again = [Member.new(TERMS) for _ in parties]
-    later = Meeting.of([member.introduction for member in again], TERMS)
+        parties[1].decrypted(meeting, parties[2].boxes(meeting, os.urandom(32))[1])
+    again, later = members()
     assert later.session != meeting.session
     with pytest.raises(HomomorphicError, match="message is of session"):
-        again[1].decrypted(later, box)
+        again[1].decrypted(later, parties[0].boxes(meeting, os.urandom(32))[1])
 
 
 def test_an_aggregator_in_the_middle_is_noticed() -> None:
@@ -70,35 +56,27 @@ def test_an_aggregator_in_the_middle_is_noticed() -> None:
             Meeting.of(wrong, TERMS, roster)
 
 
-def test_left_out_doubled_or_alone() -> None:
+def test_left_out_doubled_alone_or_under_other_terms() -> None:
     parties, meeting = members()
     with pytest.raises(HomomorphicError, match="introduction is missing"):
         meeting.index_of(Member.new(TERMS))
-    first = parties[0].introduction
-    with pytest.raises(HomomorphicError, match="introduced twice"):
-        Meeting.of([first, first], TERMS)
-    with pytest.raises(HomomorphicError, match="at least 2 parties, got 1"):
-        Meeting.of([first], TERMS)
-
-
-def test_other_terms_are_noticed() -> None:
-    parties, _ = members()
-    with pytest.raises(HomomorphicError, match="signed for other terms"):
-        Meeting.of([member.introduction for member in parties], b"other terms")
+    spoken = [member.introduction for member in parties]
+    for introductions, terms, says in (
+        ([spoken[0], spoken[0]], TERMS, "introduced twice"),
+        (spoken[:1], TERMS, "at least 2 parties, got 1"),
+        (spoken, b"other terms", "signed for other terms"),
+    ):
+        with pytest.raises(HomomorphicError, match=says):
+            Meeting.of(introductions, terms)
 
 
 def test_invalid_agreement_key_is_refused() -> None:
-    identity = Identity.generate()
-    honest = Member.new(TERMS, identity)
-    from tacit.crypto.homomorphic.keys import _signed
-
-    zero, nonce = bytes(32), bytes(16)
-    weak = Introduction(identity.public, zero, nonce, identity.sign(_signed(TERMS, zero, nonce)))
-    first = Member.new(TERMS)
+    identity, zero, nonce = Identity.generate(), bytes(32), bytes(16)
+    signature = identity.sign(keys._signed(TERMS, zero, nonce))
+    weak, first = Introduction(identity.public, zero, nonce, signature), Member.new(TERMS)
     meeting = Meeting.of([first.introduction, weak], TERMS)
     with pytest.raises(HomomorphicError, match="agreement key of party 1 is not valid"):
         first.boxes(meeting, os.urandom(32))
-    assert honest.introduction != weak
 
 
 def test_seeds_differ_by_purpose_run_and_session() -> None:
@@ -107,24 +85,3 @@ def test_seeds_differ_by_purpose_run_and_session() -> None:
     made = [run_seed(secret, name, run) for name in (one, two) for run in (0, 1)]
     made += [key_seed(secret, one)[:32], key_seed(secret, two)[:32]]
     assert len(set(made)) == 6
-    assert run_seed(secret, one, 0) == run_seed(secret, one, 0)
-
-
-@settings(max_examples=300, deadline=None)
-@given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255), raw=st.binary())
-def test_changed_introductions_and_boxes_are_refused(place: float, change: int, raw: bytes) -> None:
-    parties, meeting = _PARTIES
-    box = _BOX
-    for message, reading in (
-        (parties[1].introduction.to_bytes(), Introduction.from_bytes),
-        (box, lambda sent: parties[1].decrypted(meeting, sent)),
-    ):
-        mutated = bytearray(message)
-        mutated[int(place * len(message))] ^= change
-        for wrong in (bytes(mutated), message[: int(place * len(message))], raw):
-            with pytest.raises(HomomorphicError):
-                reading(wrong)
-
-
-_PARTIES = members()
-_BOX = _PARTIES[0][0].boxes(_PARTIES[1], os.urandom(32))[1]

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 from functools import reduce
 from operator import xor
-from typing import Any
 
 import numpy as np
 import pytest
 from Crypto.Protocol.SecretSharing import Shamir
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from scipy import stats
 
 from tacit.crypto.secure_sum.secret_sharing import MODULUS, combine, split
+from tests.crypto.secure_sum.transporting import uniform
 from tests.privacy.reference import UNSEEDED_LEVEL
 
 
@@ -104,42 +102,14 @@ def test_any_threshold_of_shares_gives_the_secret(
     assert combine(np.array(points)[None, remaining], shares[None, remaining]).tobytes() == secret
 
 
-def test_one_share_too_few_gives_another_secret() -> None:
-    """An accident has probability ``2**-256``."""
-    secret = os.urandom(32)
-    shares = split(secret, np.arange(1, 6), threshold=3)
-    assert combine(np.array([[1, 2]]), shares[None, :2]).tobytes() != secret
-
-
-def uniform_bytes(octets: NDArray[Any]) -> float:
-    """The p-value of the chi-square test that bytes are uniform."""
-    return float(stats.chisquare(np.bincount(octets.ravel(), minlength=256)).pvalue)
-
-
 def test_shares_below_the_threshold_are_uniform_whatever_the_secret() -> None:
     """Both shares of two out of three receivers, and their sum, which a line through zero fixes.
 
     Nominal level 1e-8 for each of three tests at 256 expected bytes a cell.
     """
     shares = np.stack([split(bytes(16 * 64), np.array([1, 2, 3]), 3) for _ in range(64)])
-    assert uniform_bytes(shares[:, 0]) > UNSEEDED_LEVEL
-    assert uniform_bytes(shares[:, 1]) > UNSEEDED_LEVEL
-    assert uniform_bytes(shares[:, 0] ^ shares[:, 1]) > UNSEEDED_LEVEL
-
-
-def test_the_uniformity_test_sees_a_range_that_is_30_percent_short() -> None:
-    drawn = np.frombuffer(os.urandom(2**16), dtype=np.uint8)
-    assert uniform_bytes((drawn * 0.7).astype(np.uint8)) < UNSEEDED_LEVEL
-
-
-def test_all_three_shares_of_a_zero_secret_betray_it() -> None:
-    shares = split(bytes(16), np.array([1, 2, 3]), 3)
-    assert not combine(np.array([[1, 2, 3]]), shares[None]).any()
-
-
-def test_a_secret_is_shared_anew_each_time() -> None:
-    first, second = (split(bytes(16), np.array([1, 2]), 2) for _ in range(2))
-    assert not np.array_equal(first, second)
+    for octets in (shares[:, 0], shares[:, 1], shares[:, 0] ^ shares[:, 1]):
+        assert uniform(octets.tobytes()) > UNSEEDED_LEVEL
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum import messages
@@ -146,3 +147,9 @@ def flipped(message: bytes, place: int) -> bytes:
     changed = bytearray(message)
     changed[place] ^= 1
     return bytes(changed)
+
+
+def uniform(octets: bytes) -> float:
+    """The p-value of the chi-square test that bytes are uniform."""
+    counts = np.bincount(np.frombuffer(octets, dtype=np.uint8), minlength=256)
+    return float(stats.chisquare(counts).pvalue)
