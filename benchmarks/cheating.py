@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Self
 
 from tests.protocols.encrypted import masked_strategies, strategies
+from tests.protocols.encrypted.forging import FORGED, UNCHANGED, outcome
 
 from benchmarks.timing import row
 
@@ -48,9 +49,9 @@ class Outcomes:
         for name, counts in other.cheating.items():
             self.cheating[name] = self.cheating.get(name, Counter()) + counts
 
-    def forged(self, scheme: str) -> int:
+    def forged(self) -> int:
         """The number of wrong AUCs that were believed."""
-        return sum(counts[SCHEMES[scheme].FORGED] for counts in self.cheating.values())
+        return sum(counts[FORGED] for counts in self.cheating.values())
 
 
 def main() -> None:
@@ -73,7 +74,7 @@ def tried(tries: int, scheme: str, processes: int, tell: Callable[[str], None]) 
         for part in as_completed(parts):
             total.add(part.result())
             tell(
-                f"  {scheme}: {total.tries} of {tries} sessions, {total.forged(scheme)} wrong "
+                f"  {scheme}: {total.tries} of {tries} sessions, {total.forged()} wrong "
                 f"AUCs believed, {time.perf_counter() - start:.0f} s"
             )
     return summary(total, scheme, time.perf_counter() - start)
@@ -91,18 +92,18 @@ def outcomes_of(tries: int, scheme: str) -> Outcomes:
     """The outcomes of every strategy in new sessions, in this process."""
     attack = SCHEMES[scheme]
     made = Outcomes(tries, cheating={name: Counter() for name in attack.STRATEGIES})
-    for room in attack.rooms(tries):
-        made.honest[attack.outcome(room, attack.answers)] += 1
+    for room in attack.Room.rooms(tries):
+        made.honest[outcome(room, attack.answers)] += 1
         for name, strategy in attack.STRATEGIES.items():
-            made.cheating[name][attack.outcome(room, strategy)] += 1
+            made.cheating[name][outcome(room, strategy)] += 1
     return made
 
 
 def summary(total: Outcomes, scheme: str, seconds: float) -> list[str]:
     """A line about all strategies, and one about each."""
-    accepted = total.honest[SCHEMES[scheme].UNCHANGED]
+    accepted = total.honest[UNCHANGED]
     note = (
-        f"{total.tries} x {len(total.cheating)} answers, {total.forged(scheme)} wrong AUCs "
+        f"{total.tries} x {len(total.cheating)} answers, {total.forged()} wrong AUCs "
         f"believed; honest answers: {accepted} of {total.tries} accepted"
     )
     lines = [row(f"Cheating aggregator, {scheme}", seconds, note)]

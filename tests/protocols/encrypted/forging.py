@@ -1,11 +1,18 @@
-"""A small checked evaluation: its data, its numbers, and multipliers that would forge them."""
+"""A small checked evaluation: its data, its numbers, and what would forge them or be believed."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 import tacit
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 from tacit.protocols.published.fhe.bfv import ExactScheme
 from tacit.protocols.published.fhe.packing import Scale, cumulative_counts
 
@@ -61,3 +68,52 @@ def exact_half_range() -> float:
     counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
     tied = int((counts.inside.sum(axis=1) * counts.falling.sum(axis=1)).sum())
     return tied / (2 * int(counts.positives.sum()) * int(counts.negatives.sum()))
+
+
+FORGED, UNCHANGED = "forged", "AUC unchanged"
+ALLOWED = 3e-6
+"""What the perturbation of so few records may move an AUC by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """One session as the aggregator sees it, the one before, and the party that opens answers."""
+
+    party: Any
+    uploads: Any
+    earlier: Self | None = None
+
+    allowed: ClassVar[float]
+    """What perturbations may move a half-range by."""
+
+    @classmethod
+    def new(cls, earlier: Self | None = None) -> Self:
+        """A session under fresh keys."""
+        raise NotImplementedError
+
+    @classmethod
+    def rooms(cls, count: int) -> Iterator[Self]:
+        """Independent sessions, each of which remembers the one before."""
+        room = cls.new()
+        for _ in range(count):
+            room = cls.new(replace(room, earlier=None))
+            yield room
+
+    @property
+    def before(self) -> Self:
+        assert self.earlier is not None
+        return self.earlier
+
+
+def outcome(room: Any, strategy: Callable[[Any], Any]) -> str:
+    """What a party makes of a strategy's answer; ``FORGED`` where it believes a wrong AUC or range.
+
+    A change that multiplies nothing but an empty cell leaves both as they are, and is accepted.
+    """
+    made = strategy(room)
+    try:
+        area = room.party.decrypted(made)
+    except (HomomorphicError, MaskedValueError, DataError) as error:
+        return str(error).partition(",")[0]
+    moved = abs(area.value / exact_area() - 1), abs(area.half_range / exact_half_range() - 1)
+    return UNCHANGED if moved[0] < ALLOWED and moved[1] < room.allowed else FORGED

@@ -9,67 +9,46 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
-from tacit.crypto.masking import Elements, MaskedValueError
-from tacit.data.errors import DataError
-from tacit.protocols.encrypted.masked_scheme import (
-    FORMS,
-    SEED_BYTES,
-    TAG_BYTES,
-    MaskedScheme,
-    Words,
-    class_cells,
-    forms,
-    untagged,
-)
-from tacit.protocols.encrypted.masked_sides import REFUSED, MaskedParty, coefficients, later_masks
-from tests.protocols.encrypted.forging import (
-    PARTIES,
-    RECORDS,
-    THRESHOLDS,
-    exact_area,
-    exact_half_range,
-    federation,
-    reduced,
-    true_numbers,
-)
+from tacit.crypto.masking import Elements
+from tacit.protocols.encrypted import masked_scheme
+from tacit.protocols.encrypted.masked_scheme import FORMS, SEED_BYTES, TAG_BYTES, Words, untagged
+from tacit.protocols.encrypted.masked_sides import MaskedParty, coefficients, later_masks
+from tests.protocols.encrypted import forging
+from tests.protocols.encrypted.forging import PARTIES, RECORDS, THRESHOLDS
 
-SCHEME = MaskedScheme(THRESHOLDS, RECORDS, checked=True)
+SCHEME = masked_scheme.MaskedScheme(THRESHOLDS, RECORDS, checked=True)
 FIELD, PRIME, WORDS = SCHEME.field, SCHEME.field.prime, SCHEME.words
 SENT = 2 * WORDS + 3 * FORMS
 HONEST = 3 << (SCHEME.least_bits + 1)
 """A multiplier that an honest aggregator may draw."""
-ALLOWED = 3e-6
-"""What the perturbation of so few records may move an AUC or a half-range by."""
+
+
+def paired_by(keys: bytes) -> Callable[[int, int], bytes]:
+    """The keys of parties two by two, and of each alone."""
+    return lambda party, other: sha256(keys + bytes(sorted((party, other)))).digest()
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
-    """One session as the aggregator sees it, the one before, and the party that opens answers."""
+class Room(forging.Room):
+    """A session on masked values; ``uploads`` holds a message of each party."""
 
-    party: MaskedParty
-    uploads: list[bytes]
-    earlier: Room | None = None
+    allowed = 30 * forging.ALLOWED
 
     @classmethod
     def new(cls, earlier: Room | None = None) -> Room:
-        keys = os.urandom(32)
-
-        def pairing(party: int, other: int) -> bytes:
-            return sha256(keys + bytes(sorted((party, other)))).digest()
-
+        pairing = paired_by(os.urandom(32))
         party = MaskedParty(SCHEME, os.urandom(16), os.urandom(16), PARTIES, pairing)
-        cells = class_cells(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
-        uploads = party.uploads(*cells, range(PARTIES))
-        last = None if earlier is None else replace(earlier, earlier=None)
-        return cls(party, uploads, last)
+        thresholds = np.linspace(0.0, 1.0, THRESHOLDS)
+        cells = masked_scheme.class_cells(forging.federation(), thresholds)
+        return cls(party, party.uploads(*cells, range(PARTIES)), earlier)
 
     @cached_property
     def sent(self) -> list[Elements]:
@@ -86,32 +65,22 @@ class Room:
             for message in self.uploads
         ]
 
-    @property
-    def before(self) -> Room:
-        assert self.earlier is not None
-        return self.earlier
-
-
-def rooms(count: int) -> Iterator[Room]:
-    """Independent sessions, each of which remembers the one before."""
-    room = Room.new()
-    for _ in range(count):
-        room = Room.new(room)
-        yield room
-
 
 Change = Callable[[Elements], Elements]
-Weights = Sequence[int]
-EVERY: Weights = (1,) * PARTIES
+Total = Callable[[Room], Elements]
 
 
-def summed(room: Room, weights: Weights = EVERY) -> Elements:
-    return sum(each * weight for each, weight in zip(room.sent, weights, strict=True)) % PRIME
+def weighted(*weights: int) -> Total:
+    """The sum of all that parties sent, each so many times."""
+    return lambda room: sum(s * times for s, times in zip(room.sent, weights, strict=True)) % PRIME
+
+
+summed = weighted(*[1] * PARTIES)
 
 
 def answers(
     room: Room,
-    total: Elements | None = None,
+    total: Total = summed,
     alike: Change | None = None,
     words: Change | None = None,
     codes: Change | None = None,
@@ -125,12 +94,12 @@ def answers(
     ``alike`` changes words and codes, ``pairs`` the three numbers and each coefficient of their
     proofs: so both stay consistent with each other.
     """
-    parts = np.split(summed(room) if total is None else total, [WORDS, 2 * WORDS])
+    parts = np.split(total(room), [WORDS, 2 * WORDS])
     for change, places in ((alike, (0, 1)), (words, (0,)), (codes, (1,))):
         for place in places if change is not None else ():
             parts[place] = change(parts[place]) % PRIME  # type: ignore[misc]
     own, code = (Words.of(part, THRESHOLDS) for part in parts[:2])
-    products = forms(own.positives, own.negatives, FIELD)
+    products = masked_scheme.forms(own.positives, own.negatives, FIELD)
     numbers = multiplier * (products - own.crossed) - own.blinded
     shown = coefficients(own, code, multiplier, parts[2], FIELD)
     numbers = numbers if values is None else values(numbers)
@@ -201,21 +170,26 @@ def scaled(factor: int) -> Change:
     return changed
 
 
-def halves(room: Room, first: Elements, second: Elements) -> bytes:
+def halves(first: Total, second: Total) -> Total:
     """The words of one sum, the codes and masks of another."""
-    return answers(room, np.concatenate([first[:WORDS], second[WORDS:]]))
+    return lambda room: np.concatenate([first(room)[:WORDS], second(room)[WORDS:]])
 
 
-def in_place(room: Room, content: Elements) -> bytes:
+def earlier(room: Room) -> Elements:
+    """The sum of the session before."""
+    return summed(room.before)
+
+
+def in_place(content: Callable[[], Elements]) -> Total:
     """The last party's words, codes and masks replaced."""
-    return answers(room, (sum(room.sent[:-1]) + content) % PRIME)
+    return lambda room: (sum(room.sent[:-1]) + content()) % PRIME
 
 
 def uniform(count: int) -> Elements:
     return FIELD.elements(secrets.randbelow(PRIME) for _ in range(count))
 
 
-def with_codes_of_its_own(room: Room) -> Elements:
+def with_codes_of_its_own() -> Elements:
     """Known words, with codes that would fit a guessed point."""
     words = FIELD.elements([9] * WORDS)
     guess = secrets.randbelow(PRIME)
@@ -224,7 +198,7 @@ def with_codes_of_its_own(room: Room) -> Elements:
 
 def results_added(room: Room) -> bytes:
     """Each party's products with its own counts only, added up."""
-    each = [read(room, answers(room, total % PRIME)) for total in (3 * sent for sent in room.sent)]
+    each = [read(room, answers(room, lambda _, own=own: 3 * own % PRIME)) for own in room.sent]
     return written(room, np.sum(each, axis=0))
 
 
@@ -234,22 +208,26 @@ def read(room: Room, made: bytes) -> Elements:
 
 def short_vector(room: Room) -> bytes:
     """The multiplier that takes the true numbers to the shortest pair of another ratio."""
-    numerator, denominator = (number // 2 for number in true_numbers())
-    pair = reduced((numerator, denominator), PRIME)[1]
+    numerator, denominator = (number // 2 for number in forging.true_numbers())
+    pair = forging.reduced((numerator, denominator), PRIME)[1]
     return answers(room, multiplier=pair[1] * pow(denominator, -1, PRIME) % PRIME)
 
 
 def at_a_guess(room: Room) -> bytes:
     """A numerator that is 10^9 more, with a proof that holds at a guessed point."""
     guess = secrets.randbelow(PRIME)
-    return answers(room, values=plus({0: 10**9}), proof=plus({0: 10**9 * guess**3}))
+    return answers(room, values=plus({0: MUCH}), proof=plus({0: MUCH * guess**3}))
 
 
-def later_answer(room: Room, place: slice) -> bytes:
+def later_answer(place: slice) -> Callable[[Room], bytes]:
     """A part of the earlier session's honest answer in that of this one."""
-    made, old = read(room, answers(room)), read(room.before, answers(room.before))
-    made[place] = old[place]
-    return written(room, made)
+
+    def strategy(room: Room) -> bytes:
+        made, old = read(room, answers(room)), read(room.before, answers(room.before))
+        made[place] = old[place]
+        return written(room, made)
+
+    return strategy
 
 
 def two_multipliers(room: Room) -> bytes:
@@ -260,128 +238,105 @@ def two_multipliers(room: Room) -> bytes:
     return written(room, made)
 
 
-TIMES, NEXT = 10**9, np.eye(FORMS, dtype=object)
+def lie(**departures: Any) -> Callable[[Room], bytes]:
+    """A strategy of ``answers`` that departs in these places."""
+    return partial(answers, **departures)
+
+
+def mixing(*rows: tuple[int, int, int]) -> Callable[[Room], bytes]:
+    """The three numbers and their proofs from all of them."""
+    return lie(pairs=mixed(rows))
+
+
+def unblinded(vector: Elements) -> Elements:
+    zeros = FIELD.elements([0] * FORMS)
+    return Words.of(vector, THRESHOLDS)._replace(blinded=zeros).joined
+
+
+MUCH = 10**9
 FIRST_N = THRESHOLDS
+X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 STRATEGIES: dict[str, Callable[[Room], bytes]] = {
-    "drop a party": lambda room: answers(room, summed(room, (1, 0, 1))),
-    "drop the last party": lambda room: answers(room, summed(room, (1, 1, 0))),
-    "count a party twice": lambda room: answers(room, summed(room, (1, 2, 1))),
-    "one party only": lambda room: answers(room, summed(room, (1, 0, 0))),
-    "one party in place of another": lambda room: answers(room, summed(room, (2, 0, 1))),
-    "zeros for a party": lambda room: in_place(room, FIELD.elements([0] * SENT)),
-    "counts of its own for a party": lambda room: in_place(room, with_codes_of_its_own(room)),
+    "drop a party": lie(total=weighted(1, 0, 1)),
+    "drop the last party": lie(total=weighted(1, 1, 0)),
+    "count a party twice": lie(total=weighted(1, 2, 1)),
+    "one party only": lie(total=weighted(1, 0, 0)),
+    "one party in place of another": lie(total=weighted(2, 0, 1)),
+    "zeros for a party": lie(total=in_place(lambda: FIELD.elements([0] * SENT))),
+    "counts of its own for a party": lie(total=in_place(with_codes_of_its_own)),
     "add parties' results, not counts": results_added,
-    "scale all counts by 11": lambda room: answers(room, alike=scaled(11)),
-    "scale a number of the answer": lambda room: answers(room, values=mixed(np.diag([3, 1, 1]))),
-    "negate": lambda room: answers(room, multiplier=PRIME - HONEST),
-    "a multiplier that wraps around": lambda room: answers(room, multiplier=PRIME // 3),
-    "a multiplier of 1, to magnify the perturbation": lambda room: answers(room, multiplier=1),
-    "nothing but the perturbation": lambda room: answers(room, multiplier=0),
+    "scale all counts by 11": lie(alike=scaled(11)),
+    "scale a number of the answer": lie(values=mixed(np.diag([3, 1, 1]))),
+    "negate": lie(multiplier=PRIME - HONEST),
+    "a multiplier that wraps around": lie(multiplier=PRIME // 3),
+    "a multiplier of 1, to magnify the perturbation": lie(multiplier=1),
+    "nothing but the perturbation": lie(multiplier=0),
     "the shortest vector of another ratio": short_vector,
-    "add to the numerator": lambda room: answers(room, values=plus({0: TIMES})),
-    "subtract from the denominator": lambda room: answers(room, values=plus({1: -TIMES})),
-    "add to both": lambda room: answers(room, values=plus({0: TIMES, 1: TIMES})),
-    "denominator into numerator": lambda room: answers(
-        room, pairs=mixed([[1, 1, 0], [0, 1, 0], [0, 0, 1]])
+    "add to the numerator": lie(values=plus({0: MUCH})),
+    "subtract from the denominator": lie(values=plus({1: -MUCH})),
+    "add to both": lie(values=plus({0: MUCH, 1: MUCH})),
+    "denominator into numerator": mixing((1, 1, 0), Y, Z),
+    "numerator into denominator": mixing(X, (1, 1, 0), Z),
+    "subtract from the half-range": lie(values=plus({2: -MUCH})),
+    "add to the half-range": lie(values=plus({2: MUCH})),
+    "denominator out of the half-range": mixing(X, Y, (0, -1, 1)),
+    "numerator into the half-range": mixing(X, Y, (1, 0, 1)),
+    "half-range into the numerator": mixing((1, 0, 1), Y, Z),
+    "no half-range": mixing(X, Y, (0, 0, 0)),
+    "another session's half-range": later_answer(slice(FORMS, None, FORMS)),
+    "shift all cells": lie(alike=of_cells(lambda v: np.roll(v, 1))),
+    "add one to a cell": lie(words=plus({3: 1})),
+    "add one to all cells": lie(words=of_cells(lambda v: v + 1)),
+    "leave the perturbation out": lie(words=unblinded),
+    "swap numerator and denominator": mixing(Y, X, Z),
+    "one number thrice": mixing(Y, Y, Y),
+    "codes in place of words": lie(
+        total=halves(lambda room: summed(room)[WORDS : 2 * WORDS], summed)
     ),
-    "numerator into denominator": lambda room: answers(
-        room, pairs=mixed([[1, 0, 0], [1, 1, 0], [0, 0, 1]])
-    ),
-    "subtract from the half-range": lambda room: answers(room, values=plus({2: -TIMES})),
-    "add to the half-range": lambda room: answers(room, values=plus({2: TIMES})),
-    "denominator out of the half-range": lambda room: answers(
-        room, pairs=mixed([[1, 0, 0], [0, 1, 0], [0, -1, 1]])
-    ),
-    "numerator into the half-range": lambda room: answers(
-        room, pairs=mixed([[1, 0, 0], [0, 1, 0], [1, 0, 1]])
-    ),
-    "half-range into the numerator": lambda room: answers(
-        room, pairs=mixed([[1, 0, 1], [0, 1, 0], [0, 0, 1]])
-    ),
-    "no half-range": lambda room: answers(room, pairs=mixed(np.diag([1, 1, 0]))),
-    "another session's half-range": lambda room: later_answer(room, slice(FORMS, None, FORMS)),
-    "shift all cells": lambda room: answers(room, alike=of_cells(lambda v: np.roll(v, 1))),
-    "add one to a cell": lambda room: answers(room, words=plus({3: 1})),
-    "add one to all cells": lambda room: answers(room, words=of_cells(lambda v: v + 1)),
-    "leave the perturbation out": lambda room: answers(
-        room,
-        words=lambda v: (
-            Words.of(v, THRESHOLDS)._replace(blinded=FIELD.elements([0] * FORMS)).joined
-        ),
-    ),
-    "swap numerator and denominator": lambda room: answers(
-        room, pairs=mixed([[0, 1, 0], [1, 0, 0], [0, 0, 1]])
-    ),
-    "one number thrice": lambda room: answers(room, pairs=mixed([[0, 1, 0]] * 3)),
-    "codes in place of words": lambda room: answers(
-        room, np.concatenate([summed(room)[WORDS : 2 * WORDS], summed(room)[WORDS:]])
-    ),
-    "replay an earlier session's counts": lambda room: answers(room, summed(room.before)),
-    "replay an earlier session's answer": lambda room: later_answer(room, slice(None)),
+    "replay an earlier session's counts": lie(total=earlier),
+    "replay an earlier session's answer": later_answer(slice(None)),
     "random content": lambda room: written(room, uniform(SCHEME.answer_words)),
     "an answer without a proof": lambda room: answers(room)[: -3 * FORMS * FIELD.word_bytes],
-    "a proof of zeros": lambda room: answers(room, proof=lambda v: v * 0),
-    "subtract from the numerator": lambda room: answers(room, values=plus({0: -TIMES})),
-    "add to the denominator": lambda room: answers(room, values=plus({1: TIMES})),
-    "add to all three numbers": lambda room: answers(room, values=lambda v: v + TIMES),
+    "a proof of zeros": lie(proof=lambda v: v * 0),
+    "subtract from the numerator": lie(values=plus({0: -MUCH})),
+    "add to the denominator": lie(values=plus({1: MUCH})),
+    "add to all three numbers": lie(values=lambda v: v + MUCH),
     "change the session's name": lambda room: bytes(TAG_BYTES) + answers(room)[TAG_BYTES:],
-    "leave a party's words out": lambda room: halves(room, summed(room, (1, 0, 1)), summed(room)),
-    "count a party's words twice": lambda room: halves(room, summed(room, (2, 1, 1)), summed(room)),
-    "a factor on the numerator and its proof": lambda room: answers(
-        room, pairs=mixed(np.diag([3, 1, 1]))
+    "leave a party's words out": lie(total=halves(weighted(1, 0, 1), summed)),
+    "count a party's words twice": lie(total=halves(weighted(2, 1, 1), summed)),
+    "a factor on the numerator and its proof": mixing((3, 0, 0), Y, Z),
+    "one class's cells moved by one": lie(alike=moved),
+    "one class's cells for the other's": lie(
+        alike=lambda v: np.concatenate([v[:FIRST_N], v[:FIRST_N], v[2 * FIRST_N :]])
     ),
-    "one class's cells moved by one": lambda room: answers(room, alike=moved),
-    "one class's cells for the other's": lambda room: answers(
-        room, alike=lambda v: np.concatenate([v[:FIRST_N], v[:FIRST_N], v[2 * FIRST_N :]])
-    ),
-    "every cell less the one before": lambda room: answers(
-        room, alike=of_cells(lambda v: np.diff(v, prepend=0))
-    ),
-    "add one to both highest cells": lambda room: answers(room, words=plus({0: 1, FIRST_N: 1})),
-    "numbers of two sessions": lambda room: later_answer(room, slice(1, 2)),
-    "an earlier session's counts beside this one's": lambda room: answers(
-        room, (summed(room) + summed(room.before)) % PRIME
+    "every cell less the one before": lie(alike=of_cells(lambda v: np.diff(v, prepend=0))),
+    "add one to both highest cells": lie(words=plus({0: 1, FIRST_N: 1})),
+    "numbers of two sessions": later_answer(slice(1, 2)),
+    "an earlier session's counts beside this one's": lie(
+        total=lambda room: (summed(room) + earlier(room)) % PRIME
     ),
     # linear shifts, factors
-    "shift the numbers and the constants of their proofs": lambda room: answers(
-        room, values=lambda v: v + TIMES, proof=plus(dict.fromkeys(range(FORMS), TIMES))
+    "shift the numbers and the constants of their proofs": lie(
+        values=lambda v: v + MUCH, proof=plus(dict.fromkeys(range(FORMS), MUCH))
     ),
     "a numerator with a proof at a guessed point": at_a_guess,
-    "a factor on all numbers and proofs": lambda room: answers(room, pairs=mixed(3 * NEXT)),
+    "a factor on all numbers and proofs": mixing((3, 0, 0), (0, 3, 0), (0, 0, 3)),
     "the numerator under another multiplier": two_multipliers,
     # leave out, count twice
-    "leave a party's codes out": lambda room: halves(room, summed(room), summed(room, (1, 1, 0))),
-    "leave a party's proof masks out": lambda room: answers(
-        room, np.concatenate([summed(room)[: 2 * WORDS], summed(room, (1, 1, 0))[2 * WORDS :]])
+    "leave a party's codes out": lie(total=halves(summed, weighted(1, 1, 0))),
+    "leave a party's proof masks out": lie(
+        total=lambda room: np.concatenate(
+            [summed(room)[: 2 * WORDS], weighted(1, 1, 0)(room)[2 * WORDS :]]
+        )
     ),
     # re-asked uploads, stale sessions
-    "an upload that was asked for again, in place of another": lambda room: answers(
-        room, summed(room, (1, 2, 0))
-    ),
-    "words of an earlier session": lambda room: halves(room, summed(room.before), summed(room)),
-    "codes of an earlier session": lambda room: halves(room, summed(room), summed(room.before)),
+    "an upload that was asked for again, in place of another": lie(total=weighted(1, 2, 0)),
+    "words of an earlier session": lie(total=halves(earlier, summed)),
+    "codes of an earlier session": lie(total=halves(summed, earlier)),
     # swapped classes, truncated thresholds
-    "swap the classes": lambda room: answers(room, alike=swapped),
-    "leave out the lower half of all thresholds": lambda room: answers(
-        room, alike=truncated(THRESHOLDS // 2)
-    ),
-    "leave out the last threshold": lambda room: answers(room, alike=truncated(THRESHOLDS - 1)),
+    "swap the classes": lie(alike=swapped),
+    "leave out the lower half of all thresholds": lie(alike=truncated(THRESHOLDS // 2)),
+    "leave out the last threshold": lie(alike=truncated(THRESHOLDS - 1)),
     # mixed runs
-    "another session's proof": lambda room: later_answer(room, slice(1 + FORMS, None)),
+    "another session's proof": later_answer(slice(1 + FORMS, None)),
 }
-
-
-FORGED, UNCHANGED = "forged", "AUC unchanged"
-
-
-def outcome(room: Room, strategy: Callable[[Room], bytes]) -> str:
-    """What a party makes of a strategy's answer; ``FORGED`` where it believes a wrong AUC."""
-    made: Any = strategy(room)
-    try:
-        area = room.party.decrypted(made)
-    except MaskedValueError as error:
-        return "proof fails" if str(error) == REFUSED else "no honest numbers"
-    except DataError:
-        return "no AUC"
-    apart = abs(area.value / exact_area() - 1), abs(area.half_range / exact_half_range() - 1)
-    return UNCHANGED if apart[0] < ALLOWED and apart[1] < 30 * ALLOWED else FORGED

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from tacit.crypto.homomorphic.engine import (
-    HomomorphicError,
-    context_of,
-    rebadged,
-    stored,
-    tenseal_api,
-)
+from tacit.crypto.homomorphic.engine import context_of, rebadged, stored, tenseal_api
 from tacit.crypto.homomorphic.schemes import (
     DEGREE,
     PLAIN_MODULI,
@@ -26,23 +20,10 @@ from tacit.crypto.homomorphic.schemes import (
     plaintext,
     random_residues,
 )
-from tacit.data.errors import DataError
-from tacit.protocols.published.fhe.bfv import RUNS, CheatingError, ExactAggregator, ExactParty
+from tacit.protocols.published.fhe.bfv import RUNS, ExactAggregator, ExactParty
 from tacit.protocols.published.fhe.packing import cumulative_counts
-from tests.protocols.encrypted.forging import (
-    HONEST,
-    PARTIES,
-    SCHEME,
-    THRESHOLDS,
-    WRAPPING,
-    exact_area,
-    exact_half_range,
-    federation,
-    forging_multiplier,
-)
-
-ALLOWED = 3e-6
-"""What the perturbation of so few records may move an AUC or a half-range by."""
+from tests.protocols.encrypted import forging
+from tests.protocols.encrypted.forging import HONEST, PARTIES, SCHEME, THRESHOLDS, WRAPPING
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,21 +39,19 @@ class KeptParty(ExactParty):
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
-    """One session as the aggregator sees it, the one before, and the party that opens answers."""
+class Room(forging.Room):
+    """A session on ciphertexts; ``uploads`` holds each party's ciphertexts, one for each run."""
 
-    party: KeptParty
-    keys: list[bytes]
-    uploads: list[list[bytes]]
-    earlier: Room | None
+    keys: Sequence[bytes] = ()
+
+    allowed = 10 * forging.ALLOWED
 
     @classmethod
     def new(cls, earlier: Room | None = None) -> Room:
         party = KeptParty(SCHEME, os.urandom(32), os.urandom(16), PARTIES)
-        counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
+        counts = cumulative_counts(forging.federation(), np.linspace(0.0, 1.0, THRESHOLDS))
         uploads = party.uploads(counts, range(PARTIES))
-        last = None if earlier is None else replace(earlier, earlier=None)
-        return cls(party, party.evaluation_keys(), uploads, last)
+        return cls(party, uploads, earlier, party.evaluation_keys())
 
     @cached_property
     def evaluators(self) -> list[BfvEvaluator]:
@@ -93,27 +72,15 @@ class Room:
     def mask(self, run: int) -> Any:
         return ExactAggregator(SCHEME, self.keys).mask(run)
 
-    @property
-    def before(self) -> Room:
-        assert self.earlier is not None
-        return self.earlier
-
-
-def rooms(count: int) -> Iterator[Room]:
-    """Independent sessions, each of which remembers the one before."""
-    room = Room.new()
-    for _ in range(count):
-        room = Room.new(room)
-        yield room
-
 
 Change = Callable[[BfvEvaluator, Any, int], Any]
+Uploads = Callable[[Room, int], Sequence[bytes]]
 PLACES = SCHEME.layout.positions
 
 
 def answers(
     room: Room,
-    uploads: Callable[[int], Sequence[bytes]] | None = None,
+    uploads: Uploads = Room.of,
     before: Change | None = None,
     after: Change | None = None,
     multipliers: tuple[int, int] = (HONEST, HONEST),
@@ -124,10 +91,10 @@ def answers(
     made = []
     for run in range(RUNS):
         evaluator = room.evaluators[run]
-        if uploads is None and before is None:
+        if uploads is Room.of and before is None:
             total, square = room.honest[run]
         else:
-            total = evaluator.total(room.of(run) if uploads is None else uploads(run))
+            total = evaluator.total(uploads(room, run))
             total = total if before is None else before(evaluator, total, run)
             square = squared(evaluator, total)
         mask = room.mask(run)
@@ -203,33 +170,33 @@ def plus(terms: dict[int, int]) -> Change:
 def of_own_making(room: Room, run: int, content: dict[int, int]) -> bytes:
     """A ciphertext that the aggregator can make without a key, from an encryption of zero."""
     evaluator = room.evaluators[run]
-    value = zero(evaluator)
-    return stored(plus(content)(evaluator, value, run) if content else value)
+    return stored(plus(content)(evaluator, zero(evaluator), run))
 
 
-def weighted(room: Room, weights: Sequence[int]) -> Callable[[int], list[bytes]]:
-    return lambda run: [
-        upload for upload, weight in zip(room.of(run), weights, strict=True) for _ in range(weight)
-    ]
+def weighted(*weights: int, first_run: bool = True) -> Uploads:
+    """Parties' ciphertexts so many times, in both runs or in the second alone."""
+
+    def uploads(room: Room, run: int) -> list[bytes]:
+        times = weights if run or first_run else (1,) * PARTIES
+        pairs = zip(room.of(run), times, strict=True)
+        return [upload for upload, weight in pairs for _ in range(weight)]
+
+    return uploads
 
 
-def swap(room: Room, other: Callable[[int], bytes]) -> list[bytes]:
+def first_replaced(other: Callable[[Room, int], bytes]) -> Uploads:
     """The first party's ciphertext replaced."""
-    return answers(room, lambda run: [other(run), *room.of(run)[1:]])
+    return lambda room, run: [other(room, run), *room.of(run)[1:]]
 
 
-def replay_of_a_run(room: Room) -> list[bytes]:
+def replay_of_a_run(room: Room, run: int) -> list[bytes]:
     """The first run's ciphertexts, made to pass for the second's."""
-    contexts = [context_of(bfv_parameters(run)) for run in range(RUNS)]
+    if run == 0:
+        return room.of(0)
+    contexts = [context_of(bfv_parameters(each)) for each in range(RUNS)]
     names = [list(context.first_parms_id()) for context in contexts]
     read = room.evaluators[0].read
-    moved = [rebadged(stored(read(upload)), names[0], names[1]) for upload in room.of(0)]
-    return answers(room, lambda run: room.of(0) if run == 0 else moved)
-
-
-def short_vector(room: Room) -> list[bytes]:
-    multiplier = forging_multiplier(PLAIN_MODULI[0])
-    return answers(room, multipliers=(multiplier, multiplier))
+    return [rebadged(stored(read(upload)), names[0], names[1]) for upload in room.of(0)]
 
 
 def random_answer(room: Room) -> list[bytes]:
@@ -254,120 +221,78 @@ def unrelinearised(room: Room) -> list[bytes]:
     return made
 
 
-def in_one_run(room: Room, weights: Sequence[int]) -> list[bytes]:
-    """Parties weighted in the second run alone."""
-    of_run = weighted(room, weights)
-    return answers(room, lambda run: of_run(run) if run else room.of(run))
+def lie(**departures: Any) -> Callable[[Room], list[bytes]]:
+    """A strategy of ``answers`` that departs in these places."""
+    return partial(answers, **departures)
+
+
+def mixing(place: int, other: int, factor: int = 1) -> Callable[[Room], list[bytes]]:
+    """Add one number of the answer to another."""
+    return lie(after=times({0: 1, place - other: factor}))
 
 
 NUMERATOR, DENOMINATOR, HIDDEN, TAGGED = PLACES
+MUCH = 10**9
 STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
-    "drop a party": lambda room: answers(room, weighted(room, (1, 0, 1))),
-    "drop the last party": lambda room: answers(room, weighted(room, (1, 1, 0))),
-    "count a party twice": lambda room: answers(room, weighted(room, (1, 2, 1))),
-    "one party only": lambda room: answers(room, weighted(room, (1, 0, 0))),
-    "one party in place of another": lambda room: swap(room, lambda run: room.of(run)[1]),
-    "an encryption of zero for a party": lambda room: swap(
-        room, lambda run: of_own_making(room, run, {})
+    "drop a party": lie(uploads=weighted(1, 0, 1)),
+    "drop the last party": lie(uploads=weighted(1, 1, 0)),
+    "count a party twice": lie(uploads=weighted(1, 2, 1)),
+    "one party only": lie(uploads=weighted(1, 0, 0)),
+    "one party in place of another": lie(uploads=first_replaced(lambda room, run: room.of(run)[1])),
+    "an encryption of zero for a party": lie(
+        uploads=first_replaced(partial(of_own_making, content={}))
     ),
-    "counts of its own for a party": lambda room: swap(
-        room, lambda run: of_own_making(room, run, dict.fromkeys(range(1, 80), 9))
+    "counts of its own for a party": lie(
+        uploads=first_replaced(partial(of_own_making, content=dict.fromkeys(range(1, 80), 9)))
     ),
-    "add parties' results, not counts": lambda room: answers(
-        room, before=times({0: 3}), linear=False
+    "add parties' results, not counts": lie(before=times({0: 3}), linear=False),
+    "scale all counts by 1.1": lie(before=times({0: 11})),
+    "scale a run's answer": lie(multipliers=(HONEST, HONEST + 1)),
+    "negate": lie(multipliers=tuple(modulus - HONEST for modulus in PLAIN_MODULI)),
+    "a multiplier that wraps around": lie(multipliers=tuple(WRAPPING % m for m in PLAIN_MODULI)),
+    "a multiplier of 1, to magnify the perturbation": lie(multipliers=(1, 1)),
+    "nothing but the perturbation": lie(after=lambda evaluator, value, run: zero(evaluator)),
+    "a short vector of one run's lattice": lie(
+        multipliers=(forging.forging_multiplier(PLAIN_MODULI[0]),) * 2
     ),
-    "scale all counts by 1.1": lambda room: answers(room, before=times({0: 11})),
-    "scale a run's answer": lambda room: answers(room, multipliers=(HONEST, HONEST + 1)),
-    "negate": lambda room: answers(
-        room, multipliers=(PLAIN_MODULI[0] - HONEST, PLAIN_MODULI[1] - HONEST)
+    "add to the numerator": lie(add={NUMERATOR: MUCH}),
+    "subtract from the denominator": lie(add={DENOMINATOR: -MUCH}),
+    "add to both": lie(add={NUMERATOR: MUCH, DENOMINATOR: MUCH}),
+    "denominator into numerator": mixing(NUMERATOR, DENOMINATOR),
+    "numerator into denominator": mixing(DENOMINATOR, NUMERATOR),
+    "subtract from the half-range": lie(add={HIDDEN: -MUCH}),
+    "add to the half-range": lie(add={HIDDEN: MUCH}),
+    "denominator out of the half-range": mixing(HIDDEN, DENOMINATOR, -1),
+    "numerator into the half-range": mixing(HIDDEN, NUMERATOR),
+    "half-range into the numerator": mixing(NUMERATOR, HIDDEN),
+    "half-range less the products beside it": lie(after=times({0: 1, 1: -1})),
+    "another session's half-range": lie(
+        uploads=lambda room, run: [room.of(run)[0], *room.before.of(run)[1:]]
     ),
-    "a multiplier that wraps around": lambda room: answers(
-        room, multipliers=(WRAPPING % PLAIN_MODULI[0], WRAPPING % PLAIN_MODULI[1])
-    ),
-    "a multiplier of 1, to magnify the perturbation": lambda room: answers(
-        room, multipliers=(1, 1)
-    ),
-    "nothing but the perturbation": lambda room: answers(
-        room, after=lambda evaluator, value, run: zero(evaluator)
-    ),
-    "a short vector of one run's lattice": short_vector,
-    "add to the numerator": lambda room: answers(room, add={NUMERATOR: 10**9}),
-    "subtract from the denominator": lambda room: answers(room, add={DENOMINATOR: -(10**9)}),
-    "add to both": lambda room: answers(room, add={NUMERATOR: 10**9, DENOMINATOR: 10**9}),
-    "denominator into numerator": lambda room: answers(
-        room, after=times({0: 1, NUMERATOR - DENOMINATOR: 1})
-    ),
-    "numerator into denominator": lambda room: answers(
-        room, after=times({0: 1, DENOMINATOR - NUMERATOR: 1})
-    ),
-    "subtract from the half-range": lambda room: answers(room, add={HIDDEN: -(10**9)}),
-    "add to the half-range": lambda room: answers(room, add={HIDDEN: 10**9}),
-    "denominator out of the half-range": lambda room: answers(
-        room, after=times({0: 1, HIDDEN - DENOMINATOR: -1})
-    ),
-    "numerator into the half-range": lambda room: answers(
-        room, after=times({0: 1, HIDDEN - NUMERATOR: 1})
-    ),
-    "half-range into the numerator": lambda room: answers(
-        room, after=times({0: 1, NUMERATOR - HIDDEN: 1})
-    ),
-    "half-range less the products beside it": lambda room: answers(
-        room, after=times({0: 1, 1: -1})
-    ),
-    "another session's half-range": lambda room: answers(
-        room, lambda run: [room.of(run)[0], *room.before.of(run)[1:]]
-    ),
-    "shift all slots": lambda room: answers(room, before=times({1: 1})),
-    "add one to a slot": lambda room: answers(room, before=plus({3: 1})),
-    "add one to all slots": lambda room: answers(room, before=plus(dict.fromkeys(range(1, 89), 1))),
-    "leave the perturbation out": lambda room: answers(room, linear=False),
+    "shift all slots": lie(before=times({1: 1})),
+    "add one to a slot": lie(before=plus({3: 1})),
+    "add one to all slots": lie(before=plus(dict.fromkeys(range(1, 89), 1))),
+    "leave the perturbation out": lie(linear=False),
     "swap the runs": lambda room: answers(room)[::-1],
     "one run twice": lambda room: [answers(room)[0]] * 2,
-    "replay one run's counts": replay_of_a_run,
-    "replay an earlier session's counts": lambda room: answers(room, room.before.of),
+    "replay one run's counts": lie(uploads=replay_of_a_run),
+    "replay an earlier session's counts": lie(uploads=lambda room, run: room.before.of(run)),
     "replay an earlier session's answer": lambda room: answers(room.before),
     "random content": random_answer,
     "an answer that is not relinearised": unrelinearised,
-    "subtract from the numerator": lambda room: answers(room, add={NUMERATOR: -(10**9)}),
-    "add to the denominator": lambda room: answers(room, add={DENOMINATOR: 10**9}),
-    "add to all three numbers": lambda room: answers(
-        room, add=dict.fromkeys((NUMERATOR, DENOMINATOR, HIDDEN), 10**9)
-    ),
-    "shift the tag": lambda room: answers(room, add={TAGGED: 1}),
-    "leave a party out of one run": lambda room: in_one_run(room, (1, 0, 1)),
-    "count a party twice in one run": lambda room: in_one_run(room, (2, 1, 1)),
-    "a factor on one run's answer": lambda room: answers(room, multipliers=(HONEST, 3 * HONEST)),
-    "shift the square by a slot": lambda room: answers(room, after=times({1: 1})),
-    "one factor's slots moved to the other's": lambda room: answers(
-        room, before=times({SCHEME.layout.products: 1})
-    ),
-    "every slot less the one before": lambda room: answers(room, before=times({0: 1, 1: -1})),
-    "add one to both totals": lambda room: answers(
-        room, before=plus(dict.fromkeys(SCHEME.layout.totals, 1))
-    ),
+    "subtract from the numerator": lie(add={NUMERATOR: -MUCH}),
+    "add to the denominator": lie(add={DENOMINATOR: MUCH}),
+    "add to all three numbers": lie(add=dict.fromkeys((NUMERATOR, DENOMINATOR, HIDDEN), MUCH)),
+    "shift the tag": lie(add={TAGGED: 1}),
+    "leave a party out of one run": lie(uploads=weighted(1, 0, 1, first_run=False)),
+    "count a party twice in one run": lie(uploads=weighted(2, 1, 1, first_run=False)),
+    "a factor on one run's answer": lie(multipliers=(HONEST, 3 * HONEST)),
+    "shift the square by a slot": lie(after=times({1: 1})),
+    "one factor's slots moved to the other's": lie(before=times({SCHEME.layout.products: 1})),
+    "every slot less the one before": lie(before=times({0: 1, 1: -1})),
+    "add one to both totals": lie(before=plus(dict.fromkeys(SCHEME.layout.totals, 1))),
     "runs of two sessions": lambda room: [answers(room)[0], answers(room.before)[1]],
-    "an earlier session's counts beside this one's": lambda room: answers(
-        room, lambda run: [*room.of(run), *room.before.of(run)]
+    "an earlier session's counts beside this one's": lie(
+        uploads=lambda room, run: [*room.of(run), *room.before.of(run)]
     ),
 }
-
-
-FORGED, UNCHANGED = "forged", "AUC unchanged"
-
-
-def outcome(room: Room, strategy: Callable[[Room], list[bytes]]) -> str:
-    """What a party makes of a strategy's answer; ``FORGED`` where it believes a wrong AUC or range.
-
-    A change that multiplies nothing but an empty cell leaves both as they are, and is accepted.
-    """
-    made = strategy(room)
-    try:
-        area = room.party.decrypted(made)
-    except CheatingError as error:
-        return "runs disagree" if "runs disagree" in str(error) else "check failed"
-    except HomomorphicError:
-        return "no answer"
-    except DataError:
-        return "no AUC"
-    moved = abs(area.value / exact_area() - 1), abs(area.half_range / exact_half_range() - 1)
-    return UNCHANGED if moved[0] < ALLOWED and moved[1] < 10 * ALLOWED else FORGED
