@@ -1,10 +1,8 @@
-"""The AUC on masked values: exact, small, and nothing else in anybody's hands."""
+"""The AUC on masked values: what its numbers say, and messages that are sent once."""
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from hashlib import sha256
 from typing import Any, Literal
 
 import numpy as np
@@ -14,10 +12,8 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.arrays import Floats
-from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking import MaskedValueError
+from tacit.crypto.masking import MaskedValueError, log_uniform
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
@@ -25,8 +21,6 @@ from tacit.protocol.declared import revealed_to
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY, UNPERTURBED_WARNING
 from tacit.protocols.encrypted.masked_scheme import (
     PRECISION,
-    SLACK,
-    WIDTHS,
     MaskedScheme,
     Products,
     certain,
@@ -34,28 +28,29 @@ from tacit.protocols.encrypted.masked_scheme import (
 )
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
-from tacit.protocols.encrypted.steps import boxes_of, meet, open_masked, seal_secret, send_masked
+from tacit.protocols.encrypted.sessions import as_field, as_parts
+from tacit.protocols.encrypted.steps import boxes_of, open_masked, seal_secret, send_masked
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
+from tests.protocols.encrypted.masked_strategies import paired_by
+from tests.protocols.encrypted.variants import (
+    Parties,
+    federation,
+    pinned,
+    recorded_masks,
+    restored,
+)
 
-
-def federation(records: int = 2000, clients: int = 4, seed: int = 0) -> Clients:
-    scores, labels = tacit.binormal_scores(records // 4, records - records // 4, 0.75, seed=seed)
-    return Clients.split(scores, labels, clients, seed=seed)
+Adversary = Literal["semi-honest", "malicious"]
 
 
 def even(thresholds: int) -> Floats:
     return np.linspace(0.0, 1.0, thresholds)
 
 
-def pairing(party: int, other: int) -> bytes:
-    return sha256(b"%d %d" % (min(party, other), max(party, other))).digest()
-
-
-def session_of(scheme: MaskedScheme, parties: int) -> MaskedParty:
-    return MaskedParty(scheme, bytes(16), bytes(range(16)), parties, pairing)
+def session_of(scheme: MaskedScheme, parties: int, name: bytes = bytes(range(16))) -> MaskedParty:
+    return MaskedParty(scheme, bytes(16), name, parties, paired_by(b""))
 
 
 def true_numbers(clients: Clients, thresholds: int) -> Products:
@@ -98,41 +93,6 @@ def test_fields_by_the_bound_of_records() -> None:
     assert sizes == {1000: 64, 2**20: 104, 2**23: 120, 2**32: 152}
 
 
-def test_bytes_of_a_party() -> None:
-    """3 kB at 100 thresholds, the first party's boxes for 99 others within 6.2 kB."""
-    made = simulate(federation(200_000, 100), EncryptedAUC(100), NoNoise())
-    assert made.rounds == 4
-    assert float(np.median(made.bytes_sent)) <= 3000
-    assert int(made.bytes_sent.max()) <= 6200
-
-
-@given(
-    pairs=st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)),
-    parts=st.tuples(*[st.floats(0, 1)] * 4),
-)
-def test_no_perturbation_moves_the_range_off_the_exact_auc(
-    pairs: tuple[int, int, int], parts: tuple[float, float, float, float]
-) -> None:
-    """For any numbers of pairs in one cell that count, none or all of them, and any u, v, w."""
-    before, tied, after = pairs
-    total = before + tied + after + 10**9
-    scheme = MaskedScheme(100, 2**17)
-    multiplier = int(2 ** (scheme.least_bits + parts[3] * scheme.octaves))
-    u, v, w = (
-        int(part * (times * scheme.width(multiplier) - 1))
-        for part, times in zip(parts[:3], WIDTHS, strict=True)
-    )
-    numbers = Products(
-        multiplier * (2 * before + tied) + u, multiplier * total + v, multiplier * tied + w
-    )
-    found = certain(numbers, scheme)
-    for area in (found, found.rounded(7, 3)):
-        value, reach = Fraction(area.value), Fraction(area.half_range)
-        assert value - reach <= Fraction(before, total)
-        assert Fraction(before + tied, total) <= value + reach
-    assert found.half_range <= tied / (2 * total) + SLACK + PRECISION
-
-
 def test_what_is_added_to_a_range_does_not_follow_the_multiplier() -> None:
     """Else an aggregator that knows c, and is told the range, learned the size of P N."""
     scheme = MaskedScheme(100, 2**20)
@@ -149,8 +109,6 @@ def test_totals_a_factor_of_two_apart_give_nearly_the_same_answers() -> None:
     The distance of two histograms of 20 bins is off by 0.014 in standard deviation at most; with a
     multiplier within a factor of 4, as in ciphertexts, the advantage is 1/2.
     """
-    from tacit.crypto.masking import log_uniform
-
     scheme = MaskedScheme(100, 2**20)
     least, most = scheme.least_bits, scheme.least_bits + scheme.octaves
     draws = np.log2([float(log_uniform(least, scheme.octaves)) for _ in range(20_000)])
@@ -177,7 +135,7 @@ def test_more_records_than_agreed_are_counted_rightly_or_refused(times: int) -> 
     scheme, data = MaskedScheme(10, 2000 // times, perturbed=False), federation()
     true = true_numbers(data, 10)
     for name in range(20):
-        party = MaskedParty(scheme, bytes(16), bytes([name] * 16), 4, pairing)
+        party = session_of(scheme, 4, bytes([name] * 16))
         uploads = party.uploads(*class_cells(data, even(10)), range(4))
         opened = party.opened(MaskedAggregator(scheme, party.session).answer(uploads))
         multiplier, rest = divmod(opened.denominator, true.denominator)
@@ -218,21 +176,10 @@ def test_numbers_and_bytes_that_no_honest_side_sends_are_refused() -> None:
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
 def test_no_two_sessions_share_a_mask(
-    monkeypatch: pytest.MonkeyPatch, adversary: Literal["semi-honest", "malicious"]
+    monkeypatch: pytest.MonkeyPatch, adversary: Adversary
 ) -> None:
     """All keys and first words of masks of 30 sessions of the same parties; every pair's twice."""
-    drawn: list[tuple[bytes, bytes]] = []
-    real = masking.mask
-
-    def recorded(key: bytes, count: int, field: Any) -> Any:
-        made = real(key, count, field)
-        drawn.append((key, made[:2].tobytes()))
-        return made
-
-    monkeypatch.setattr(masking, "mask", recorded)
-    identities = [Identity.generate() for _ in range(4)]
-    state = ClientState()
-    pin(state, identities, Roster(tuple(identity.public for identity in identities)))
+    drawn, state = recorded_masks(monkeypatch), pinned(4)
     data, protocol = federation(), EncryptedAUC(10, adversary, most_records=2000)
     for _ in range(30):
         simulate(data, protocol, NoNoise(), state)
@@ -249,29 +196,21 @@ def test_a_restored_state_sends_nothing_twice() -> None:
     """Before the introduction: another session. After it: the party knows the session."""
     data, protocol, state = federation(), EncryptedAUC(10, most_records=2000), ClientState()
     asked: list[Query] = []
-    kept: dict[Any, Any] = {}
     for query, _ in conversation_of(data, protocol, NoNoise(), state):
         asked.append(query)
         if query.step is seal_secret:
-            kept = state.notes
+            kept = {key: note for key, note in state.notes.items() if key[1] == "session"}
         if query.step is send_masked:
-            seen = state.notes
-            with pytest.raises(HomomorphicError, match="sent already"):
-                send_masked.answer(data, query, NoNoise(), state)
-    restored = ClientState()
-    for key, note in {**seen, **{key: kept[key] for key in kept if key[1] == "session"}}.items():
-        restored.keep(key, note)
-    with pytest.raises(HomomorphicError, match="sent already"):
-        send_masked.answer(data, asked[2], NoNoise(), restored)
-    assert [query.step for query in asked] == [meet, seal_secret, send_masked, open_masked]
+            for notes in (state.notes, {**state.notes, **kept}):
+                with pytest.raises(HomomorphicError, match="sent already"):
+                    send_masked.answer(data, query, NoNoise(), restored(notes))
+    assert tuple(query.step for query in asked) == protocol.steps
     with pytest.raises(HomomorphicError, match="in no session"):
         open_masked.answer(data, asked[3], NoNoise(), state)
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_a_state_restored_whole_sends_the_same_bytes(
-    adversary: Literal["semi-honest", "malicious"],
-) -> None:
+def test_a_state_restored_whole_sends_the_same_bytes(adversary: Adversary) -> None:
     """A copy of all notes from within the session: what it sends again is no second message.
 
     Two of them would have the same masks: ``(R_i - R_i') / (r_i - r_i')`` is the pad, and with it
@@ -283,38 +222,11 @@ def test_a_state_restored_whole_sends_the_same_bytes(
     before: dict[Any, Any] = {}
     for query, reply in conversation_of(data, protocol, NoNoise(), state):
         if query.step in (seal_secret, send_masked):
-            restored = ClientState()
-            for key, note in before.items():
-                restored.keep(key, note)
-            again = query.step.answer(data, query, NoNoise(), restored)
-            name = "boxes" if query.step is seal_secret else "counts"
-            assert as_parts(again[name]) == as_parts(reply[name])
+            again = query.step.answer(data, query, NoNoise(), restored(before))
+            assert {name: as_parts(sent) for name, sent in again.items()} == {
+                name: as_parts(sent) for name, sent in reply.items()
+            }
         before = state.notes
-
-
-def test_the_aggregator_is_sent_no_key_and_no_count() -> None:
-    """All bytes that reach the generator, searched for the secret, and counts in the words."""
-    data, state = federation(), ClientState()
-    protocol = EncryptedAUC(10, most_records=2000, reveal="parties")
-    secrets, seen = [], b""
-    for query, reply in conversation_of(data, protocol, NoNoise(), state):
-        seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
-        seat = state.recall(("encrypted-auc", "session"))
-        if seat is not None and seat.secret is not None:
-            keys = [seat.members[0].pair_key(seat.known_meeting, other) for other in (1, 2, 3)]
-            party_key = seat.members[0].party_key(seat.known_meeting, b"blinding")
-            secrets = [seat.secret, party_key, *keys]
-        if query.step is send_masked:
-            words = b"".join(as_parts(reply["counts"]))
-            # a count is below 2^11; a uniform word of 64 bits is so once in 2^53
-            field = protocol.masked_scheme.field
-            size = 8 + protocol.masked_scheme.words * field.word_bytes
-            sent = [
-                field.from_bytes(words[start + 8 : start + size], protocol.masked_scheme.words)
-                for start in range(0, len(words), size)
-            ]
-            assert all(word > 2**11 for each in sent for word in each)
-    assert [secret in seen for secret in secrets] == [False] * 5
 
 
 def test_parties_alone_are_told() -> None:
@@ -337,13 +249,8 @@ def test_parties_alone_are_told() -> None:
 
 
 def test_boxes_for_others_are_refused() -> None:
-    data, protocol, state = federation(), EncryptedAUC(10, most_records=2000), ClientState()
-    conversation = protocol.conversation(4)
-    query = next(conversation)
-    while query.step is not send_masked:
-        query = conversation.send(query.step.answer(data, query, NoNoise(), state))
-    boxes = as_parts(query.per_client["box"])
-    swapped = [boxes[0], boxes[2], boxes[1], boxes[3]]
-    forged = Query(send_masked, protocol, per_client={"box": as_field(swapped)})
+    parties = Parties(EncryptedAUC(10, most_records=2000), federation())
+    boxes = as_parts(parties.until(send_masked).per_client["box"])
+    swapped = {"box": as_field([boxes[0], boxes[2], boxes[1], boxes[3]])}
     with pytest.raises(HomomorphicError, match="not encrypted by the first party"):
-        send_masked.answer(data, forged, NoNoise(), state)
+        parties.answer(1, Query(send_masked, parties.protocol, per_client=swapped))

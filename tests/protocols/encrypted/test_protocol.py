@@ -1,10 +1,13 @@
-"""EncryptedAUC: exact on its thresholds, small messages, and nothing else in anybody's hands."""
+"""AUCs of hidden counts: exact on their thresholds, small messages, and nothing else in anybody's
+hands."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
@@ -17,42 +20,43 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.arrays import Integers
+from tacit.crypto.homomorphic import engine, keys, schemes
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.schemes import DEGREE
-from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.encrypted.masked_scheme import Products
+from tacit.protocols.encrypted import steps
+from tacit.protocols.encrypted.masked_scheme import (
+    PRECISION,
+    SLACK,
+    WIDTHS,
+    Certain,
+    MaskedScheme,
+    Products,
+    certain,
+)
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
+from tacit.protocols.encrypted.sessions import NOTE, PINNED, as_field, as_parts
+from tacit.protocols.published.fhe import packing
+from tacit.protocols.published.fhe import protocol as fhe
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.published.fhe.packing import (
-    MULTIPLIER_RANGE,
-    Counts,
-    Layout,
-    Scale,
-    cumulative_counts,
-    uniform_below,
-)
-from tacit.protocols.published.fhe.protocol import (
-    FheAUC,
-    introduce,
-    open_answer,
-    send_counts,
-    share_keys,
-)
+from tacit.protocols.published.fhe.packing import Counts, Layout, Scale, cumulative_counts
+from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.running.simulation import simulate
-from tests.protocols.encrypted.variants import CHECKED, VARIANTS
+from tacit.testing.checks import conversation_of
+from tests.protocols.encrypted.variants import (
+    CHECKED,
+    EXACT,
+    VARIANTS,
+    Parties,
+    federation,
+    pinned,
+)
 
 pytest.importorskip("tenseal")
-
-
-def federation(records: int = 4000, clients: int = 5, seed: int = 0) -> Clients:
-    scores, labels = tacit.binormal_scores(records // 4, records - records // 4, 0.75, seed=seed)
-    return Clients.split(scores, labels, clients, seed=seed)
 
 
 def naive_trapezoid(clients: Clients, thresholds: int, scale: str = PROBABILITY) -> float:
@@ -66,7 +70,7 @@ def naive_trapezoid(clients: Clients, thresholds: int, scale: str = PROBABILITY)
     return area / (2 * points[-1][0] * points[-1][1])
 
 
-def run(clients: Clients, protocol: EncryptedAUC | FheAUC, **options: Any) -> float:
+def run(clients: Clients, protocol: Any, **options: Any) -> float:
     return float(simulate(clients, protocol, NoNoise(), **options).server_result.value)
 
 
@@ -74,56 +78,55 @@ def run(clients: Clients, protocol: EncryptedAUC | FheAUC, **options: Any) -> fl
     ("form", "scale", "clients"),
     [
         (form, scale, (2, 7)[(row + column) % 2])
-        for row, form in enumerate(("masked", "masked, malicious", "malicious"))
+        for row, form in enumerate(EXACT)
         for column, scale in enumerate(SCALES)
     ],
 )
 def test_exact_without_perturbation(form: str, scale: str, clients: int) -> None:
-    data = federation(clients=clients)
-    plain = VARIANTS[form](40, most_records=5000, perturbed=False, scale=scale)
-    assert run(data, plain) == naive_trapezoid(data, 40, scale)
+    """Also one party at a time: all that they share travelled encrypted, past the aggregator."""
+    data = crowded("crowded", clients)
+    plain = VARIANTS[form](40, most_records=2000, perturbed=False, scale=scale)
+    chunk = 1 if clients == 2 else None
+    found = simulate(data, plain, NoNoise(), chunk=chunk).server_result
+    half_range = naive_half_range(data, 40, scale)
+    assert float(found.value) == naive_trapezoid(data, 40, scale)
+    assert half_range <= Fraction(float(found.half_range))
+    assert float(found.half_range) == pytest.approx(float(half_range), rel=2e-15)
+    assert bool(found.covers(tacit.ExactAUC().exact(data)))
 
 
-@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
-def test_perturbation_is_below_a_millionth_and_there(form: str) -> None:
-    data = federation(seed=1)
+@pytest.mark.parametrize("form", VARIANTS)
+def test_a_figure_is_off_by_a_millionth_and_told_to_seven_places(form: str) -> None:
+    """With all its digits the aggregator, which knows how it answered, finds the class totals."""
+    data = federation(4000, 5, seed=1)
     value = run(data, VARIANTS[form](40, most_records=5000))
-    exact = naive_trapezoid(data, 40)
-    assert 0 < abs(value - exact) < 1e-6 * exact
-
-
-def test_ckks_to_a_millionth() -> None:
-    data = federation()
-    value = run(data, FheAUC(100, "ckks", most_records=5000))
-    assert abs(value - naive_trapezoid(data, 100)) < 1e-6
-
-
-@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
-def test_each_party_on_its_own_gives_the_same(form: str) -> None:
-    """One notebook a party: all that they share travelled encrypted, past the aggregator."""
-    data = federation(clients=3)
-    protocol = VARIANTS[form](20, most_records=5000, perturbed=False)
-    assert run(data, protocol, chunk=1) == naive_trapezoid(data, 20)
+    assert value == round(value, 7)
+    assert value == pytest.approx(naive_trapezoid(data, 40), abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("protocol", "most"),
+    ("form", "thresholds", "clients", "most", "first"),
     [
-        (FheAUC(100, most_records=5000), 200_000),
-        (FheAUC(most_records=5000), 200_000),
-        (FheAUC(100, CHECKED, most_records=5000), 400_000),
+        ("masked", 100, 100, 3000, 6200),
+        ("masked, malicious", 100, 100, 7000, 12_000),
+        ("bfv", 100, 5, 200_000, 1_400_000),
+        ("bfv", None, 5, 200_000, 1_400_000),
+        ("malicious", 100, 5, 400_000, 1_600_000),
     ],
 )
-def test_bytes_of_a_client(protocol: FheAUC, most: int) -> None:
-    made = simulate(federation(), protocol, NoNoise())
+def test_bytes_of_a_client(
+    form: str, thresholds: int | None, clients: int, most: int, first: int
+) -> None:
+    protocol = VARIANTS[form](thresholds, most_records=5000)
+    made = simulate(federation(4000, clients), protocol, NoNoise())
     assert made.rounds == (5 if protocol.checked else 4)
     assert np.all(made.bytes_sent[1:] <= most)
-    assert made.bytes_sent[0] <= most + 1_200_000
+    assert made.bytes_sent[0] <= first
 
 
 def test_findings_and_costs() -> None:
     protocol = EncryptedAUC(50, most_records=5000)
-    result = tacit.evaluate(federation(), protocol, exact=True)
+    result = tacit.evaluate(federation(4000, 5), protocol, exact=True)
     assert result.spent == protocol.guarantee
     assert math.isinf(result.spent.epsilon)
     assert result.auc.privacy_error == 0
@@ -135,7 +138,7 @@ def test_findings_and_costs() -> None:
     assert result.to_dict()["auc"]["half_range"] == result.auc.half_range
     assert result.to_dict()["protocol"]["adversary"] == "semi-honest"
     unperturbed = EncryptedAUC(50, most_records=5000, perturbed=False)
-    warnings = tacit.evaluate(federation(), unperturbed).warnings
+    warnings = tacit.evaluate(federation(4000, 5), unperturbed).warnings
     assert any("not perturbed" in warning for warning in warnings)
 
 
@@ -152,7 +155,7 @@ def naive_half_range(clients: Clients, thresholds: int, scale: str = PROBABILITY
     return Fraction(int(counts[0] @ counts[1]), 2 * positives * (clients.records - positives))
 
 
-def crowded(kind: str) -> Clients:
+def crowded(kind: str, clients: int = 5) -> Clients:
     """Scores at both ends of [0, 1], on few points, or at its very ends."""
     scores, labels = tacit.binormal_scores(600, 1400, 0.75, seed=0)
     inside = np.clip(scores, 1e-9, 1 - 1e-9)
@@ -162,7 +165,7 @@ def crowded(kind: str) -> Clients:
         "at the ends": np.where(scores > 0.6, 1.0, np.where(scores < 0.4, 0.0, scores)),
         "apart": np.where(labels == 1, 0.95, 0.05),
     }
-    return Clients.split(made[kind], labels, 5, seed=0)
+    return Clients.split(made[kind], labels, clients, seed=0)
 
 
 KINDS = ("crowded", "tied", "at the ends", "apart")
@@ -208,18 +211,6 @@ def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
     assert abs(made.auc.value - naive_trapezoid(data, 100)) < 1e-5
 
 
-@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
-def test_the_half_range_is_exact_without_perturbation(form: str) -> None:
-    data = crowded("crowded")
-    protocol = VARIANTS[form](40, most_records=2000, perturbed=False)
-    computed_run = simulate(data, protocol, NoNoise()).server_result
-    assert float(computed_run.half_range) == pytest.approx(
-        float(naive_half_range(data, 40)), rel=1e-15
-    )
-    assert Fraction(float(computed_run.half_range)) >= naive_half_range(data, 40)
-    assert bool(computed_run.covers(tacit.evaluate(data, tacit.ExactAUC()).auc.value))
-
-
 def test_scores_of_one_hide_nothing() -> None:
     """A cell that is a single point holds ties, which count half anyway."""
     data = Clients.from_arrays([1.0, 1.0, 1.0, 0.2], [1, 0, 1, 0], [0, 0, 1, 1])
@@ -229,13 +220,41 @@ def test_scores_of_one_hide_nothing() -> None:
     assert float(computed_run.half_range) < 1e-300
 
 
+Numbers = tuple[int, int, int]
+
+
+def on_masked_values(true: Numbers, parts: tuple[float, ...]) -> Certain:
+    """The figures of an answer about these numbers, with a share of every perturbation."""
+    scheme = MaskedScheme(100, 2**17)
+    multiplier = int(2 ** (scheme.least_bits + parts[3] * scheme.octaves))
+    widest = [times * scheme.width(multiplier) - 1 for times in WIDTHS]
+    extra = [int(part * width) for part, width in zip(parts, widest, strict=False)]
+    numerator, denominator, tied = (multiplier * number for number in true)
+    numbers = Products(numerator + extra[0], denominator + extra[1], tied + extra[2])
+    found = certain(numbers, scheme)
+    assert found.half_range <= true[2] / (2 * true[1]) + SLACK + PRECISION
+    return found
+
+
+def on_ciphertexts(true: Numbers, parts: tuple[float, ...]) -> Certain:
+    scale = Scale(2**17)
+    extra = [int(part * scale.width) for part in parts]
+    numerator, denominator, tied = (scale.bound // 2 * 2 * number for number in true)
+    numbers = Products(numerator + extra[0], denominator + extra[1], tied + extra[2])
+    return scale.area(numbers, perturbed=True)
+
+
+@pytest.mark.parametrize("answered", [on_masked_values, on_ciphertexts])
 @given(
     pairs=st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)),
-    perturbations=st.tuples(*[st.floats(0, 1)] * 3),
+    parts=st.tuples(*[st.floats(0, 1)] * 4),
     decimals=st.integers(7, 12),
 )
 def test_no_perturbation_moves_the_range_off_the_exact_auc(
-    pairs: tuple[int, int, int], perturbations: tuple[float, float, float], decimals: int
+    answered: Callable[[Numbers, tuple[float, ...]], Certain],
+    pairs: Numbers,
+    parts: tuple[float, ...],
+    decimals: int,
 ) -> None:
     """For any numbers of pairs in one cell that count, none or all of them, and any u, v, w.
 
@@ -243,16 +262,9 @@ def test_no_perturbation_moves_the_range_off_the_exact_auc(
     """
     before, tied, after = pairs
     total = before + tied + after + 10**9
-    scale = Scale(2**17)
-    multiplier = scale.bound // 2
-    u, v, w = (int(part * scale.width) for part in perturbations)
-    numbers = Products(
-        multiplier * 2 * (2 * before + tied) + u, multiplier * 2 * total + v,
-        multiplier * 2 * tied + w,
-    )  # fmt: skip
-    area = scale.area(numbers, perturbed=True)
-    for certain in (area, area.rounded(decimals, 3)):
-        value, reach = Fraction(certain.value), Fraction(certain.half_range)
+    found = answered((2 * before + tied, total, tied), parts)
+    for area in (found, found.rounded(decimals, 3)):
+        value, reach = Fraction(area.value), Fraction(area.half_range)
         assert value - reach <= Fraction(before, total)
         assert Fraction(before + tied, total) <= value + reach
 
@@ -290,14 +302,14 @@ def test_overflow_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(ValueError, match=r"must be from 2 to 4294967296 with masked values"):
         EncryptedAUC(most_records=2**60)
     with pytest.raises(DataError, match="most_records is 500 for all parties"):
-        run(federation(), EncryptedAUC(10, most_records=500))
+        run(federation(4000, 5), EncryptedAUC(10, most_records=500))
 
 
 @pytest.mark.parametrize(("factor", "runs"), [(1, 1), (2**13, 2), (2**30, 2)])
 @pytest.mark.parametrize("perturbed", [True, False])
 def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bool) -> None:
     """Counts of up to 4 * 10^12 records: exact, but for the perturbation, modulo two primes."""
-    data = federation(clients=2)
+    data = federation(4000, 2)
     protocol = FheAUC(20, most_records=4000 * factor, perturbed=perturbed)
     party = protocol.scheme_party(os.urandom(32), bytes(16), 2)
     counts = cumulative_counts(data, protocol.threshold_scores)
@@ -312,20 +324,25 @@ def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bo
     assert found.half_range == pytest.approx(float(naive_half_range(data, 20)), abs=2e-6)
 
 
-def test_more_records_than_agreed_are_noticed_by_the_answer() -> None:
+@pytest.mark.parametrize(
+    ("form", "most_records", "error", "says"),
+    [
+        ("bfv", 1001, HomomorphicError, "more than 1001 records"),
+        ("malicious", 2**20, DataError, "agree on a bound nearer"),
+        ("masked, malicious", 2**22, DataError, "without both classes|agree on a bound nearer"),
+    ],
+)
+def test_a_bound_below_or_far_above_the_records_is_noticed_by_the_answer(
+    form: str, most_records: int, error: type[Exception], says: str
+) -> None:
     """No party alone is too large, but all together are four times what was agreed."""
-    with pytest.raises(HomomorphicError, match="more than 1001 records"):
-        run(federation(clients=4), FheAUC(10, most_records=1001))
-
-
-def test_bound_far_above_the_records_is_refused() -> None:
-    with pytest.raises(DataError, match="agree on a bound nearer"):
-        run(federation(), FheAUC(10, CHECKED, most_records=2**20))
+    with pytest.raises(error, match=says):
+        run(federation(4000), VARIANTS[form](10, most_records=most_records))
 
 
 def test_bound_far_above_the_records_of_masked_values_is_refused_or_right() -> None:
     """About one multiplier in six is large enough; 20 of them with a probability below 1e-14."""
-    clients, protocol = federation(), EncryptedAUC(10, most_records=2**20)
+    clients, protocol = federation(4000, 5), EncryptedAUC(10, most_records=2**20)
     exact, refused = tacit.ExactAUC().exact(clients), 0
     for _ in range(20):
         try:
@@ -355,7 +372,7 @@ def collisions(layout: Layout) -> Integers:
     meant = crossing(low, high, (layout.rising(), layout.falling()), numerator)
     meant |= crossing(low, high, (layout.falling(), layout.inside()), hidden)
     meant |= (low == layout.totals[0]) & (high == layout.totals[1])
-    reached = (low + high)[~meant] % DEGREE
+    reached = (low + high)[~meant] % schemes.DEGREE
     return np.intersect1d(reached, np.array(layout.positions))
 
 
@@ -363,7 +380,7 @@ def test_no_layout_has_collisions() -> None:
     """Sizes at both ends of those accepted, that of 100 thresholds, and some between."""
     sizes = [5, 6, 7, 8, 404, 908, 909, *range(9, 908, 300)]
     assert [size for size in sizes if collisions(Layout(size)).size] == []
-    assert all(Layout(size).used.max() < DEGREE for size in sizes)
+    assert all(Layout(size).used.max() < schemes.DEGREE for size in sizes)
     assert all(np.unique(Layout(size).used).size == 3 * size + 6 for size in sizes)
 
 
@@ -376,23 +393,15 @@ def test_other_coefficients_of_the_square_mix_many_products(products: int) -> No
     layout = Layout(products)
 
     def reached(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-        spectrum = [np.fft.rfft(np.bincount(own, minlength=DEGREE)) for own in (first, second)]
-        return np.rint(np.fft.irfft(spectrum[0] * spectrum[1], DEGREE)).astype(np.int64)
+        spectrum = [
+            np.fft.rfft(np.bincount(own, minlength=schemes.DEGREE)) for own in (first, second)
+        ]
+        return np.rint(np.fft.irfft(spectrum[0] * spectrum[1], schemes.DEGREE)).astype(np.int64)
 
     firsts = np.concatenate([layout.rising(), layout.inside()])
     across = np.flatnonzero(reached(firsts, layout.falling()))
     others = np.setdiff1d(across, layout.positions)
     assert (reached(layout.used, layout.used)[others] // 2).min() >= products // 2
-
-
-def test_counts_add_up_over_clients() -> None:
-    data = federation()
-    thresholds = np.linspace(0.0, 1.0, 30)
-    counts = cumulative_counts(data, thresholds)
-    assert np.array_equal(counts.positives + counts.negatives, data.sizes)
-    whole = cumulative_counts(Clients.from_arrays(data.scores, data.labels), thresholds)
-    assert np.array_equal(counts.rising.sum(axis=1), whole.rising[:, 0])
-    assert np.array_equal(counts.falling.sum(axis=1), whole.falling[:, 0])
 
 
 def _numbers(perturbed: bool, times: int) -> tuple[list[Products], int, int]:
@@ -416,6 +425,7 @@ def test_perturbed_answers_betray_no_multiplier_by_their_gcd() -> None:
     """
     exact, numerator, denominator = _numbers(False, 3)
     common = math.gcd(numerator, denominator)
+    assert len({seen.denominator // denominator for seen in exact}) > 1
     for seen in exact:
         assert math.gcd(*seen[:2]) * denominator == common * seen.denominator
     perturbed, _, _ = _numbers(True, 5)
@@ -430,119 +440,89 @@ def test_as_many_multipliers_fit_an_answer_as_is_said(most_records: int, share: 
     scale = Scale(most_records)
     half = most_records // 2
     true = np.array([2 * (half * half * 3 // 4), 2 * half * half, 2 * (half * half // 97)])
-    added = np.array([uniform_below(scale.width) for _ in range(3)])
+    added = np.array([packing.uniform_below(scale.width) for _ in range(3)])
     seen = scale.multiplier() * true + added
-    tried = np.arange(scale.bound // MULTIPLIER_RANGE, scale.bound + 1)[:, np.newaxis]
+    tried = np.arange(scale.bound // packing.MULTIPLIER_RANGE, scale.bound + 1)[:, np.newaxis]
     even = seen // (2 * tried) * 2
     fits = (seen - tried * even < scale.width).all(axis=1)
     assert fits.mean() >= share - 1e-3
 
 
-def test_multipliers_differ_between_answers() -> None:
-    seen, _, denominator = _numbers(False, 4)
-    assert len({pair[1] // denominator for pair in seen}) > 1
-
-
 def test_identities_are_pinned() -> None:
-    data, protocol = federation(clients=3), EncryptedAUC(10, most_records=5000)
-    identities = [Identity.generate() for _ in range(3)]
-    roster = Roster(tuple(identity.public for identity in identities))
-    state = ClientState()
-    pin(state, identities, roster)
+    data, protocol, state = federation(4000, 3), EncryptedAUC(10, most_records=5000), pinned(3)
     assert run(data, protocol, state=state) == pytest.approx(naive_trapezoid(data, 10), rel=1e-6)
-    strangers = ClientState()
-    pin(strangers, [Identity.generate() for _ in range(3)], roster)
-    with pytest.raises(HomomorphicError, match="not those of the roster"):
-        run(data, protocol, state=strangers)
-    pin(strangers, identities[:2], roster)
-    with pytest.raises(HomomorphicError, match="2 identities are pinned for 3 clients"):
-        run(data, protocol, state=strangers)
+    identities, roster, _ = state.recall(PINNED)
+    for others, says in (
+        ([Identity.generate() for _ in range(3)], "not those of the roster"),
+        (identities[:2], "2 identities are pinned for 3 clients"),
+    ):
+        strangers = ClientState()
+        steps.sessions.pin(strangers, others, roster)
+        with pytest.raises(HomomorphicError, match=says):
+            run(data, protocol, state=strangers)
 
 
-def test_the_server_is_sent_no_secret() -> None:
-    """All bytes that reach the generator, searched for the secret and the key derived from it."""
-    from tacit.crypto.homomorphic.engine import secret_key_of, stored
-    from tacit.crypto.homomorphic.keys import key_seed
-    from tacit.crypto.homomorphic.schemes import bfv_parameters
-    from tacit.protocols.encrypted.sessions import NOTE
-
-    data, protocol, state = (
-        federation(clients=3),
-        FheAUC(10, most_records=5000),
-        ClientState(),
-    )
-    conversation = protocol.conversation(3)
-    query, seen, secrets = next(conversation), b"", []
-    while True:
-        reply = query.step.answer(data, query, NoNoise(), state)
+@pytest.mark.parametrize("form", ["masked", "bfv"])
+def test_the_aggregator_is_sent_no_key_and_no_count(form: str) -> None:
+    """All bytes that reach the generator, searched for secrets; and counts in masked words."""
+    protocol, state = VARIANTS[form](10, most_records=2000, reveal="parties"), ClientState()
+    seen, secrets = b"", list[bytes]()
+    for query, reply in conversation_of(federation(), protocol, NoNoise(), state):
         seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
         seat = state.recall(NOTE)
         if seat is not None and seat.secret is not None:
-            seed = key_seed(seat.secret, seat.meeting.session)
-            key = stored(secret_key_of(bfv_parameters(), seed))
-            secrets = [seat.secret, seed, key[100:164], seat.meeting.session]
-        try:
-            query = conversation.send(reply)
-        except StopIteration:
-            break
-    assert [secret in seen for secret in secrets] == [False, False, False, True]
+            member, meeting = seat.members[0], seat.known_meeting
+            seed = keys.key_seed(seat.secret, meeting.session)
+            made = engine.stored(engine.secret_key_of(schemes.bfv_parameters(), seed))
+            alone = [member.pair_key(meeting, other) for other in (1, 2, 3)]
+            alone.append(member.party_key(meeting, b"blinding"))
+            secrets = [seat.secret, seed, made[100:164], *alone]
+        if query.step is steps.send_masked:
+            words = protocol.masked_scheme.words
+            for message in as_parts(reply["counts"]):
+                # a count is below 2^11; a uniform word of 64 bits is so once in 2^53
+                sent = protocol.masked_scheme.field.from_bytes(message[8:], words)
+                assert all(word > 2**11 for word in sent)
+    assert len(secrets) == 7
+    assert not any(secret in seen for secret in secrets)
     assert state.recall(NOTE) is None
 
 
 def test_steps_out_of_turn() -> None:
-    protocol = FheAUC(10, most_records=5000)
-    data, state = federation(clients=2), ClientState()
+    parties = Parties(FheAUC(10, most_records=5000), federation(4000, 2))
     boxes = {"box": as_field([b"", b""])}
+    counting = Query(fhe.send_counts, parties.protocol, per_client=boxes)
     with pytest.raises(HomomorphicError, match="in no session"):
-        send_counts.answer(data, Query(send_counts, protocol, per_client=boxes), NoNoise(), state)
-    introduce.answer(data, Query(introduce, protocol), NoNoise(), state)
+        parties.answer(0, counting)
+    parties.answer(0)
     with pytest.raises(HomomorphicError, match="not introduced themselves yet"):
-        send_counts.answer(data, Query(send_counts, protocol, per_client=boxes), NoNoise(), state)
+        parties.answer(0, counting)
     with pytest.raises(HomomorphicError, match="messages travel as bytes"):
         as_parts(np.zeros(3))
 
 
-@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious"])
-def test_an_auc_is_told_to_seven_places(form: str) -> None:
-    """With all its digits the aggregator, which knows how it answered, finds the class totals."""
-    data = federation(clients=3)
-    estimate = run(data, VARIANTS[form](20, most_records=5000))
-    assert estimate == round(estimate, 7)
-    assert estimate == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
-
-
 def test_nothing_opens_after_an_answer_that_was_refused() -> None:
     """A session has one attempt: after a forgery the honest answer is not looked at."""
-    data, state = federation(clients=3), ClientState()
-    conversation = FheAUC(20, CHECKED, most_records=5000).conversation(3)
-    query = next(conversation)
-    while query.step is not open_answer:
-        query = conversation.send(query.step.answer(data, query, NoNoise(), state))
-    answer = query.broadcast["answer"]
+    parties = Parties(FheAUC(20, CHECKED, most_records=5000), federation(4000, 3))
+    broadcast = parties.until(fhe.open_answer).broadcast
+    answer = broadcast["answer"]
     damaged = answer[:-4000] + answer[len(answer) // 2 - 4000 : len(answer) // 2]
-    forged = Query(open_answer, query.protocol, broadcast={**query.broadcast, "answer": damaged})
     with pytest.raises(HomomorphicError):
-        open_answer.answer(data, forged, NoNoise(), state)
+        parties.answer(0, replace(parties.query, broadcast={**broadcast, "answer": damaged}))
     with pytest.raises(HomomorphicError, match="in no session"):
-        open_answer.answer(data, query, NoNoise(), state)
+        parties.answer(0)
 
 
 def test_the_secret_is_sealed_once() -> None:
-    data, protocol, state = (
-        federation(clients=2),
-        FheAUC(20, most_records=5000),
-        ClientState(),
-    )
-    said = introduce.answer(data, Query(introduce, protocol), NoNoise(), state)
-    introductions = as_parts(said["introduction"])
-    query = Query(share_keys, protocol, broadcast={"introductions": introductions})
-    share_keys.answer(data, query, NoNoise(), state)
+    parties = Parties(FheAUC(20, most_records=5000), federation(4000, 2))
+    parties.until(fhe.share_keys)
+    parties.answer(0)
     with pytest.raises(HomomorphicError, match="a key seals one message"):
-        share_keys.answer(data, query, NoNoise(), state)
+        parties.answer(0)
 
 
 def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
-    data = federation(clients=3)
+    data = federation(4000, 3)
     inner = np.quantile(data.scores, np.linspace(0, 1, 20)[1:-1])
     edges = (0.0, *inner.tolist(), 1.0)
     agreed = EncryptedAUC(edges, most_records=5000, perturbed=False)
@@ -550,13 +530,24 @@ def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
     exact = tacit.evaluate(data, tacit.ExactAUC()).auc.value
     assert abs(run(data, agreed) - exact) < abs(run(data, even) - exact)
     assert agreed.settings["thresholds"] == list(edges)
-    for wrong, message in [
-        ((0.0, 1.0), "thresholds must be at least 5, got 2"),
-        ((*edges[:-1], 0.99), "ascend from 0 to 1"),
-        ((0.0, *edges[::-1][1:-1], 1.0), "ascend from 0 to 1"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            EncryptedAUC(wrong, most_records=5000)
+
+
+@pytest.mark.parametrize(
+    ("scale", "thresholds", "says"),
+    [
+        (PROBABILITY, (0.0, 1.0), "thresholds must be at least 5, got 2"),
+        (PROBABILITY, (0.0, 0.2, 0.4, 0.6, 0.99), "ascend from 0 to 1"),
+        (PROBABILITY, (0.0, 0.6, 0.4, 0.2, 1.0), "ascend from 0 to 1"),
+        (PROBABILITY, (-2.0, -1.0, 0.0, 1.0, 2.0), r"from 0 to 1, got -2\.0 to 2\.0"),
+        ("log-odds", (-math.inf, -1.0, 0.0, 1.0, 2.0), "be finite and ascend, got -inf to 2.0"),
+        ("log-odds", (-2.0, 0.0, -1.0, 1.0, 2.0), "must be finite and ascend"),
+    ],
+)
+def test_agreed_thresholds_ascend_in_the_unit_of_the_scores(
+    scale: str, thresholds: tuple[float, ...], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        EncryptedAUC(thresholds, most_records=100, scale=scale)
 
 
 OWN_EDGES = (-0.5, -0.25, 0.0, 0.25, 0.5, 0.75)
@@ -578,34 +569,7 @@ def test_scores_beyond_the_end_thresholds_stay_in_the_certain_range(
     assert made.exact is not None
     assert low <= made.exact <= high
     assert protocol.threshold_scores[[0, -1]].tolist() == [-math.inf, math.inf]
-
-
-def test_a_range_hardly_widens_when_log_odds_move() -> None:
-    """Even thresholds have nearly every score of 0.6 % on average in one cell."""
-    scores, labels = tacit.binormal_scores(2000, 2000, 0.75, seed=0)
-    log_odds = np.log(scores / (1 - scores))
-    ranges = {}
-    for scale in (PROBABILITY, EVEN):
-        for shift in (0.0, -5.0):
-            moved = 1 / (1 + np.exp(-log_odds - shift))
-            data = Clients.from_arrays(moved, labels)
-            ranges[scale, shift] = float(naive_half_range(data, 100, scale))
-    assert ranges[PROBABILITY, -5.0] < 2 * ranges[PROBABILITY, 0.0]
-    assert ranges[EVEN, -5.0] > 5 * ranges[PROBABILITY, -5.0]
-
-
-def test_edges_are_in_the_unit_of_the_scores() -> None:
-    inner = (-2.0, -1.0, 0.0, 1.0, 2.0)
-    made = EncryptedAUC(inner, most_records=100, scale="log-odds")
-    assert made.threshold_scores.tolist() == [-math.inf, -1.0, 0.0, 1.0, math.inf]
-    for edges, message in [
-        ((-math.inf, -1.0, 0.0, 1.0, 2.0), "must be finite and ascend, got -inf to 2.0"),
-        ((-2.0, 0.0, -1.0, 1.0, 2.0), "must be finite and ascend"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            EncryptedAUC(edges, most_records=100, scale="log-odds")
-    with pytest.raises(ValueError, match=r"from 0 to 1, got -2\.0 to 2\.0"):
-        EncryptedAUC(inner, most_records=100)
+    assert edges is None or protocol.threshold_scores[1:-1].tolist() == list(edges[1:-1])
 
 
 @pytest.mark.parametrize("form", VARIANTS)
@@ -636,11 +600,13 @@ def test_as_many_thresholds_as_cost_no_bytes(form: str, scale: str, expected: in
 
 def test_the_default_range_is_no_wider_than_that_of_the_papers_thresholds() -> None:
     """Cells of the log-odds are wider where scores fill [0, 1]; there are more of them."""
-    data = federation()
+    data = federation(4000, 5)
     today, paper = (
-        tacit.evaluate(data, EncryptedAUC(most_records=5000, scale=scale)).auc.half_range
+        float(
+            simulate(
+                data, EncryptedAUC(most_records=5000, scale=scale), NoNoise()
+            ).server_result.half_range
+        )
         for scale in (PROBABILITY, EVEN)
     )
-    assert today is not None
-    assert paper is not None
     assert today <= paper

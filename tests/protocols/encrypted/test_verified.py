@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
 from tacit.crypto.masking import Field, MaskedValueError, total_mask
-from tacit.data.errors import DataError
 from tacit.privacy.noise import NoNoise
 from tacit.protocols.encrypted import masked_sides
 from tacit.protocols.encrypted.masked_scheme import (
@@ -24,28 +22,12 @@ from tacit.protocols.encrypted.masked_scheme import (
     class_cells,
     forms,
 )
-from tacit.protocols.encrypted.masked_sides import (
-    MaskedAggregator,
-    MaskedParty,
-    VerifierKeys,
-    check,
-    coefficients,
-)
+from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty, VerifierKeys
 from tacit.protocols.encrypted.protocol import EXPERIMENTAL_WARNING, EncryptedAUC
-from tacit.protocols.encrypted.steps import BOX_BYTES
 from tacit.running.simulation import simulate
-from tests.protocols.encrypted.forging import PARTIES, exact_area, federation, true_numbers
-from tests.protocols.encrypted.masked_strategies import (
-    FORGED,
-    HONEST,
-    SCHEME,
-    STRATEGIES,
-    UNCHANGED,
-    Room,
-    answers,
-    outcome,
-    rooms,
-)
+from tests.protocols.encrypted import forging
+from tests.protocols.encrypted.forging import FORGED, PARTIES, UNCHANGED, outcome
+from tests.protocols.encrypted.masked_strategies import HONEST, SCHEME, STRATEGIES, Room, answers
 
 TRIES = 4
 """Sessions in which each strategy is tried; ``python -m benchmarks.cheating`` tries 200."""
@@ -53,7 +35,7 @@ TRIES = 4
 
 @pytest.fixture(scope="module")
 def sessions() -> list[Room]:
-    return list(rooms(TRIES))
+    return list(Room.rooms(TRIES))
 
 
 def session_of(scheme: MaskedScheme, session: bytes, last: int = 0) -> MaskedParty:
@@ -77,7 +59,7 @@ def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
     for room in sessions:
         honest = MaskedAggregator(SCHEME, room.party.session)
         for made in (honest.answer(room.uploads), answers(room)):
-            assert room.party.decrypted(made).value == pytest.approx(exact_area(), rel=3e-6)
+            assert room.party.decrypted(made).value == pytest.approx(forging.exact_area(), rel=3e-6)
 
 
 def test_without_the_proof_wrong_answers_are_believed(
@@ -130,16 +112,16 @@ def test_a_proof_is_the_polynomial_of_the_relation(seed: int, thresholds: int, b
     products = forms(own.positives, own.negatives, field)
     values = multiplier * (products - own.crossed) - own.blinded
     shift, nothing = multiplier - own.blinding[0], field.elements([0] * (3 * FORMS))
-    proof = coefficients(own, Words.of(line, thresholds), multiplier, nothing, field)
-    check(keys, thresholds, shift, values, proof, field)
+    proof = masked_sides.coefficients(own, Words.of(line, thresholds), multiplier, nothing, field)
+    masked_sides.check(keys, thresholds, shift, values, proof, field)
     for place in range(FORMS):
         wrong = values.copy()
         wrong[place] += error
         with pytest.raises(MaskedValueError, match="its proof fails"):
-            check(keys, thresholds, shift, wrong, proof, field)
+            masked_sides.check(keys, thresholds, shift, wrong, proof, field)
         # who knew D could carry the error into the proof
         proof[place] += point**3 * error
-        check(keys, thresholds, shift, wrong, proof, field)
+        masked_sides.check(keys, thresholds, shift, wrong, proof, field)
         proof[place] -= point**3 * error
 
 
@@ -147,7 +129,7 @@ def test_perturbations_come_from_the_parties() -> None:
     """Every party's part counts, and no aggregator can leave one out."""
     scheme = MaskedScheme(10, 2**20, checked=True)
     assert scheme.perturbations(2**40).tolist() == [0, 0, 0]
-    data, true = federation(), [number // 2 for number in true_numbers()]
+    data, true = forging.federation(), [number // 2 for number in forging.true_numbers()]
     cells, rests = class_cells(data, np.linspace(0.0, 1.0, 10)), set()
     for name in range(6):
         party = session_of(scheme, bytes([name] * 16))
@@ -160,32 +142,19 @@ def test_perturbations_come_from_the_parties() -> None:
 
 def test_parties_without_the_last_ones_masks_see_uniform_proofs() -> None:
     """A party's own key alone decides D_c and two coefficients of each form; the AUC stays."""
-    data = federation()
+    data = forging.federation()
     cells, seen = class_cells(data, np.linspace(0.0, 1.0, SCHEME.thresholds)), []
     for last in range(2):
         party = session_of(SCHEME, bytes(16), last)
         made = answers(Room(party, party.uploads(*cells, range(PARTIES))))
         seen.append(SCHEME.field.from_bytes(made[8:], SCHEME.answer_words))
-        assert party.decrypted(made).value == pytest.approx(exact_area(), rel=3e-6)
+        assert party.decrypted(made).value == pytest.approx(forging.exact_area(), rel=3e-6)
     assert all(one != other for one, other in zip(*seen, strict=True))
 
 
-def test_the_whole_conversation_on_masked_values() -> None:
-    """At most 7 kB at 100 thresholds, 12 kB of the first of 100 parties; marked experimental."""
-    scores, labels = tacit.binormal_scores(50_000, 150_000, 0.8, seed=0)
-    data = tacit.Clients.split(scores, labels, 4, seed=0)
-    protocol = EncryptedAUC(100, "malicious", scale="even")
-    made = simulate(data, protocol, NoNoise())
-    assert float(np.median(made.bytes_sent)) <= 7000
-    assert int(made.bytes_sent.max()) + (100 - data.count) * BOX_BYTES <= 12_000
+def test_the_check_is_marked_experimental_and_made_for_as_many_records_as_the_others() -> None:
+    protocol = EncryptedAUC(40, "malicious", most_records=forging.RECORDS)
+    made = simulate(forging.federation(), replace(protocol, half_range=0.1), NoNoise())
     assert made.server_result.warnings == (EXPERIMENTAL_WARNING,)
-    exact = protocol.noiseless_value(data)
-    assert float(made.server_result.value) == pytest.approx(exact, abs=2e-6)
-
-
-def test_refusals_of_the_malicious_form() -> None:
-    protocol = EncryptedAUC(10, "malicious", most_records=2**20)
-    with pytest.raises(DataError, match=r"without both classes|agree on a bound nearer"):
-        simulate(federation(), replace(protocol, most_records=2**22), NoNoise())
     smallest = MaskedScheme(10, 2**20, checked=True)
     assert smallest.widest <= PRECISION * 2**30 * 2**smallest.least_bits
