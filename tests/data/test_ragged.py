@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data import ragged
-from tacit.data.ragged import ascending_order, client_order, stable_order
+from tacit.data.ragged import ascending_order, client_order
 
 SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=12)
 
@@ -35,18 +35,3 @@ def test_records_are_ordered_by_client_and_place(clients: int) -> None:
     whose = np.array([clients - 1, 0, 2, 0, clients - 1])
     assert client_order(whose, clients).tolist() == [1, 3, 2, 0, 4] or clients == 3
     assert client_order(whose, clients).tolist() == np.argsort(whose, kind="stable").tolist()
-
-
-NEAR = st.integers(0, 9).map(lambda steps: 0.5 + steps * 2.0**-53)
-"""Scores that differ in their last bits only, which short codes do not tell apart."""
-
-SCORES = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0]) | NEAR
-
-
-@given(scores=st.lists(SCORES, max_size=40), wide=st.booleans())
-def test_sorting_integers_gives_the_order_of_a_stable_sort_of_scores(
-    scores: list[float], wide: bool
-) -> None:
-    """Ends far apart leave fewer bits for a code, so that some groups are sorted again."""
-    values = np.array([*scores, *((-1e308, 1e308) if wide else ())])
-    assert stable_order(values).tolist() == np.argsort(values, kind="stable").tolist()

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
-from tacit.metrics.cells.score_scale import signed_codes
 from tacit.metrics.ranking import doubled_mid_ranks
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -144,56 +143,8 @@ def ascending_order(scores: Floats, sizes: Integers) -> Integers:
     return order
 
 
-def stable_order(scores: Floats) -> Integers:
-    """Indices of the records in ascending order of score, shape (M,); equal scores keep theirs.
-
-    Each score's code and its index share an integer, and integers are sorted faster than indices.
-    Codes that are too long for it lose their last bits; scores that this puts into a wrong order
-    are sorted again.
-
-    Parameters
-    ----------
-    scores : shape (M,).
-
-    Examples
-    --------
-    >>> stable_order(np.array([0.3, -0.1, 0.3, 0.0])).tolist()
-    [1, 3, 0, 2]
-    """
-    if scores.size < 2:
-        return np.arange(scores.size, dtype=np.int64)
-    codes = signed_codes(scores)
-    bits = int(scores.size - 1).bit_length()
-    least, largest = int(codes.min()), int(codes.max())
-    lost = max((largest - least).bit_length() + bits - 64, 0)
-    # a difference below 2^64 is right as an unsigned integer, also where the signed one wraps
-    keys = codes.view(np.uint64) - np.uint64(least % 2**64)
-    keys >>= np.uint64(lost)
-    keys <<= np.uint64(bits)
-    keys |= np.arange(scores.size, dtype=np.uint64)
-    keys.sort()
-    order = (keys & np.uint64(2**bits - 1)).view(np.int64)
-    if lost:
-        _sort_again(order, keys >> np.uint64(bits), codes)
-    return order
-
-
-def _sort_again(order: Integers, short: NDArray[np.uint64], codes: Integers) -> None:
-    """Sort those groups of equal short codes again, in place, of which codes are not ascending."""
-    ordered = codes[order]
-    wrong = np.flatnonzero(ordered[1:] < ordered[:-1])
-    if not wrong.size:
-        return
-    group = np.concatenate(([0], np.cumsum(short[1:] != short[:-1])))
-    again = np.zeros(int(group[-1]) + 1, dtype=np.bool_)
-    again[group[wrong]] = True
-    places = np.flatnonzero(again[group])
-    # groups are ascending already, so their members sorted together stay in their groups' places
-    order[places] = order[places][np.argsort(ordered[places], kind="stable")]
-
-
 def _order_of_clients(scores: Floats, sizes: Integers) -> Integers:
-    order = stable_order(scores)
+    order = np.argsort(scores, kind="stable")
     if sizes.size == 1:
         return order
     owners = np.repeat(np.arange(sizes.size, dtype=np.int64), sizes)

@@ -18,14 +18,7 @@ from tacit.counts.influence import Influences
 from tacit.data.clients import Clients
 from tacit.data.engines.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.opening import from_database, from_files
-from tacit.data.engines.pieces import (
-    Bins,
-    EvenCells,
-    ScorePieces,
-    binned_counts,
-    even_counts,
-    summing_statement,
-)
+from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.statements import NUMBER, Relation
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
@@ -49,9 +42,8 @@ def small_pieces(open_ends: bool) -> ScorePieces:
 def test_the_text_for_every_engine_is_held_by_a_file(name: str) -> None:
     dialect = DIALECTS[name]
     relation = Relation(dialect, dialect.table("clinic.scored"), "score", "label", "si te")
-    bins = Bins.of(np.array([0.5]), 0.0, 1.0, 0) if dialect.given_tables else None
     texts = [
-        summing_statement(relation, small_pieces(open_ends), bins).text
+        summing(relation, small_pieces(open_ends), (0.0, 1.0), 0).text
         for open_ends in (False, True)
     ]
     expected = (GOLDEN / f"{name}-sum.sql").read_text(encoding="utf-8")
@@ -212,61 +204,15 @@ def test_bins_find_the_cells_of_a_search(edges: list[float], scores: list[float]
     ascending = np.sort(np.array(edges))
     inside = ascending[np.abs(ascending) <= 10]
     tried = np.unique([*scores, *inside])
-    bins = Bins.of(ascending, float(tried.min()), float(tried.max()), 0)
-    if bins is None:
+    ends = float(tried.min()), float(tried.max())
+    # one row a score, by the statement that counts
+    CONNECTION.register("given", pa.table({"s": tried, "row": np.arange(tried.size)}))
+    table = "(SELECT s, row, 1 AS label FROM given)"
+    made = counting(Relation(DUCKDB, table, "s", "label", "row", NUMBER), ascending, ends, 0)
+    if made.tables:
+        CONNECTION.register("tacit_bins", pa.table(made.tables[0].columns))
+    else:
         assert np.ptp(tried) * 1e300 < 1e5  # too narrow for bins
-        return
-    assert (
-        found_cells(ascending, tried, bins)
-        == np.searchsorted(ascending, tried, side="right").tolist()
-    )
-
-
-@pytest.mark.parametrize(
-    ("low", "width", "cells", "even"),
-    [
-        (0.0, 1 / 64, 64, True),
-        (4.0, 0.125, 65, True),
-        (1e9, 3.0, 7, True),
-        (0.0, 0.1, 10, False),
-        # just below the edge 0 a difference is rounded to that of the edge
-        (-8.0, 0.25, 65, False),
-    ],
-)
-def test_cells_of_one_width_are_those_of_a_search(
-    low: float, width: float, cells: int, even: bool, tmp_path: Path
-) -> None:
-    """At each edge, one double below it, and at both ends."""
-    edges, high = low + width * np.arange(1, cells), low + width * cells
-    assert (EvenCells.of(edges, low, high) is not None) == even
-    scores = np.unique(np.concatenate((edges, np.nextafter(edges, -np.inf), [low, high])))
-    pq.write_table(
-        pa.table({"score": scores, "label": np.ones(scores.size)}), tmp_path / "a.parquet"
-    )
-    counts = from_files([str(tmp_path)]).counts_in(edges)
-    assert np.array_equal(counts[0, :, 0], np.bincount(np.searchsorted(edges, scores, "right")))
-
-
-@pytest.mark.parametrize("ends", [(-0.5, 1.0), (0.0, 1e9), (-np.inf, 1.0)])
-def test_scores_far_from_cells_of_one_width_have_other_bins(ends: tuple[float, float]) -> None:
-    assert EvenCells.of(np.array([0.25, 0.5, 0.75]), *ends) is None
-
-
-def test_scores_that_are_not_finite_have_no_cell() -> None:
-    even = EvenCells(0.0, 4.0)
-    CONNECTION.register("wrong", pa.table({"s": [np.nan, np.inf, None, 0.3], "l": [1, 1, 1, 1]}))
-    relation = Relation(DUCKDB, "wrong", "s", "l", None, NUMBER)
-    rows = CONNECTION.execute(even_counts(relation, even).text).fetchall()
-    assert sorted(rows, key=str) == [("", 1, 1, 1), ("", 1, None, 3)]
-
-
-def found_cells(edges: Floats, scores: Floats, bins: Bins) -> list[int]:
-    """The cell of each of some different scores, by the statement that counts."""
-    CONNECTION.register("given", pa.table({"s": scores, "row": np.arange(scores.size)}))
-    CONNECTION.register("tacit_bins", pa.table(bins.table.columns))
-    relation = Relation(
-        DUCKDB, "(SELECT s, row, 1 AS label FROM given)", "s", "label", "row", NUMBER
-    )
-    rows = CONNECTION.execute(binned_counts(relation, edges, bins).text).fetchall()
-    assert all(row[3] == 1 for row in rows)
-    return [cell for _, _, cell, _ in sorted(rows)]
+    rows = CONNECTION.execute(made.text).fetchall()
+    cells = [cell for _, cell in sorted((int(row[0]), row[2]) for row in rows)]
+    assert cells == np.searchsorted(ascending, tried, side="right").tolist()

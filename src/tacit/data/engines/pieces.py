@@ -181,54 +181,6 @@ RECORDS_A_BIN = 64
 """About so many bins are made for so many records between the least and the largest score."""
 
 
-@dataclass(frozen=True)
-class EvenCells:
-    """Cells of one width, which a score's bin is: no table is joined.
-
-    Parameters
-    ----------
-    low, factor : the bin of a score s is the floor of ``(s - low) * factor``, from 0 on. All bins
-        from B - 1 on are of the last cell.
-    """
-
-    low: float
-    factor: float
-
-    @classmethod
-    def of(cls, edges: Floats, low: float, high: float) -> EvenCells | None:
-        """The cells between edges; None where a rounded product would misplace a score.
-
-        As a bin never falls, it is right everywhere if it is at each edge and just below. None also
-        where scores are below all bins, or so far above the edges that they have many.
-
-        Parameters
-        ----------
-        edges : ascending, shape (B-1,), also infinite.
-        low, high : the least and the largest score.
-
-        Examples
-        --------
-        >>> EvenCells.of(np.array([0.25, 0.5, 0.75]), 0.0, 1.0)
-        EvenCells(low=0.0, factor=4.0)
-        >>> EvenCells.of(np.array([0.1, 0.2, 0.5]), 0.0, 1.0) is None
-        True
-        """
-        if edges.size < 2 or not np.all(np.isfinite(edges)):
-            return None
-        cells = np.arange(1, edges.size + 1)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            width = (edges[-1] - edges[0]) / edges[1:].size
-            start, factor = edges[0] - width, 1 / width
-            below = np.nextafter(edges, -np.inf)
-            at, before, ends = (
-                np.floor((scores - start) * factor)
-                for scores in (edges, below, np.array([low, high]))
-            )
-            right = np.array_equal(at, cells) and bool(np.all(before < cells))
-            near = bool(ends[0] >= 0 and ends[1] <= 2 * cells.size)
-        return cls(float(start), float(factor)) if right and near else None
-
-
 @dataclass(frozen=True, eq=False)
 class Bins:
     """Bins of scores, and the edges in them.
@@ -250,11 +202,16 @@ class Bins:
     crowded: tuple[Floats, NDArray[np.int64]]
 
     @classmethod
-    def of(cls, edges: Floats, low: float, high: float, records: int) -> Bins | None:
+    def of(
+        cls, relation: Relation, edges: Floats, low: float, high: float, records: int
+    ) -> Bins | None:
         """Bins for all scores from ``low`` to ``high``; None where their range has none.
+
+        None also for an engine that is given no tables.
 
         Parameters
         ----------
+        relation : the table.
         edges : ascending, shape (B-1,), also infinite.
         low, high : the least and the largest score.
         records : how many there are.
@@ -263,7 +220,7 @@ class Bins:
         with np.errstate(over="ignore", divide="ignore"):
             width = np.float64(high) - np.float64(low)
             factor = float(count / width)
-        if not (np.isfinite(factor) and factor > 0):
+        if not (relation.dialect.given_tables and np.isfinite(factor) and factor > 0):
             return None
         last = int(np.floor(width * factor))
         places = np.floor((np.clip(edges, low, high) - low) * factor)
@@ -305,77 +262,27 @@ class Statement:
 def counting(
     relation: Relation, edges: Floats, ends: tuple[float, float], records: int
 ) -> Statement:
-    """The records by client, class and cell, by what the engine is given.
-
-    Parameters
-    ----------
-    relation : the table.
-    edges : the inner edges of B cells, ascending, shape (B-1,). Numbers of cells above B - 1 may be
-        in the answer: they are of the last cell.
-    ends : the least and the largest score.
-    records : how many there are.
-    """
-    if relation.dialect.given_tables:
-        even, bins = EvenCells.of(edges, *ends), Bins.of(edges, *ends, records)
-        if even is not None:
-            return even_counts(relation, even)
-        if bins is not None:
-            return binned_counts(relation, edges, bins)
-    return Statement(counting_statement(relation, edges))
-
-
-def summing(
-    relation: Relation, pieces: ScorePieces, ends: tuple[float, float], records: int
-) -> Statement:
-    """What a record's class and score give as a whole number, summed by client.
-
-    Parameters
-    ----------
-    relation : the table.
-    pieces : the whole numbers.
-    ends : the least and the largest image of a score.
-    records : how many there are.
-    """
-    bins = None
-    if relation.dialect.given_tables:
-        bins = Bins.of(pieces.edges, *ends, records)
-    return summing_statement(relation, pieces, bins)
-
-
-def even_counts(relation: Relation, cells: EvenCells) -> Statement:
-    """The records by client, class and bin; the bin of a score that is not finite is NULL.
-
-    Parameters
-    ----------
-    relation : the table.
-    cells : of which bins are made; some may be above all cells.
-    """
-    dialect = relation.dialect
-    low, factor = dialect.literal(cells.low), dialect.literal(cells.factor)
-    return Statement(f"""SELECT client, class, cell, COUNT(*) AS records
-FROM (
-  SELECT client, class, TRY_CAST(FLOOR((score - ({low})) * {factor}) AS INTEGER) AS cell
-  FROM {relation.scored}
-) AS placed_records
-GROUP BY client, class, cell""")
-
-
-def binned_counts(relation: Relation, edges: Floats, bins: Bins) -> Statement:
-    """The records by client, class and cell, of an engine that is given tables.
+    """The records by client, class and cell, by a table of bins where the engine is given one.
 
     Parameters
     ----------
     relation : the table.
     edges : the inner edges of B cells, ascending, shape (B-1,).
-    bins : those of the edges.
+    ends : the least and the largest score.
+    records : how many there are.
     """
+    bins = Bins.of(relation, edges, *ends, records)
+    if bins is None:
+        return Statement(counting_statement(relation, edges))
     text = f"""SELECT client, class, cell, COUNT(*) AS records
 FROM {_placed(relation, edges, bins)} AS placed_records
 GROUP BY client, class, cell"""
     return Statement(text, (bins.table,))
 
 
-def summing_statement(relation: Relation, pieces: ScorePieces, bins: Bins | None) -> Statement:
+def summing(
+    relation: Relation, pieces: ScorePieces, ends: tuple[float, float], records: int
+) -> Statement:
     """What a record's class and score give as a whole number, summed by client.
 
     DuckDB and PostgreSQL round where they cast to a whole number, of two equally near ones to the
@@ -388,8 +295,10 @@ def summing_statement(relation: Relation, pieces: ScorePieces, bins: Bins | None
     ----------
     relation : the table.
     pieces : the whole numbers.
-    bins : those of the pieces' edges; None for the dialect's own way to find a cell.
+    ends : the least and the largest image of a score.
+    records : how many there are.
     """
+    bins = Bins.of(relation, pieces.edges, *ends, records)
     dialect, cubics = relation.dialect, _cubics(pieces)
     number = "constant + part * (linear + part * (square + part * cube))"
     text = f"""SELECT CAST(client AS {dialect.text}) AS client, COUNT(*) AS records,

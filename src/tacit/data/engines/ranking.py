@@ -38,27 +38,23 @@ class Moments:
         self._least = np.full(clients, -1, dtype=np.int64)
         self._largest = np.zeros(clients, dtype=np.int64)
 
-    def add(self, start: int, codes: Integers, times: Integers, ranks: Integers) -> None:
-        """Add the records of a part (``ranking.Part``)."""
-        size, whose, squares = self.counts.size, codes >> 1, np.zeros_like(self._squares)
-        if ranks.ndim:
-            # a part's ranks are below 2**17: sums of 2**16 squares are exact
-            relative = ranks.astype(np.float64)
-            counts = np.bincount(codes, minlength=size)
-            sums = np.bincount(codes, relative, minlength=size).astype(np.int64)
-            squares += np.bincount(whose, relative * relative, minlength=squares.size)
-            squares -= _of_client(sums).astype(np.float64) ** 2 / np.maximum(_of_client(counts), 1)
-        else:
-            counts = np.zeros(size, dtype=np.int64)
-            counts[codes] = times
-            sums = counts * ranks
-        sums = sums + 2 * start * counts
+    def add(self, part: Part) -> None:
+        """Add the records of a part."""
+        size, codes, whose = self.counts.size, part.codes, part.codes >> 1
+        # a part's ranks are below 2**17: sums of 2**16 squares are exact
+        weighted = part.times * part.ranks
+        counts = np.bincount(codes, part.times, size).astype(np.int64)
+        sums = np.bincount(codes, weighted, size).astype(np.int64)
+        squares = np.bincount(whose, weighted * part.ranks, self._squares.size)
+        squares -= _of_client(sums).astype(np.float64) ** 2 / np.maximum(_of_client(counts), 1)
+        sums += part.base * counts
         known = _of_client(self.counts), _of_client(self.sums)
         self._squares += squares + _moved(*known, _of_client(counts), _of_client(sums))
         self.counts, self.sums = self.counts + counts, self.sums + sums
         # ranks ascend: the least of clients without one yet, and the largest of all in the part
-        _set_first(self._least, self._least < 0, whose, ranks + 2 * start)
-        self._largest[whose] = ranks + 2 * start
+        ranks = part.base + part.ranks.astype(np.int64)
+        _set_first(self._least, self._least < 0, whose, ranks)
+        self._largest[whose] = ranks
 
     def totals(self) -> RankTotals:
         """The totals of each client's records of both classes."""
@@ -89,7 +85,7 @@ def _set_first(
         return
     first = values.copy()
     # of several assignments to one place the last counts
-    first[whose[::-1]] = np.broadcast_to(observed, whose.shape)[::-1]
+    first[whose[::-1]] = observed[::-1]
     values[unset] = first[unset]
 
 
@@ -102,25 +98,18 @@ class PlacementSums:
         self._sums = [0, 0]
         self._squares = [0.0, 0.0]
 
-    def add(self, sizes: Floats, positives: Floats, ranks: Floats) -> None:
+    def add(self, sizes: Floats, positives: Floats) -> None:
         """Add groups of equal scores, ascending.
 
         Parameters
         ----------
         sizes, positives : how many records are in each group, and positives among them, (G,).
-        ranks : their doubled mid-ranks, less twice the number of records before, shape (G,).
         """
-        # a negative's doubled placement: 2 positives below + positives in its group
-        negative = 2 * np.cumsum(positives)
-        negative -= positives
-        # a positive's: what is below of both classes less the positives: rank + 1 - that
-        positive = ranks + 1
-        positive -= negative
-        before = list(self._sizes)
-        for label, weights, placement in (
-            (0, sizes - positives, negative),
-            (1, positives, positive),
-        ):
+        before, by_label = list(self._sizes), (sizes - positives, positives)
+        for label, weights in enumerate(by_label):
+            # twice those of the other class below, and those in its group
+            others = by_label[1 - label]
+            placement = 2 * np.cumsum(others) - others
             size = int(weights.sum())
             if size:
                 self._merge(label, size, weights, placement, 2 * before[1 - label])
@@ -174,15 +163,13 @@ class ScoreEnds:
         self._targets = [(part * (sizes - 1)).astype(np.int64) for part in WIDTH_FRACTIONS]
         self._percentiles = [np.full(sizes.size, np.nan) for _ in WIDTH_FRACTIONS]
 
-    def add(self, scores: Floats, whose: Integers, times: Integers) -> None:
-        """Add the records of a part: of one score, each client occurs at most twice."""
-        size = self._seen.size
-        many = np.broadcast_to(times, whose.shape)
-        counts = _counted(whose, times, size)
+    def add(self, part: Part) -> None:
+        """Add the records of a part."""
+        scores, whose, size = part.scores, part.codes >> 1, self._seen.size
+        counts = np.bincount(whose, part.times, size).astype(np.int64)
         if scores[0] < -ROUNDING or scores[-1] > 1 + ROUNDING:
             wrong = (scores < -ROUNDING) | (scores > 1 + ROUNDING)
-            wrong = np.broadcast_to(wrong, whose.shape)
-            self._outside += np.bincount(whose[wrong], many[wrong], size).astype(np.int64)
+            self._outside += np.bincount(whose, part.times * wrong, size).astype(np.int64)
         _set_first(self._least, np.isnan(self._least), whose, scores)
         self._largest[whose] = scores
         for target, percentile in zip(self._targets, self._percentiles, strict=True):
@@ -196,8 +183,8 @@ class ScoreEnds:
         scores: Floats, whose: Integers, counts: Integers, places: Integers, here: NDArray[np.bool_]
     ) -> Floats:
         """The scores at some clients' places among their records of the part."""
-        if scores.size == 1:
-            return scores
+        if scores[0] == scores[-1]:
+            return scores[:1]
         firsts = np.cumsum(counts) - counts
         order = client_order(whose, counts.size)
         return scores[order[(firsts + places)[here]]]
@@ -206,12 +193,6 @@ class ScoreEnds:
         """The ranges of all clients."""
         low, high = self._percentiles
         return ScoreRanges(self._outside, self._least, self._largest, high - low)
-
-
-def _counted(whose: Integers, times: Integers, size: int) -> Integers:
-    if not times.ndim:
-        return np.bincount(whose, minlength=size)
-    return np.bincount(whose, times, size).astype(np.int64)
 
 
 PART = 2**16
@@ -227,30 +208,24 @@ class Part:
 
     Parameters
     ----------
-    start : how many records are before them.
-    scores : shape (m,); (1,) for a group.
-    codes : ``2 * client + label`` of each record, shape (m,); of a group each that occurs.
-    times : how often each code occurs: 1 where each record is listed, shape (), else (m,).
-    ranks : the doubled mid-ranks less ``2 start``, shape (m,); () for a group.
+    base : what is added to ranks: twice the number of records before, for a group its rank.
+    scores : ascending, shape (m,).
+    codes : ``2 * client + label`` of each record, or of a group each that occurs, shape (m,).
+    times : how often each occurs: 1 for a record, shape (m,).
+    ranks : the doubled mid-ranks less ``base``, shape (m,); 0 for a group.
     """
 
-    start: int
+    base: int
     scores: Floats
     codes: Integers
-    times: Integers
-    ranks: Integers
+    times: Floats
+    ranks: Floats
 
-    def by_group(self) -> tuple[Floats, Floats, Floats]:
-        """Records, positives and rank of each group of equal scores, shape (G,) each."""
-        positives = (self.times * (self.codes & 1)).astype(np.float64)
-        sizes = np.broadcast_to(self.times, self.codes.shape).astype(np.float64)
-        ranks = np.broadcast_to(self.ranks, self.codes.shape).astype(np.float64)
-        new = np.flatnonzero(self.scores[1:] != self.scores[:-1]) + 1
-        if new.size + 1 < self.codes.size:
-            first = np.concatenate(([0], new))
-            positives, sizes = np.add.reduceat(positives, first), np.add.reduceat(sizes, first)
-            ranks = ranks[first]
-        return sizes, positives, ranks
+    def by_group(self) -> tuple[Floats, Floats]:
+        """Records and positives of each group of equal scores, shape (G,) each."""
+        first = np.flatnonzero(np.append(True, self.scores[1:] != self.scores[:-1]))
+        positives = np.add.reduceat(self.times * (self.codes & 1), first)
+        return np.add.reduceat(self.times, first), positives
 
 
 def ranked(batches: Iterable[Ascending], clients: int, sizes: Integers) -> Ranked:
@@ -264,9 +239,9 @@ def ranked(batches: Iterable[Ascending], clients: int, sizes: Integers) -> Ranke
     """
     moments, placements, ends = Moments(clients), PlacementSums(), ScoreEnds(sizes)
     for part in parts(batches, clients):
-        moments.add(part.start, part.codes, part.times, part.ranks)
+        moments.add(part)
         placements.add(*part.by_group())
-        ends.add(part.scores, part.codes >> 1, part.times)
+        ends.add(part)
     positives = slice(1, None, 2)
     return Ranked(
         moments.totals(),
@@ -285,18 +260,16 @@ def listed(batches: Iterable[Ascending], clients: int) -> Iterator[Listed]:
     batches : ascending within and over all of them; equal scores in any order.
     clients : K.
     """
+    place = 0
     for part in parts(batches, clients):
-        before = 2 * part.start
-        if part.ranks.ndim:
-            yield _records(part.start, part.scores, _by_code(part, clients), part.ranks + before)
-            continue
-        ends = np.cumsum(part.times)
+        codes, ends = _by_code(part, clients), np.cumsum(part.times).astype(np.int64)
+        ranks = part.base + part.ranks.astype(np.int64)
         for first in range(0, int(ends[-1]), PART):
             places = np.arange(first, min(first + PART, int(ends[-1])))
-            codes = part.codes[np.searchsorted(ends, places, side="right")]
-            same = np.broadcast_to(part.scores, codes.shape)
-            ranks = np.broadcast_to(part.ranks + before, codes.shape)
-            yield _records(part.start + first, same, codes, ranks)
+            rows = np.searchsorted(ends, places, side="right")
+            labels = (codes[rows] & 1).astype(np.int8)
+            yield Listed(place, part.scores[rows], codes[rows] >> 1, labels, ranks[rows])
+            place += places.size
 
 
 def _by_code(part: Part, clients: int) -> Integers:
@@ -306,10 +279,6 @@ def _by_code(part: Part, clients: int) -> Integers:
         return part.codes
     groups = np.concatenate(([0], np.cumsum(new)))
     return np.sort(groups * (2 * clients) + part.codes) % (2 * clients)
-
-
-def _records(start: int, scores: Floats, codes: Integers, ranks: Integers) -> Listed:
-    return Listed(start, scores, codes >> 1, (codes & 1).astype(np.int8), ranks)
 
 
 def parts(batches: Iterable[Ascending], clients: int) -> Iterator[Part]:
@@ -342,15 +311,13 @@ def _group(start: int, score: float, counts: Integers) -> Part:
     """Records of one score, of which only the numbers by code are known."""
     codes = np.flatnonzero(counts)
     # mid-rank of n equal scores: (n - 1) / 2
-    rank = np.array(int(counts.sum()) - 1)
-    return Part(start, np.array([score]), codes, counts[codes], rank)
+    base = 2 * start + int(counts.sum()) - 1
+    times = counts[codes].astype(np.float64)
+    return Part(base, np.full(codes.size, score), codes, times, np.zeros(codes.size))
 
 
 def _whole(start: int, scores: Floats, codes: Integers) -> Part:
-    ranks = np.arange(0, 2 * scores.size, 2, dtype=np.int64)
-    new = scores[1:] != scores[:-1]
-    if not new.all():
-        first = np.concatenate(([0], np.flatnonzero(new) + 1))
-        sizes = np.diff(np.append(first, scores.size))
-        ranks = np.repeat(2 * first + sizes - 1, sizes)
-    return Part(start, scores, codes, np.array(1), ranks)
+    first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
+    sizes = np.diff(np.append(first, scores.size))
+    ranks = np.repeat(2.0 * first + sizes - 1, sizes)
+    return Part(2 * start, scores, codes, np.ones(scores.size), ranks)
