@@ -49,13 +49,12 @@ def kind_of(name: str) -> Any:
 SOURCE = Source(lambda: tuple(KINDS), kind_of)
 
 
-@click.command(cls=SettingsCommand, settings_after="protocol", source=SOURCE)
+@click.command(cls=SettingsCommand, source=SOURCE)
 @click.option("--protocol", type=click.Choice(tuple(KINDS)), required=True)
 @click.option("--seed", type=int)
-def cook(protocol: str, seed: int | None, **settings: Any) -> None:
+def cook(protocol: str, seed: int | None, settings: dict[str, Any]) -> None:
     """Print what was given."""
-    inputs = {name: value for name, value in settings.items() if value is not None}
-    click.echo(f"{protocol} {seed} {inputs}")
+    click.echo(f"{protocol} {seed} {settings}")
 
 
 def cooked(*arguments: str) -> str:

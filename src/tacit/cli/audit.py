@@ -157,7 +157,7 @@ EPSILON = 1.0
 ALL = "all"
 
 
-@click.command(cls=SettingsCommand, settings_after="output")
+@click.command(cls=SettingsCommand)
 @click.option(
     "--protocol",
     "name",
@@ -180,7 +180,7 @@ def audit(
     quick: bool,
     seed: int,
     output: JsonOutput,
-    **settings: Any,
+    settings: dict[str, Any],
 ) -> None:
     """Attack a protocol: what epsilon do its replies show, and which labels?
 
@@ -200,19 +200,18 @@ def audit(
       1  a guarantee is refuted; the self-test did not
       2  an error; one sentence says which
     """
-    chosen = {key: value for key, value in settings.items() if value is not None}
     outcome: protocol_audit.Audit | protocol_audit.SelfTest
     if testing:
-        if name is not None or chosen:
+        if name is not None or settings:
             raise click.UsageError("--self-test takes no protocol and no settings")
         outcome = protocol_audit.self_test(seed, quick, _show_progress)
         text = self_test_text(outcome)
     elif name is None:
         raise click.UsageError("give --protocol, or --self-test")
     else:
-        cases = _cases(name, chosen)
+        cases = _cases(name, settings)
         takes = any(case.takes_epsilon for case in cases)
-        epsilon = chosen.get("epsilon", EPSILON) if takes else None
+        epsilon = settings.get("epsilon", EPSILON) if takes else None
         outcome = protocol_audit.audit(cases, epsilon, seed, quick, _show_progress)
         text = audit_text(outcome)
     output.show(outcome.to_dict(), lambda: text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ import numpy as np
 import tacit
 from tacit.cli import record_options
 from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import JsonOutput, check_signal, json_option, terminable
+from tacit.cli.shell import JsonOutput, check_signal, terminable
 from tacit.cli.sources import files_in_memory
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
@@ -23,21 +24,13 @@ from tacit.results.displays import draw_comparison
 from tacit.results.text import as_lines
 
 
-@click.command(
-    cls=SettingsCommand,
-    settings_after="protocol",
-    source=COMPARISONS,
-)
-@click.argument("files", nargs=-1, required=True, type=click.Path())
-@record_options.column_options(
-    ("score", "the first model's scores", None),
-    ("versus", "the second model's scores", None),
-    record_options.LABEL,
-)
-@record_options.unit_option
-@record_options.form_options
-@click.option("--client", help="The column of client ids; without it each file is a client.")
-@record_options.person_options
+@click.command(cls=SettingsCommand, source=COMPARISONS)
+@record_options.FILES
+@record_options.column_option("score", "the first model's scores", required=True)
+@record_options.column_option("versus", "the second model's scores", required=True)
+@record_options.column_option("label", "labels")
+@record_options.record_options
+@record_options.per_person_option
 @click.option(
     "--protocol",
     default=next(iter(comparison_names()), None),
@@ -46,33 +39,11 @@ from tacit.results.text import as_lines
     help="What to run: fedauc, where the server may know scores, or score-histogram, where scores "
     "are private, too.",
 )
-@record_options.split_option
-@record_options.seed_option
-@click.option("--federation", metavar="NAME", help="What these records are called.")
-@record_options.names_option
-@json_option
-@click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
-@click.option(
-    "--exact/--no-exact",
-    default=None,
-    help="Also compute the exact AUCs, not private. By default only with --split.",
-)
+@record_options.run_options
 @terminable()
-@record_options.gathered_columns
+@record_options.gathered_columns(score=None, versus=None)
 def compare(
-    files: tuple[str, ...],
-    columns: FileColumns,
-    versus: ByFile,
-    per_person: int | None,
-    protocol: str,
-    split: int | None,
-    seed: int | None,
-    federation: str | None,
-    names: bool,
-    output: JsonOutput,
-    plot: str | None,
-    exact: bool | None,
-    **settings: Any,
+    columns: FileColumns, settings: dict[str, Any], output: JsonOutput, **options: Any
 ) -> None:
     """Compare two models by AUC on the records in FILES, a client each.
 
@@ -90,27 +61,27 @@ def compare(
       3    the noise left no signal: the result is printed without an estimate
       130  interrupted
     """
-    chosen = chosen_protocol(protocol, settings, COMPARISONS)
-    paths = files_in_memory(files, "compare")
-    models = _models(paths, columns.score, versus)
-    record_options.check_person_options(columns.person, per_person)
-    picture = None if plot is None else PictureFile.for_drawing(plot)
-    record_options.refuse_split_clients(split, columns.client)
+    asked = SimpleNamespace(**options)
+    chosen = chosen_protocol(asked.protocol, settings, COMPARISONS)
+    paths = files_in_memory(asked.files, "compare")
+    models = _models(paths, columns.score, asked.versus)
+    record_options.check_runs(vars(columns) | options)
+    picture = None if asked.plot is None else PictureFile.for_drawing(asked.plot)
     with record_options.printed_doubts():
-        clients = _read(paths, columns, versus)
-    if split is not None:
-        clients = record_options.split_clients(clients, split, "uniform", seed, per_person)
+        clients = _read(paths, columns, asked.versus)
+    if asked.split is not None:
+        clients = record_options.split_clients(clients, asked)
     comparison = tacit.compare(
         clients,
         None,
         chosen,
-        seed,
+        asked.seed,
         names=models,
-        exact=split is not None if exact is None else exact,
-        federation=federation,
-        per_person=per_person,
+        exact=asked.split is not None if asked.exact is None else asked.exact,
+        federation=asked.federation,
+        per_person=asked.per_person,
     )
-    if not names:
+    if not asked.names:
         comparison = replace(comparison, run=replace(comparison.run, participants=()))
     rows, warnings = comparison.to_rows(), comparison.run.warnings
     output.show(comparison.to_dict(), lambda: as_lines(rows, warnings))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -13,25 +14,39 @@ import numpy as np
 import tacit
 from tacit.cli import evaluate_forms as forms
 from tacit.cli import record_options, sources
-from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import JsonOutput, check_signal, json_option, once_by_name, refuse, terminable
+from tacit.cli.setting_options import SettingsCommand, Spelled, as_names, chosen_protocol
+from tacit.cli.shell import JsonOutput, check_signal, once_by_name, refuse, terminable
+from tacit.data.categories import scored_classes
+from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
-from tacit.data.units import PROBABILITY
+from tacit.data.units import PROBABILITY, REAL
 from tacit.output import OutputFile, PictureFile
+from tacit.planning.planner import choose
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names
+from tacit.protocol.trust import Trust, trust_words
 from tacit.results.curves.calibrator import METHODS, Calibrator
 from tacit.results.evaluation import Evaluation
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import as_lines
 from tacit.running.evaluating import ENGINES
+from tacit.running.spending import unit_of
 from tacit.running.units import suited_to_scores, taken_by
 
 WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choose all settings"
 
+NEEDED = {"group_name": "groups", "by": "split", "save_calibrator": "calibrate"}
+"""Options, and the option that each of them needs."""
 
-@click.command(cls=SettingsCommand, settings_after="protocol")
+NEEDING_RECORDS = (
+    *("client", "person", "split", "scores", "private_group", "groups", "second", "rescale"),
+    "exact",
+)
+"""Options that mean nothing for counts."""
+
+
+@click.command(cls=SettingsCommand)
 @click.argument("files", nargs=-1, type=click.Path())
 @click.option(
     "--protocol",
@@ -39,22 +54,49 @@ WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choos
     help="What to run. Without it, protocol and settings follow from the number of clients, the "
     "rounded number of records, --epsilon and --trust, and the result says why.",
 )
-@forms.trust_option
+@click.option(
+    "--trust",
+    type=Spelled(trust_words()),
+    metavar="WORD",
+    help=f"Who may see what: {', '.join(trust.value for trust in Trust)} (`tacit plan --help`). By "
+    "default secure-sum for up to 1,000 clients, and local for more.",
+)
 @record_options.score_and_label
-@click.option("--second", help="Kendall's tau: the column of second values.")
+@record_options.second_option
 @click.option(
     "--rescale",
     type=(float, float),
     metavar="LOW HIGH",
     help="Map scores from these public bounds to 0 and 1.",
 )
-@forms.category_options
-@record_options.unit_option
-@record_options.form_options
-@sources.missing_options
-@sources.source_options
-@click.option("--client", help="The column of client ids; without it each file is a client.")
-@record_options.person_options
+@click.option(
+    "--scores",
+    type=as_names,
+    metavar="A,B,...",
+    help="With several classes: the column of scores of each class.",
+)
+@click.option(
+    "--private-group",
+    metavar="COL",
+    help="The column of private groups, which the protocol protects like labels.",
+)
+@record_options.missing_option
+@click.option(
+    "--count-missing",
+    type=float,
+    metavar="EPSILON",
+    help="With --missing drop: a noisy number of the records left out, for this part of "
+    "--epsilon. Without it the result does not say how many, and the screen does.",
+)
+@click.option("--table", metavar="NAME", help="With a database: the table of records.")
+@click.option("--query", metavar="SQL", help="With a database: a query of the records.")
+@click.option(
+    "--counts",
+    metavar="FILE",
+    help="Instead of FILES: what the statement of `tacit sql` returned, as CSV.",
+)
+@record_options.record_options
+@record_options.per_person_option
 @click.option(
     "--groups",
     metavar="COL",
@@ -66,13 +108,12 @@ WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choos
     metavar="NAME",
     help="With --groups: an agreed group, once for each; else groups are read off the records.",
 )
-@record_options.split_option
+@record_options.run_options
 @click.option(
     "--by",
     type=click.Choice(("uniform", "score")),
     help="With --split: deal out at random (the default), or similar scores together.",
 )
-@record_options.seed_option
 @click.option(
     "--calibrate",
     type=click.Choice(tuple(METHODS)),
@@ -88,14 +129,6 @@ WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choos
 )
 @click.option("--save-calibrator", metavar="FILE", help="With --calibrate: save the map as JSON.")
 @click.option(
-    "--federation",
-    metavar="NAME",
-    help="What these records are called; results of one name are compared as about the same.",
-)
-@record_options.names_option
-@json_option
-@click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
-@click.option(
     "--engine",
     type=click.Choice(ENGINES),
     help="What clients compute together: by a trusted party (ideal), or by cryptography between "
@@ -103,52 +136,16 @@ WITHOUT_PROTOCOL = "{} needs --protocol: without it, --epsilon and --trust choos
 )
 @click.option(
     "--ledger",
-    "ledgers",
     multiple=True,
     callback=once_by_name,
     metavar="CLIENT=FILE",
     help="With --engine spu: a client's ledger, which it debits before it answers; one for each "
     "client that exists.",
 )
-@click.option(
-    "--exact/--no-exact",
-    default=None,
-    help="Also compute the exact AUC, not private. By default only with --split.",
-)
-@click.pass_context
 @terminable()
-@record_options.gathered_columns
+@record_options.gathered_columns()
 def evaluate(
-    context: click.Context,
-    /,
-    files: tuple[str, ...],
-    protocol: str | None,
-    trust: str | None,
-    columns: FileColumns,
-    rescale: tuple[float, float] | None,
-    scores: tuple[str, ...] | None,
-    private_group: str | None,
-    missing_epsilon: float | None,
-    table: str | None,
-    query: str | None,
-    counts: str | None,
-    per_person: int | None,
-    groups: str | None,
-    group_name: tuple[str, ...],
-    split: int | None,
-    by: str | None,
-    seed: int | None,
-    calibrate: str | None,
-    at: tuple[float, ...],
-    save_calibrator: str | None,
-    federation: str | None,
-    names: bool,
-    output: JsonOutput,
-    plot: str | None,
-    engine: Any,
-    ledgers: dict[str, str],
-    exact: bool | None,
-    **settings: Any,
+    columns: FileColumns, settings: dict[str, Any], output: JsonOutput, **options: Any
 ) -> None:
     """Estimate the AUC, or another figure, of the records in FILES, a client each.
 
@@ -177,115 +174,102 @@ def evaluate(
       3    the noise left no signal: the result is printed without an estimate
       130  interrupted
     """
-    one_group = {"--groups": groups, "--second": columns.second, "--rescale": rescale}
-    categories, chosen, given = None, None, frozenset[str]()
-    if protocol is None:
-        names_of_one = ("groups", "second", "counts", "private_group")
-        needing_one = [name for name in (*settings, *names_of_one) if name != "epsilon"]
-        refuse(_named(context.params, needing_one), WITHOUT_PROTOCOL)
-        categories = forms.class_columns(scores, one_group)
+    asked, params = SimpleNamespace(**options), vars(columns) | options
+    chosen, given, reason = None, frozenset[str](), None
+    if asked.protocol is None:
+        refuse(WITHOUT_PROTOCOL, settings, *(name for name in settings if name != "epsilon"))
+        refuse(WITHOUT_PROTOCOL, params, "groups", "second", "counts", "private_group")
+        names = forms.category_names(None, settings, params)
     else:
-        settings["trust"] = trust
-        named = scores, private_group, counts is not None
-        categories = forms.category_columns(protocol, settings, *named, one_group)
-        given = frozenset(name for name, value in settings.items() if value is not None)
-        chosen = chosen_protocol(protocol, settings)
-    _refuse_conflicts(context.params)
-    _check_figures(chosen, calibrate, save_calibrator, at)
-    if chosen is not None and isinstance(columns.unit, str) and rescale is None:
+        settings |= {} if asked.trust is None else {"trust": asked.trust}
+        names = forms.category_names(asked.protocol, settings, params)
+        given = frozenset(settings)
+        chosen = chosen_protocol(asked.protocol, settings)
+    _refuse_conflicts(params)
+    _check_figures(chosen, asked)
+    if chosen is not None and isinstance(columns.unit, str) and asked.rescale is None:
         chosen = suited_to_scores(chosen, columns.unit, given)
     needed = replace(columns, label=_label_column(chosen, columns))
-    picture = None if plot is None else PictureFile.for_drawing(plot)
-    if groups is not None and chosen is not None:
-        forms.evaluate_by_group(context.params, needed, chosen, given, picture)
+    picture = None if asked.plot is None else PictureFile.for_drawing(asked.plot)
+    if asked.groups is not None and chosen is not None:
+        forms.evaluate_by_group(asked, needed, chosen, given, picture, output)
         return
-    map_file = None if save_calibrator is None else OutputFile(save_calibrator)
-    with record_options.printed_doubts():
-        if categories is not None and categories.scores is not None:
-            clients = categories.read_classes(files, columns)
-        else:
-            group = None if categories is None else categories.private
-            chosen, clients = sources.read_source(
-                files, chosen, needed, table=table, query=query, counts=counts, group=group
-            )
-    shows_exact = split is not None if exact is None else exact
-    if missing_epsilon is None and not shows_exact:
-        sources.say_left_out(clients, names)
-    if rescale is not None:
-        clients = tacit.rescale(clients, *rescale)
-    chosen, reason = forms.chosen_or_default(
-        chosen, clients, split, settings.get("epsilon"), trust, per_person
-    )
-    _check_figures(chosen, calibrate, save_calibrator, at)
+    map_file = None if asked.save_calibrator is None else OutputFile(asked.save_calibrator)
+    chosen, clients = _read(asked, chosen, needed if asked.scores is None else columns, names)
+    if chosen is None:
+        most, count = unit_of(clients, asked.per_person), asked.split or clients.count
+        classes, epsilon = scored_classes(clients.categories), settings.get("epsilon")
+        choice = choose(count, clients.records, epsilon, asked.trust, most, classes)
+        chosen, reason = choice.protocol, choice.line
+        _check_figures(chosen, asked)
     chosen, clients = taken_by(chosen, clients, given)
     if "thresholds" not in given:
-        chosen = chosen.deciding(at)
-    if split is not None:
-        clients = record_options.split_clients(clients, split, by, seed, per_person)
+        chosen = chosen.deciding(asked.at)
+    if asked.split is not None:
+        clients = record_options.split_clients(clients, asked, asked.by or "uniform")
     result = tacit.evaluate(
         clients,
         chosen,
-        seed,
-        exact=shows_exact,
-        federation=federation,
-        engine=engine or ("spu" if ledgers else "ideal"),
-        ledgers=ledgers,
-        per_person=per_person,
-        missing_epsilon=missing_epsilon,
+        asked.seed,
+        exact=_shows_exact(asked),
+        federation=asked.federation,
+        engine=asked.engine or ("spu" if asked.ledger else "ideal"),
+        ledgers=asked.ledger,
+        per_person=asked.per_person,
+        missing_epsilon=asked.count_missing,
     )
     result = replace(
         result,
-        participants=result.participants if names else (),
-        decisions=tuple(dict.fromkeys(at)) or result.decisions,
+        participants=result.participants if asked.names else (),
+        decisions=tuple(dict.fromkeys(asked.at)) or result.decisions,
         choice=reason,
     )
-    fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
+    fits = asked.calibrate is not None and result.has_signal
+    fitted = result.calibrator(asked.calibrate) if fits else None
     output.show(_content(result, fitted), lambda: _lines(result, fitted))
-    _save(result, fitted, picture, map_file)
+    if picture is not None:
+        picture.save(result.plot().figure)
+    if map_file is not None and fitted is not None:
+        map_file.write(fitted.to_json().encode())
     check_signal(result.has_signal)
+
+
+def _read(
+    asked: SimpleNamespace, protocol: Protocol | None, columns: FileColumns, names: tuple[str, ...]
+) -> tuple[Protocol | None, Clients]:
+    """The clients, and the protocol in a form that they can answer."""
+    with record_options.printed_doubts():
+        if asked.scores is not None:
+            clients = forms.read_classes(asked, columns, names)
+        else:
+            group = None if asked.private_group is None else (asked.private_group, names)
+            protocol, clients = sources.read_source(asked, protocol, columns, group)
+    if asked.count_missing is None and not _shows_exact(asked):
+        sources.say_left_out(clients, asked.names)
+    if asked.rescale is not None:
+        clients = tacit.rescale(clients, *asked.rescale)
+    return protocol, clients
+
+
+def _shows_exact(asked: SimpleNamespace) -> bool:
+    """Whether the exact figure is computed, too: where that was asked for, or in a simulation."""
+    return bool(asked.split is not None if asked.exact is None else asked.exact)
 
 
 def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     """Refuse options that mean nothing with others."""
-    split, files, counts = params["split"], params["files"], params["counts"]
-    if params["groups"] is None and params["group_name"]:
-        raise click.UsageError("--group-name needs --groups")
-    if split is None and params["by"] is not None:
-        raise click.UsageError("--by needs --split")
-    record_options.refuse_split_clients(split, params["client"])
-    sources.check_source(files, params["table"], params["query"], counts)
-    alone = ("client", "person", "split", "scores", "private_group", "groups", "second", "rescale")
-    if counts is not None:
-        options = (*_named(params, alone), ("--exact", params["exact"] or None))
-        refuse(options, "{} needs records, and --counts has none")
-    idle = _named(params, ("scores", "private_group", "counts"))
-    sources.check_missing(params["missing"], params["missing_epsilon"], files, idle)
-    record_options.check_person_options(params["person"], params["per_person"])
-    record_options.refuse_two_maps(params["unit"], params["rescale"])
+    for option, needed in NEEDED.items():
+        if params[needed] is None:
+            refuse(f"{{}} needs --{needed}", params, option)
+    record_options.check_runs(params)
+    sources.check_source(params)
+    if params["counts"] is not None:
+        refuse("{} needs records, and --counts has none", params, *NEEDING_RECORDS)
+    if params["rescale"] is not None and params["unit"] not in (None, REAL):
+        raise click.UsageError("--rescale maps scores of --unit real, got another unit")
     if params["groups"] is not None:
-        given = _named(params, ("split", "calibrate"))
-        ledgers, at = params["ledgers"] or None, params["at"] or None
-        counted = ("--count-missing", params["missing_epsilon"])
-        options = (*given, ("--at", at), ("--ledger", ledgers), counted)
-        refuse(options, "{} cannot be used with --groups")
-
-
-def _named(params: Mapping[str, Any], names: Sequence[str]) -> tuple[tuple[str, Any], ...]:
-    """Options as they are typed, with their values."""
-    return tuple((f"--{name.replace('_', '-')}", params[name]) for name in names)
-
-
-def _save(
-    result: Evaluation,
-    calibrator: Calibrator | None,
-    picture: PictureFile | None,
-    map_file: OutputFile | None,
-) -> None:
-    """Write the files that were asked for."""
-    if picture is not None:
-        picture.save(result.plot().figure)
-    if map_file is not None and calibrator is not None:
-        map_file.write(calibrator.to_json().encode())
+        alone = ("split", "calibrate", "at", "ledger", "count_missing")
+        refuse("{} cannot be used with --groups", params, *alone)
 
 
 def _label_column(protocol: Protocol | None, columns: FileColumns) -> ByFile | None:
@@ -300,19 +284,14 @@ def _label_column(protocol: Protocol | None, columns: FileColumns) -> ByFile | N
     return columns.label if protocol.needs_labels else None
 
 
-def _check_figures(
-    protocol: Protocol | None, calibrate: str | None, file: str | None, at: tuple[float, ...]
-) -> None:
+def _check_figures(protocol: Protocol | None, asked: SimpleNamespace) -> None:
     """Refuse figures that could not be given; where no protocol is chosen yet, by any protocol."""
-    if file is not None and calibrate is None:
-        raise click.UsageError("--save-calibrator needs --calibrate")
-    for probability in at:
+    for probability in asked.at:
         if not 0 < probability < 1:
             raise click.UsageError(f"--at must be between 0 and 1, got {probability:g}")
-    if protocol is None or protocol.gives_histogram:
-        return
-    needing = ("--calibrate", calibrate), ("--at", at or None)
-    refuse(needing, f"{{}} cannot be used with --protocol {protocol.name}")
+    if protocol is not None and not protocol.gives_histogram:
+        sentence = f"{{}} cannot be used with --protocol {protocol.name}"
+        refuse(sentence, vars(asked), "calibrate", "at")
 
 
 def _content(result: Evaluation, calibrator: Calibrator | None) -> dict[str, Any]:

@@ -60,10 +60,8 @@ The list imports none of them.
 """
 SUMMARIES = {name: sentence for group in COMMANDS.values() for name, sentence in group.items()}
 MODULES: Mapping[str, str] = {
-    "check": "preparing",
-    "sql": "preparing",
-    "demo": "simulating",
-    "simulate": "simulating",
+    **dict.fromkeys(("check", "sql", "plan"), "preparing"),
+    **dict.fromkeys(("demo", "simulate"), "simulating"),
     "collect": "collecting",
     **dict.fromkeys(("init", "invite", "admit", "keys"), "federation.inviting"),
     **dict.fromkeys(("serve", "run", "status"), "federation.serving"),

@@ -1,8 +1,10 @@
-"""A site's commands before an evaluation: ``tacit check`` and ``tacit sql``.
+"""Commands before an evaluation: ``tacit check``, ``tacit sql`` and ``tacit plan``.
 
 ``tacit check``: every problem of files of records at once.
 
 ``tacit sql``: the statement that counts the records of a table.
+
+``tacit plan``: what every protocol would give, before anything is spent.
 """
 
 from __future__ import annotations
@@ -14,18 +16,18 @@ import click
 from click.exceptions import Exit
 
 from tacit.cli import record_options
-from tacit.cli.record_options import unit_option
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
-from tacit.cli.shell import JsonOutput, complain, json_option, show
+from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
 from tacit.cli.sources import counted_once, files_in_memory
 from tacit.data.check import check_files
-from tacit.data.columns import RULES
 from tacit.data.engines.dialects import DIALECTS
 from tacit.data.engines.statements import Relation, counting_statement
 from tacit.data.reading import FileColumns
-from tacit.data.scales import Units
-from tacit.data.units import PERCENT
+from tacit.data.units import PERCENT, UNITS
+from tacit.planning.planner import plan as make_plan
+from tacit.protocol import forecast
 from tacit.protocol.registry import kind_of, protocol_names
+from tacit.protocol.trust import Trust, trust_words
 from tacit.running.units import suited_to_scores
 
 PROBLEMS = 1
@@ -33,27 +35,14 @@ PROBLEMS = 1
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@record_options.FILES
 @record_options.score_and_label
-@click.option("--second", help="The column of second values.")
-@click.option("--client", help="The column of client ids; without it each file is a client.")
-@click.option("--person", metavar="COL", help="The column that says whose record it is.")
-@record_options.unit_option
-@record_options.form_options
-@click.option(
-    "--missing",
-    type=click.Choice(RULES),
-    default=RULES[0],
-    show_default=True,
-    help="Whether records without a score or a label are a problem, or left out and noted.",
-)
+@record_options.second_option
+@record_options.record_options
+@record_options.missing_option
 @json_option
-@record_options.gathered_columns
-def check(
-    files: tuple[str, ...],
-    columns: FileColumns,
-    output: JsonOutput,
-) -> None:
+@record_options.gathered_columns()
+def check(files: tuple[str, ...], columns: FileColumns, output: JsonOutput) -> None:
     """Find every problem of FILES at once, and say what to do.
 
     FILES are CSV, Parquet or Feather. Nothing is sent or spent. The output describes single
@@ -77,7 +66,7 @@ def check(
         raise Exit(PROBLEMS)
 
 
-@click.command(cls=SettingsCommand, settings_after="protocol")
+@click.command(cls=SettingsCommand)
 @click.option("--protocol", required=True, type=Spelled(protocol_names()), help="What to run.")
 @click.option("--table", metavar="NAME", help="The table of records, with its schema before a dot.")
 @click.option("--query", metavar="SQL", help="A query of the records, instead of a table.")
@@ -88,11 +77,10 @@ def check(
     show_default=True,
     help="Whose SQL.",
 )
-@click.option("--score", default="score", show_default=True, help="The column of scores.")
-@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@record_options.one_score_and_label
 @click.option("--client", help="The column of client ids; without it all records are one client's.")
 @click.option("--private-group", metavar="COL", help="The column of private groups.")
-@unit_option
+@click.option("--unit", type=click.Choice(UNITS), help="What the scores are.")
 def sql(
     protocol: str,
     table: str | None,
@@ -102,8 +90,8 @@ def sql(
     label: str,
     client: str | None,
     private_group: str | None,
-    unit: Units,
-    **settings: Any,
+    unit: str | None,
+    settings: dict[str, Any],
 ) -> None:
     """Print the SQL statement by which a site counts the records of a table.
 
@@ -120,13 +108,12 @@ def sql(
     """
     if (table is None) == (query is None):
         raise click.UsageError("give --table or --query, one of them")
-    given = frozenset(name for name, value in settings.items() if value is not None)
     # epsilon changes no cell, and who counts need not know it
     chosen = chosen_protocol(protocol, _with_budget(protocol, settings))
     if unit == PERCENT:
         raise click.UsageError("cells are of probabilities: give a --query that divides by 100")
-    if isinstance(unit, str):
-        chosen = suited_to_scores(chosen, unit, given)
+    if unit is not None:
+        chosen = suited_to_scores(chosen, unit, frozenset(settings))
     once = counted_once(chosen)
     dialect = DIALECTS[engine]
     if (private_group is None) != (not once.groups):
@@ -152,7 +139,88 @@ def _head(name: str) -> str:
 
 def _with_budget(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """The settings, with some epsilon where the protocol has one and none was given."""
-    given = {key: value for key, value in settings.items() if value is not None}
-    if settings.get("epsilon") is None and kind_of(name).takes_epsilon(given):
-        return {**settings, "epsilon": 1.0}
-    return settings
+    takes = "epsilon" not in settings and kind_of(name).takes_epsilon(settings)
+    return {**settings, "epsilon": 1.0} if takes else settings
+
+
+@click.command()
+@click.option("--records", type=int, required=True, help="All clients' records together.")
+@click.option(
+    "--positives",
+    type=int,
+    help="How many are positive; a guess will do. Needed without --classes.",
+)
+@click.option(
+    "--classes",
+    type=click.IntRange(min=2),
+    metavar="C",
+    help="Plan the mean AUC of C classes, each with a score; --positives are then the records of "
+    "one class, by default equally many of each.",
+)
+@click.option("--clients", type=int, required=True, help="How many clients hold them.")
+@click.option("--epsilon", type=float, required=True, help="The privacy budget of an evaluation.")
+@click.option(
+    "--per-person",
+    type=record_options.PerPerson(),
+    metavar="K",
+    help="Epsilon is a person's, of whom at most K records count at a client; --records are those "
+    "that count.",
+)
+@click.option(
+    "--trust",
+    type=Spelled(trust_words()),
+    metavar=f"[{'|'.join(trust.value for trust in Trust)}]",
+    help="Who may see what; see below. By default secure-sum for up to 1,000 clients, and "
+    "local for more.",
+)
+@click.option("--auc-guess", type=float, help="The AUC to expect; without one, 0.65 to 0.9.")
+@click.option(
+    "--want",
+    metavar="FIGURE [within X]",
+    help="A figure, and how far the ends of its 95 % interval may lie from it, as 'auc within "
+    "0.02', 'net benefit at 0.2 within 0.002', 'sensitivity at 0.5 within 0.03' or 'calibration "
+    "slope'. By default the AUC, and in a table of its own other figures.",
+)
+@json_option
+def plan(
+    positives: int | None,
+    classes: int | None,
+    per_person: int | None,
+    want: str | None,
+    output: JsonOutput,
+    **asked: Any,
+) -> None:
+    """Predict every fitting protocol's error and traffic, and recommend one. Nothing is spent.
+
+    Epsilon hides different things in different protocols; the plan says what, and puts protocols
+    that hide whole records first.
+
+    Examples:
+      tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1
+      tacit plan --records 4000 --positives 400 --clients 4000 --epsilon 1 --want "auc within 0.05"
+      tacit plan --records 9000 --positives 900 --clients 9 --epsilon 1 --trust local --want auc
+      tacit plan --records 4000 --positives 400 --clients 10 --trust encrypted --epsilon 1 --json
+      tacit plan --records 9000 --classes 3 --clients 9 --epsilon 1 --trust encrypted
+
+    Trust:
+      each                the server may see each client's counts, with noise that the client
+                          itself added; no party adds noise for another
+      server-sees-scores  the server may know all scores, and no label
+      local               no party is trusted: each record's report is private
+      secure-sum          the server sees sums over the clients only
+      exact-sum           the same without noise: there is no differential privacy
+      encrypted           the aggregator computes on encrypted counts
+      mpc                 clients compute together, by cryptography
+
+    Exit status:
+      0  a protocol is recommended
+      2  an error; one sentence says which
+      3  no protocol is feasible
+    """
+    if positives is None and classes is None:
+        raise click.UsageError("Missing option '--positives'.")
+    metric, target = (None, None) if want is None else forecast.wanted(want)
+    asked |= {"classes": classes, "per_person": per_person or 0, "metric": metric, "target": target}
+    made = make_plan(positives=positives, **asked)
+    output.show(made.to_dict(), lambda: str(made))
+    check_signal(made.recommended is not None)

@@ -8,27 +8,27 @@ The options of how files are written: words for labels, separator, decimal mark.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import numpy as np
 
-from tacit.cli.shell import complain
+from tacit.cli.shell import complain, json_option, refuse
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
-from tacit.data.columns import dealt_out
+from tacit.data.columns import RULES, dealt_out
 from tacit.data.engines.opening import files_of, is_address
 from tacit.data.errors import DataError, DataWarning
 from tacit.data.form import DECIMALS, FileForm
 from tacit.data.reading import FileColumns
-from tacit.data.scales import Units
 from tacit.data.tables import RECORD_FILES
-from tacit.data.units import PROBABILITY, REAL, UNITS
+from tacit.data.units import PROBABILITY, check_unit
 from tacit.privacy import composition
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
@@ -130,63 +130,83 @@ def one_by_file(
     return by_file
 
 
-def column_options(*columns: tuple[str, str, str | None]) -> Decorator:
-    """Add options for columns that a file may have by other names.
+def column_option(name: str, held: str, required: bool = False) -> Decorator:
+    """An option for a column that a file may have by another name.
 
     Parameters
     ----------
-    columns : of each option its name, what the column holds, and the column by default; None for
-        an option that must be given.
+    name, held : of the option, and what the column holds.
+    required : whether it must be given; else the column is called as the option by default.
     """
-
-    def added(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def with_columns(*args: Any, **given: Any) -> Any:
-            chosen = {
-                name: one_by_file(f"--{name}", given[name], given["files"], usual)
-                for name, _, usual in columns
-            }
-            click.get_current_context().params |= chosen
-            return command(*args, **{**given, **chosen})
-
-        return together(*(_column_option(*column) for column in columns))(with_columns)
-
-    return added
-
-
-def _column_option(name: str, held: str, usual: str | None) -> Decorator:
-    by_default = "" if usual is None else f", {usual} by default"
+    by_default = "" if required else f", {name} by default"
     return click.option(
         f"--{name}",
         multiple=True,
-        required=usual is None,
+        required=required,
         metavar="[FILE=]COL",
         help=f"The column of {held}{by_default}. With FILE= that file's.",
     )
 
 
-def gathered_columns(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command as ``columns`` what its options say of records."""
+def gathered_columns(**usual: str | None) -> Decorator:
+    """Give a command as ``columns`` what its options say of records.
 
-    @wraps(command)
-    def with_columns(
-        *args: Any, positive: Sequence[str], separator: str | None, decimal: str, **given: Any
-    ) -> Any:
-        form = _form_of(positive, separator, decimal, given["files"])
-        of_records = [field.name for field in fields(FileColumns) if field.name in given]
-        columns = FileColumns(form=form, **{name: given.pop(name) for name in of_records})
-        return command(*args, columns=columns, **given)
+    Parameters
+    ----------
+    usual : the column of options that name one; None for an option that must be given.
+    """
+    by_file = {"score": "score", "label": "label", "unit": PROBABILITY} | usual
 
-    return with_columns
+    def gathered(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_columns(
+            *args: Any, positive: Sequence[str], separator: str | None, decimal: str, **given: Any
+        ) -> Any:
+            files = given["files"]
+            for name, shared in by_file.items():
+                if given[name] or name != "unit":
+                    given[name] = one_by_file(f"--{name}", given[name], files, shared)
+            units = given["unit"] = given["unit"] or None
+            for word in units.values() if isinstance(units, dict) else filter(None, [units]):
+                check_unit(word)
+            form = _form_of(positive, separator, decimal, files)
+            of_records = [field.name for field in fields(FileColumns) if field.name in given]
+            columns = FileColumns(form=form, **{name: given.pop(name) for name in of_records})
+            return command(*args, columns=columns, **given)
+
+        return with_columns
+
+    return gathered
 
 
-LABEL = ("label", "labels", "label")
-"""The option ``--label``."""
+FILES = click.argument("files", nargs=-1, required=True, type=click.Path())
 
-score_and_label = column_options(("score", "scores", "score"), LABEL)
+score_and_label = together(column_option("score", "scores"), column_option("label", "labels"))
 
+one_score_and_label = together(
+    click.option("--score", default="score", show_default=True, help="The column of scores."),
+    click.option("--label", default="label", show_default=True, help="The column of labels."),
+)
+"""The columns of all files, or of a table."""
 
-form_options = together(
+second_option = click.option("--second", help="Kendall's tau: the column of second values.")
+
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(RULES),
+    default=RULES[0],
+    show_default=True,
+    help="Records without a score or a label (empty, NA, NaN, n/d, null): an error, or left out.",
+)
+
+record_options = together(
+    click.option(
+        "--unit",
+        multiple=True,
+        metavar="[FILE=]UNIT",
+        help="What the scores are: probability (the default), percent, log-odds, or real for any "
+        "other numbers. With FILE= that file's; files that are not named then hold probabilities.",
+    ),
     click.option(
         "--positive",
         multiple=True,
@@ -207,7 +227,15 @@ form_options = together(
         show_default=True,
         help="The decimal mark of numbers. With a comma, numbers with a point are read, too.",
     ),
+    click.option("--client", help="The column of client ids; without it each file is a client."),
+    click.option(
+        "--person",
+        metavar="COL",
+        help="The column that says whose record it is: epsilon then protects a person's counted "
+        "records at a client together, not one record.",
+    ),
 )
+"""The options of a command that reads files."""
 
 
 def _form_of(
@@ -222,40 +250,6 @@ def _form_of(
     except DataError as error:
         raise click.UsageError(str(error)) from None
     return {file: by_file.get(file, form) for file in read_files(files)} if by_file else form
-
-
-def unit_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--unit``; the command gets one unit for all files, or units by file."""
-
-    @wraps(command)
-    def with_unit(*args: Any, unit: tuple[str, ...], **extra: Any) -> Any:
-        units: Units = None
-        if unit:
-            units = one_by_file("--unit", unit, extra.get("files", ()), PROBABILITY)
-            for word in units.values() if isinstance(units, dict) else (units,):
-                if word not in UNITS:
-                    raise click.UsageError(f"a unit is one of {', '.join(UNITS)}, got {word!r}")
-        click.get_current_context().params["unit"] = units
-        return command(*args, unit=units, **extra)
-
-    return click.option(
-        "--unit",
-        multiple=True,
-        metavar="[FILE=]UNIT",
-        help="What the scores are: probability (the default), percent, log-odds, or real for any "
-        "other numbers. With FILE= that file's; files that are not named then hold probabilities.",
-    )(with_unit)
-
-
-def refuse_two_maps(unit: Units, rescale: object) -> None:
-    """Refuse to map scores by their unit and by bounds.
-
-    Raises
-    ------
-    click.UsageError : for bounds with a unit that is no real number.
-    """
-    if rescale is not None and unit not in (None, REAL):
-        raise click.UsageError("--rescale maps scores of --unit real, got another unit")
 
 
 @contextmanager
@@ -292,13 +286,7 @@ def _refuse_weights(context: click.Context, option: click.Parameter, value: str 
         raise click.UsageError(WEIGHTED)
 
 
-person_options = together(
-    click.option(
-        "--person",
-        metavar="COL",
-        help="The column that says whose record it is: epsilon then protects a person's counted "
-        "records at a client together, not one record.",
-    ),
+per_person_option = together(
     click.option(
         "--per-person",
         type=PerPerson(),
@@ -314,45 +302,33 @@ person_options = together(
         callback=_refuse_weights,
     ),
 )
-"""The options of a command that reads records of persons."""
 
 
-def check_person_options(person: str | None, per_person: int | None) -> None:
-    """Refuse a number of records of persons that no column names.
-
-    Raises
-    ------
-    click.UsageError : for ``--per-person`` without ``--person``.
-    """
-    if per_person is not None and person is None:
-        raise click.UsageError("--per-person needs --person")
-
-
-def refuse_split_clients(split: int | None, client: str | None) -> None:
-    """Refuse to split the clients that a column names.
+def check_runs(params: Mapping[str, Any]) -> None:
+    """Refuse options of a run that do not go together.
 
     Raises
     ------
-    click.UsageError : for ``--client`` with ``--split``.
+    click.UsageError : for ``--per-person`` without ``--person``, and ``--client`` with ``--split``.
     """
-    if split is not None and client is not None:
-        raise click.UsageError("--client cannot be used with --split, which makes its own clients")
+    if params["person"] is None:
+        refuse("{} needs --person", params, "per_person")
+    if params["split"] is not None:
+        sentence = "{} cannot be used with --split, which makes its own clients"
+        refuse(sentence, params, "client")
 
 
-def split_clients(
-    clients: Clients, count: int, by: Any, seed: int | None, per_person: int | None = None
-) -> Clients:
+def split_clients(clients: Clients, asked: SimpleNamespace, by: Any = "uniform") -> Clients:
     """Deal all records out to simulated clients; the split's random numbers are not the noise's.
 
     Where persons are known, their records are cut first, so that no more of a person's records
     count at all simulated clients together than would at one. Incomplete records that were left
     out are dealt out evenly.
     """
-    left_out = dealt_out(clients.left_out, count)
-    split_seed = (
-        None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    )
-    most, persons = unit_of(clients, per_person), clients.persons
+    left_out, split_seed = dealt_out(clients.left_out, asked.split), None
+    if asked.seed is not None:
+        split_seed = int(np.random.SeedSequence([asked.seed, 1]).generate_state(1)[0])
+    most, persons = unit_of(clients, asked.per_person), clients.persons
     if persons is not None:
         pooled = replace(clients, offsets=np.array([0, clients.records]), names=())
         clients, inside = counted_clients(pooled, most, ClientState(), SimulatedNoise(split_seed))
@@ -360,8 +336,8 @@ def split_clients(
     dealt = Clients.split(
         clients.scores,
         clients.labels,
-        count,
-        by or "uniform",
+        asked.split,
+        by,
         split_seed,
         second=clients.second,
         persons=persons,
@@ -370,23 +346,40 @@ def split_clients(
     return replace(dealt, unit=clients.unit, left_out=left_out)
 
 
-split_option = click.option(
-    "--split",
-    type=click.IntRange(min=1),
-    metavar="K",
-    help="Simulate: pool all records and deal them out to K clients.",
+FEDERATION = click.option(
+    "--federation",
+    metavar="NAME",
+    help="What these records are called; results of one name are compared as about the same.",
 )
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    help="Simulate: fix the noise and the split. Without it, noise comes from the system, or "
-    "with --split from fresh entropy.",
+
+run_options = together(
+    click.option(
+        "--split",
+        type=click.IntRange(min=1),
+        metavar="K",
+        help="Simulate: pool all records and deal them out to K clients.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        help="Simulate: fix the noise and the split. Without it, noise comes from the system, or "
+        "with --split from fresh entropy.",
+    ),
+    FEDERATION,
+    click.option(
+        "--no-names",
+        "names",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        help="Leave the clients' names, up to 200, out of the JSON.",
+    ),
+    json_option,
+    click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf)."),
+    click.option(
+        "--exact/--no-exact",
+        default=None,
+        help="Also compute the exact AUC, not private. By default only with --split.",
+    ),
 )
-names_option = click.option(
-    "--no-names",
-    "names",
-    is_flag=True,
-    flag_value=False,
-    default=True,
-    help="Leave the clients' names, up to 200, out of the JSON.",
-)
+"""The options of a command that runs a protocol on files."""

@@ -65,9 +65,9 @@ def report(
       tacit report result.json --format model-index --title readmission-risk
     """
     if form != "model-index":
-        refuse((("--task", task),), "{} needs --format model-index")
+        refuse("{} needs --format model-index", {"task": task}, "task")
     if form in {"csv", "md"}:
-        refuse((("--title", title),), f"{{}} cannot be used with --format {form}")
+        refuse(f"{{}} cannot be used with --format {form}", {"title": title}, "title")
     target = PAGE if output is None and form == "html" else output
     file = None if target is None else OutputFile(target)
     if file is not None and any(file.replaces(each) for each in results):
@@ -82,10 +82,9 @@ def report(
 
 def _made(form: str, paths: Sequence[str], title: str | None, task: str | None) -> str:
     """The results in a format."""
+    if form == "model-index":
+        return model_index(reading.read_documents(paths, reading.Result.of), title, task or TASK)
+    documents = reading.read_documents(paths, reading.document_of)
     if form == "html":
-        return report_page(reading.read_documents(paths, reading.document_of), title)
-    if form == "csv":
-        return as_csv(reading.read_documents(paths, reading.document_of))
-    if form == "md":
-        return as_markdown(reading.read_documents(paths, reading.document_of))
-    return model_index(reading.read_documents(paths, reading.Result.of), title, task or TASK)
+        return report_page(documents, title)
+    return as_csv(documents) if form == "csv" else as_markdown(documents)

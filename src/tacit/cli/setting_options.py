@@ -83,13 +83,10 @@ class SettingsCommand(click.Command):
 
     Parameters
     ----------
-    settings_after : the parameter that the settings follow in the help.
     source : where the protocols are from.
     """
 
-    def __init__(
-        self, *args: Any, settings_after: str, source: Source = PROTOCOLS, **extra: Any
-    ) -> None:
+    def __init__(self, *args: Any, source: Source = PROTOCOLS, **extra: Any) -> None:
         super().__init__(*args, **extra)
         self.params.append(
             click.Option(
@@ -101,12 +98,16 @@ class SettingsCommand(click.Command):
                 help="Show all options, and the settings of all protocols.",
             )
         )
-        self._after, self._source = settings_after, source
+        self._source = source
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments, with the options of the protocol among them."""
+        """Read the arguments; the command gets those of the protocol that are given as one."""
         ctx.meta[CHOSEN] = self._wanted(args)
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        own = {each.name for each in super().get_params(ctx)}
+        settings = {name: ctx.params.pop(name) for name in list(ctx.params) if name not in own}
+        ctx.params["settings"] = {k: v for k, v in settings.items() if v is not None}
+        return rest
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, with the settings among them.
@@ -118,8 +119,7 @@ class SettingsCommand(click.Command):
         names = ctx.meta.get(CHOSEN) or tuple(self._source.names())
         options = _options_of(self._source, names)
         added = [each for each in options if taken.isdisjoint((*each.opts, each.name))]
-        position = 1 + next(i for i, each in enumerate(parameters) if each.name == self._after)
-        return [*parameters[:position], *added, *parameters[position:]]
+        return [*parameters, *added]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the common options and the settings of the protocol that is named.
@@ -313,9 +313,8 @@ def _sentence(text: str, labels: list[str], protocols: int) -> str:
 
 def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PROTOCOLS) -> Protocol:
     """The protocol with the settings that were given, all of which it must use."""
-    chosen = {key: value for key, value in settings.items() if value is not None}
     try:
-        return registry.with_settings(source.kind_of(name), name, chosen)
+        return registry.with_settings(source.kind_of(name), name, settings)
     except registry.SettingError as error:
         flag, choice = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
         if error.missing:

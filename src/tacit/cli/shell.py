@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
@@ -142,21 +142,23 @@ def check_signal(has_signal: bool) -> None:
         raise Exit(NO_SIGNAL)
 
 
-def refuse(options: Iterable[tuple[str, object]], sentence: str) -> None:
+def refuse(sentence: str, options: Mapping[str, Any], *names: str) -> None:
     """Refuse options that do not go with others.
 
     Parameters
     ----------
-    options : as they are typed, with their values; None for those not given.
     sentence : says why, with ``{}`` in place of the first option that was given.
+    options : values by name; None, False, or nothing in them for those not given.
+    names : the options that are refused.
 
     Raises
     ------
     click.UsageError : naming the option.
     """
-    for option, value in options:
-        if value is not None:
-            raise click.UsageError(sentence.format(option))
+    for name in names:
+        value = options[name]
+        if value is not None and value is not False and value not in ((), {}):
+            raise click.UsageError(sentence.format(f"--{name.replace('_', '-')}"))
 
 
 def once_by_name(

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from tacit import demonstration
+from tacit.cli import record_options
 from tacit.cli.setting_options import SettingsCommand, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, json_option, progress_of, show, terminable
 from tacit.cli.sources import files_in_memory
@@ -60,11 +61,10 @@ def demo(seed: int | None, plot: str, report: str) -> None:
     show(f"\nPicture: {picture.path}\nReport:  {page.path} (open it in a browser)")
 
 
-@click.command(cls=SettingsCommand, settings_after="protocol")
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.command(cls=SettingsCommand)
+@record_options.FILES
 @click.option("--protocol", required=True, type=click.Choice(protocol_names()), help="What to run.")
-@click.option("--score", default="score", show_default=True, help="The column of scores.")
-@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@record_options.one_score_and_label
 @click.option("--unit", type=click.Choice(units.UNITS), help="What the scores are, in all files.")
 @click.option("--seed", type=click.IntRange(min=0), help="Fix the reports.")
 @click.option(
@@ -73,7 +73,7 @@ def demo(seed: int | None, plot: str, report: str) -> None:
     metavar="N",
     help="Processes that draw reports, by default one a core.",
 )
-@click.option("--federation", metavar="NAME", help="What these records are called.")
+@record_options.FEDERATION
 @json_option
 @terminable()
 def simulate(
@@ -86,7 +86,7 @@ def simulate(
     workers: int | None,
     federation: str | None,
     output: JsonOutput,
-    **settings: Any,
+    settings: dict[str, Any],
 ) -> None:
     """Simulate a report of the local model for every record in FILES (Parquet).
 
@@ -106,12 +106,11 @@ def simulate(
       3    the noise left no signal: the result is printed without an estimate
       130  interrupted
     """
-    given = frozenset(name for name, value in settings.items() if value is not None)
     chosen = chosen_protocol(protocol, settings)
     if chosen.needs_second_values:
         raise click.UsageError(f"--protocol {chosen.name} with these settings needs second values")
     if unit is not None:
-        chosen = suited_to_scores(chosen, unit, given)
+        chosen = suited_to_scores(chosen, unit, frozenset(settings))
     paths = files_in_memory(files, "tacit simulate")
     column = label if chosen.needs_labels else None
     records = RecordFiles.of(paths, score, column, unit or chosen.unit, chosen.unit)

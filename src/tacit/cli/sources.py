@@ -1,19 +1,17 @@
-"""Where ``tacit evaluate`` has its records from: files, patterns, databases, or counts.
-
-The options ``--missing`` and ``--count-missing``: records without a score or a label.
-"""
+"""Where ``tacit evaluate`` has its records from: files, patterns, databases, or counts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import click
 
-from tacit.cli.record_options import together
 from tacit.cli.shell import complain, progress_of, refuse
 from tacit.data.clients import Clients
-from tacit.data.columns import RULES
+from tacit.data.columns import check_rule
 from tacit.data.engines.opening import files_of, is_address, stored_clients
 from tacit.data.form import PLAIN
 from tacit.data.reading import FileColumns, read_columns
@@ -21,28 +19,10 @@ from tacit.data.scales import Units
 from tacit.protocol.conversation import OneCount, Protocol
 from tacit.results.text import escaped
 
-Group = tuple[str, tuple[str, ...]]
 
-READING = partial(progress_of, label="records")
-"""Shows a pass over records that stay where they are stored, on a terminal."""
-
-
-source_options = together(
-    click.option("--table", metavar="NAME", help="With a database: the table of records."),
-    click.option("--query", metavar="SQL", help="With a database: a query of the records."),
-    click.option(
-        "--counts",
-        metavar="FILE",
-        help="Instead of FILES: what the statement of `tacit sql` returned, as CSV.",
-    ),
-)
-"""The options of databases and counts."""
-
-
-def check_source(
-    files: Sequence[str], table: str | None, query: str | None, counts: str | None
-) -> None:
-    """Refuse options that do not go together."""
+def check_source(params: Mapping[str, Any]) -> None:
+    """Refuse options of ``tacit evaluate`` that do not go with where records are from."""
+    files, counts = params["files"], params["counts"]
     if counts is not None and files:
         raise click.UsageError("--counts cannot be used with FILES")
     if counts is None and not files:
@@ -50,13 +30,22 @@ def check_source(
     addresses = [file for file in files if is_address(file)]
     if addresses and len(files) > 1:
         raise click.UsageError("a database's address must be the only one of FILES")
-    if (table is not None or query is not None) and not addresses:
+    named = [params[name] for name in ("table", "query") if params[name] is not None]
+    if named and not addresses:
         raise click.UsageError(
             "--table and --query need a database's address, as postgresql://user@host/database or "
             "duckdb://file"
         )
-    if addresses and (table is None) == (query is None):
+    if addresses and len(named) != 1:
         raise click.UsageError("a database needs --table or --query, one of them")
+    if not check_rule(params["missing"]):
+        refuse("{} needs --missing drop", params, "count_missing")
+        return
+    if addresses:
+        raise click.UsageError(
+            "--missing drop needs files, not a database: leave records out in --query"
+        )
+    refuse("--missing drop cannot be used with {}", params, "scores", "private_group", "counts")
 
 
 def files_in_memory(files: Sequence[str], option: str) -> list[str]:
@@ -73,14 +62,10 @@ def files_in_memory(files: Sequence[str], option: str) -> list[str]:
 
 
 def read_source(
-    files: Sequence[str],
+    asked: SimpleNamespace,
     protocol: Protocol | None,
     columns: FileColumns,
-    *,
-    table: str | None = None,
-    query: str | None = None,
-    counts: str | None = None,
-    group: Group | None = None,
+    group: tuple[str, tuple[str, ...]] | None,
 ) -> tuple[Protocol | None, Clients]:
     """The clients of a source, and the protocol in a form that it can answer.
 
@@ -89,37 +74,35 @@ def read_source(
 
     Parameters
     ----------
-    files : files, patterns, folders, or one address of a database.
+    asked : the options of ``tacit evaluate``.
     protocol : what is evaluated; None where it is chosen when the records are counted.
     columns : what the options say of records.
-    table, query : of a database.
-    counts : the file of counts, instead of records.
     group : the column of private groups and their names; None where records have none.
     """
-    if counts is not None and protocol is not None:
+    if asked.counts is not None and protocol is not None:
         if columns.form != PLAIN:
             raise click.UsageError(
                 "--positive, --separator and --decimal need files of records, and --counts has none"
             )
-        return _read_counted(counts, protocol, columns.unit)
+        return _read_counted(asked.counts, protocol, columns.unit)
     called, names = group or (None, ())
     stored = stored_clients(
-        files,
+        asked.files,
         columns,
-        table=table,
-        query=query,
+        table=asked.table,
+        query=asked.query,
         group=called,
         group_names=names,
         only_counts=protocol is None or protocol.one_count is not None,
-        progress=READING,
+        progress=partial(progress_of, label="records"),
     )
     if stored is not None:
         return protocol, stored
-    if is_address(files[0]):
+    if is_address(asked.files[0]):
         raise click.UsageError(
             "--second, --person, --positive, --separator and --decimal need files, not a database"
         )
-    return protocol, read_columns(columns.of_files(files_of(files), called, names))[0]
+    return protocol, read_columns(columns.of_files(files_of(asked.files), called, names))[0]
 
 
 def counted_once(protocol: Protocol) -> OneCount:
@@ -154,56 +137,6 @@ def _read_counted(path: str, protocol: Protocol, unit: Units) -> tuple[Protocol,
 
 MOST_NAMED = 20
 """Largest number of clients whose own numbers are on the screen."""
-
-
-missing_options = together(
-    click.option(
-        "--missing",
-        type=click.Choice(RULES),
-        default=RULES[0],
-        show_default=True,
-        help="Records without a score or a label (empty, NA, NaN, n/d, null): an error, or "
-        "left out.",
-    ),
-    click.option(
-        "--count-missing",
-        "missing_epsilon",
-        type=float,
-        metavar="EPSILON",
-        help="With --missing drop: a noisy number of the records left out, for this part of "
-        "--epsilon. Without it the result does not say how many, and the screen does.",
-    ),
-)
-"""The options of a command that reads records."""
-
-
-def check_missing(
-    missing: str,
-    missing_epsilon: float | None,
-    files: Sequence[str],
-    others: Sequence[tuple[str, object]],
-) -> None:
-    """Refuse options that do not go together.
-
-    Parameters
-    ----------
-    missing, missing_epsilon : the options' values.
-    files : files, or a database.
-    others : options with their values, None for those not given, under which nothing is left out.
-
-    Raises
-    ------
-    click.UsageError : naming the options.
-    """
-    if missing_epsilon is not None and missing == RULES[0]:
-        raise click.UsageError("--count-missing needs --missing drop")
-    if missing == RULES[0]:
-        return
-    if any(map(is_address, files)):
-        raise click.UsageError(
-            "--missing drop needs files, not a database: leave records out in --query"
-        )
-    refuse(others, "--missing drop cannot be used with {}")
 
 
 def say_left_out(clients: Clients, names: bool) -> None:
