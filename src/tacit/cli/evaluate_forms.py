@@ -1,6 +1,6 @@
 """The forms of ``tacit evaluate``: public groups, classes, private groups.
 
-``tacit evaluate --groups``: every public group of records by itself. ``tacit evaluate --scores``
+``tacit evaluate --groups``: every public group of records separately. ``tacit evaluate --scores``
 and ``--private-group``: several classes, and protected groups.
 """
 
