@@ -10,7 +10,7 @@ Change = tuple[str, float, int]
 
 
 def one_change(*others: str) -> st.SearchStrategy[Change]:
-    """A change of one of these kinds, or of others that the test makes itself."""
+    """A change of one of the kinds above, or of others that the test makes itself."""
     values = st.one_of(st.integers(0, 255), st.sampled_from((2**16, 2**31, 2**32 - 1)))
     places = st.floats(0, 1, exclude_max=True)
     return st.tuples(st.sampled_from((*KINDS, *others)), places, values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,33 +12,25 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from tacit.counts.class_scores import one_against_rest
-from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query, Reply
+from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.declared import REVEALED
 from tacit.protocol.values import Kind, decode_values, encode_values
 from tacit.protocols.encrypted import masked_scheme
-from tacit.protocols.encrypted.classes.protocol import (
-    ABSENT,
-    ClassesRevealed,
-    EncryptedClassAUC,
-    open_masked_classes,
-    pieces,
-    send_masked_classes,
-)
+from tacit.protocols.encrypted.classes import protocol as by_class
+from tacit.protocols.encrypted.classes.protocol import ClassesRevealed, EncryptedClassAUC, pieces
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY
 from tacit.protocols.encrypted.masked_scheme import SLACK, MaskedScheme
-from tacit.protocols.encrypted.masked_sides import MaskedAggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import as_parts, pin
+from tacit.protocols.encrypted.sessions import as_parts
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tests.classified import CLASSES, class_clients
+from tests.protocols.encrypted.variants import Parties, pinned, recorded_masks
 
 RECORDS = 2000
 SMALL = EncryptedClassAUC(CLASSES, thresholds=20, most_records=RECORDS)
@@ -81,45 +72,27 @@ def test_certain_ranges_hold_the_aucs_of_scikit_learn(thresholds: int, scale: st
 
 
 def test_each_class_has_the_figures_of_a_session_of_its_own() -> None:
-    """Without perturbation both are exact on the thresholds, to the last digits."""
+    """Without perturbation both are exact on the thresholds, to the last digits; the mean has the
+    mean of the half-ranges."""
     data = class_clients(RECORDS, 4)
     protocol = replace(SMALL, perturbed=False)
     result = tacit.evaluate(data, protocol)
     assert result.breakdown is not None
     alone = EncryptedAUC(20, most_records=RECORDS, perturbed=False)
-    for part, each in zip(
-        result.breakdown.parts, one_against_rest(data, *known(data)), strict=True
-    ):
+    figures = [part.figures["AUC"] for part in result.breakdown.parts]
+    for found, each in zip(figures, one_against_rest(data, *known(data)), strict=True):
         expected = tacit.evaluate(each, alone).estimate
-        found = part.figures["AUC"]
         assert found.value == pytest.approx(expected.value, abs=1e-15)
         assert found.half_range == pytest.approx(expected.half_range, abs=1e-15)
-    assert result.estimate.value == pytest.approx(protocol.noiseless_value(data), abs=1e-14)
-
-
-def test_the_mean_has_the_mean_of_the_half_ranges() -> None:
-    result = tacit.evaluate(class_clients(RECORDS, 3), SMALL)
-    assert result.breakdown is not None
-    figures = [part.figures["AUC"] for part in result.breakdown.parts]
     reach = np.mean([figure.half_range or math.nan for figure in figures])
     assert result.estimate.value == pytest.approx(np.mean([f.value for f in figures]), abs=1e-15)
+    assert result.estimate.value == pytest.approx(protocol.noiseless_value(data), abs=1e-14)
     assert result.estimate.half_range == pytest.approx(reach, abs=1e-14)
 
 
 def test_no_two_classes_or_sessions_share_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     """All keys and first words of masks of five sessions of the same parties; a pair's twice."""
-    drawn: list[tuple[bytes, bytes]] = []
-    real = masking.mask
-
-    def recorded(key: bytes, count: int, field: Any) -> Any:
-        made = real(key, count, field)
-        drawn.append((key, made[:2].tobytes()))
-        return made
-
-    monkeypatch.setattr(masking, "mask", recorded)
-    identities = [Identity.generate() for _ in range(4)]
-    state = ClientState()
-    pin(state, identities, Roster(tuple(identity.public for identity in identities)))
+    drawn, state = recorded_masks(monkeypatch), pinned(4)
     for _ in range(5):
         simulate(class_clients(RECORDS, 4), SMALL, NoNoise(), state)
     # a session and class: 6 pairs at both ends, 4 parties' own, the totals' to send and to open
@@ -128,33 +101,15 @@ def test_no_two_classes_or_sessions_share_a_mask(monkeypatch: pytest.MonkeyPatch
     assert len({key for key, _ in drawn}) == len({words for _, words in drawn}) == different
 
 
-def test_answers_of_one_class_open_no_other() -> None:
+@pytest.mark.parametrize("order", [[1, 0, 2, 3], [0, 0, 0, 0]])
+def test_answers_of_one_class_open_no_other(order: list[int]) -> None:
     """Swapped, or all of them the first class's: no honest numbers, and no AUC."""
-    data = class_clients(RECORDS, 3)
-    for order in ([1, 0, 2, 3], [0, 0, 0, 0]):
-        state = ClientState()
-        for query, _ in _until(send_masked_classes, data, state):
-            last = query
-        assert last.step is open_masked_classes
-        sent = pieces(bytes(last.broadcast["answer"]), len(CLASSES))
-        moved = b"".join(sent[place] for place in order)
-        with pytest.raises(MaskedValueError, match="no honest computation"):
-            open_masked_classes.answer(
-                data, replace(last, broadcast={"answer": moved}), NoNoise(), state
-            )
-
-
-def _until(step: Any, data: Clients, state: ClientState) -> Iterator[tuple[Query, Reply]]:
-    """The conversation up to the query after this step, which is not answered."""
-    conversation = SMALL.conversation(data.count)
-    query = next(conversation)
-    while True:
-        reply = query.step.answer(data, query, NoNoise(), state)
-        answered = query.step
-        query = conversation.send(reply)
-        yield query, reply
-        if answered is step:
-            return
+    parties = Parties(SMALL, class_clients(RECORDS, 3))
+    answer = parties.until(by_class.open_masked_classes).broadcast["answer"]
+    sent = pieces(answer, len(CLASSES))
+    moved = {"answer": b"".join(sent[place] for place in order)}
+    with pytest.raises(MaskedValueError, match="no honest computation"):
+        parties.answer(0, Query(by_class.open_masked_classes, SMALL, broadcast=moved))
 
 
 def test_class_sizes_that_add_up_fit_an_answer_as_well_as_the_true_ones(
@@ -204,7 +159,7 @@ def test_an_absent_class_has_no_auc_and_the_others_have_theirs() -> None:
     assert any("class c has no AUC" in warning for warning in result.warnings)
     assert result.breakdown is not None
     reasons = [part.reason for part in result.breakdown.parts]
-    assert reasons == ["", "", ABSENT, ""]
+    assert reasons == ["", "", by_class.ABSENT, ""]
     assert result.to_dict()["estimate"]["value"] is None
 
 
@@ -231,31 +186,15 @@ def test_parties_alone_are_told() -> None:
     assert PARTIES_ONLY in server.warnings
 
 
-def test_masked_counts_are_sent_once_a_session() -> None:
-    data, state = class_clients(RECORDS, 3), ClientState()
-    for query, _ in conversation_of(data, SMALL, NoNoise(), state):
-        if query.step is send_masked_classes:
-            with pytest.raises(HomomorphicError, match="sent already"):
-                send_masked_classes.answer(data, query, NoNoise(), state)
-
-
-def test_bytes_grow_by_the_words_of_a_class() -> None:
-    data = class_clients(RECORDS, 3)
-    sent = [
-        message
-        for query, reply in conversation_of(data, SMALL, NoNoise(), ClientState())
-        if query.step is send_masked_classes
-        for message in as_parts(reply["counts"])
-    ]
+def test_masked_counts_are_sent_once_a_session_with_the_words_of_all_classes() -> None:
+    parties = Parties(SMALL, class_clients(RECORDS, 3))
+    parties.until(by_class.send_masked_classes)
+    sent = as_parts(parties.replies()["counts"])
     assert {len(message) for message in sent} == {4 * SMALL.masked_scheme.upload_bytes}
-
-
-def test_an_aggregator_needs_the_words_of_all_classes() -> None:
+    with pytest.raises(HomomorphicError, match="sent already"):
+        parties.answer(0)
     with pytest.raises(MaskedValueError, match="not those of 4 classes"):
         pieces(bytes(10), 4)
-    aggregator = MaskedAggregator(SMALL.masked_scheme, bytes(16))
-    with pytest.raises(MaskedValueError):
-        aggregator.answer([bytes(12)])
 
 
 @pytest.mark.parametrize(
@@ -265,16 +204,12 @@ def test_an_aggregator_needs_the_words_of_all_classes() -> None:
         ({"classes": ("a", "a")}, "names that differ"),
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
         ({"most_records": 2**32 + 1}, "most_records must be from 2 to 4294967296 with masked"),
+        ({"classes": ("a", "b", "c", "e")}, "classes must be a, b, c, e, got a, b, c, d"),
+        ({"most_records": 64}, "most_records is 64"),
     ],
 )
-def test_settings_outside_their_range_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(SMALL, **changes)
-
-
-def test_other_classes_and_too_many_records_are_refused() -> None:
-    data = class_clients(RECORDS, 3)
-    with pytest.raises(DataError, match="classes must be a, b, c, e, got a, b, c, d"):
-        tacit.evaluate(data, replace(SMALL, classes=("a", "b", "c", "e")))
-    with pytest.raises(DataError, match="most_records is 64"):
-        tacit.evaluate(data, replace(SMALL, most_records=64))
+def test_settings_outside_their_range_or_that_records_do_not_fit_are_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((ValueError, DataError), match=message):
+        tacit.evaluate(class_clients(RECORDS, 3), replace(SMALL, **changes))

@@ -2,93 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import pytest
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.data.clients import Clients
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply
+from tacit.protocol.conversation import ClientState, PublicRefusalError, Query
 from tacit.protocols.encrypted import confirming
-from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer, digest, joined
-from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products
+from tacit.protocols.encrypted.confirming import confirm_answer, digest, joined
+from tacit.protocols.encrypted.masked_scheme import Products
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import NOTE, RefusedAnswer, as_field, as_parts, seat_of
+from tacit.protocols.encrypted.sessions import NOTE, RefusedAnswer, as_parts, seat_of
 from tacit.protocols.encrypted.steps import open_masked, party_of, send_masked
-from tacit.protocols.published.fhe.protocol import FheAUC
+from tacit.protocols.published.fhe.protocol import FheAUC, open_answer
 from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
-from tests.protocols.encrypted.variants import CHECKED
+from tests.protocols.encrypted.variants import CHECKED, Parties
 
 PARTIES = 3
+DIFFERENT = "not every party of the session was sent"
 
 
-def checked(reveal: Literal["parties", "aggregator"] = "parties") -> EncryptedAUC:
-    return EncryptedAUC(THRESHOLDS, "malicious", most_records=RECORDS, scale="even", reveal=reveal)
+class Session(Parties):
+    """Parties up to the sending of counts, and an aggregator that may do anything."""
 
-
-class Session:
-    """Parties of their own, up to the sending of counts, and an aggregator that may do anything."""
-
-    def __init__(self, protocol: EncryptedAUC, states: list[ClientState] | None = None) -> None:
-        self.protocol, data = protocol, federation()
-        self.parts = [data.part(index, index + 1) for index in range(PARTIES)]
-        self.states = states or [ClientState() for _ in range(PARTIES)]
-        conversation = protocol.conversation(PARTIES)
-        query = next(conversation)
-        while True:
-            reply = self.all_answer(query)
-            if query.step is send_masked:
-                break
-            query = conversation.send(reply)
-        self.uploads = as_parts(reply["counts"])
+    def __init__(
+        self,
+        states: Sequence[ClientState] | None = None,
+        adversary: Literal["semi-honest", "malicious"] = "malicious",
+    ) -> None:
+        protocol = EncryptedAUC(
+            THRESHOLDS, adversary, most_records=RECORDS, scale="even", reveal="parties"
+        )
+        super().__init__(protocol, federation(), states)
+        self.until(send_masked)
+        self.uploads = as_parts(self.replies()["counts"])
         self.session = seat_of(self.states[0]).known_meeting.session
-
-    def all_answer(self, query: Query) -> Reply:
-        """Every party's reply to a query, as the server stacks them."""
-        replies = [self.answer(index, query) for index in range(PARTIES)]
-        return {
-            name: as_field([as_parts(reply[name])[0] for reply in replies]) for name in replies[0]
-        }
-
-    def answer(self, index: int, query: Query) -> Reply:
-        own = {name: as_field([as_parts(value)[index]]) for name, value in query.per_client.items()}
-        asked = Query(query.step, self.protocol, broadcast=query.broadcast, per_client=own)
-        return query.step.answer(self.parts[index], asked, NoNoise(), self.states[index])
 
     def made(self) -> bytes:
         """An answer as agreed; each call draws another multiplier."""
-        aggregator = MaskedAggregator(self.protocol.masked_scheme, self.session)
-        return aggregator.answer(self.uploads)
+        return MaskedAggregator(self.protocol.masked_scheme, self.session).answer(self.uploads)
 
     def tags(self, digests: list[bytes]) -> list[bytes]:
         """What each party confirms, sent these."""
-        return [
-            as_parts(self.answer(index, self.confirmation(each))["tag"])[0]
-            for index, each in enumerate(digests)
-        ]
+        return [self.confirmed(index, each) for index, each in enumerate(digests)]
 
-    def confirmation(self, confirmed: bytes) -> Query:
-        return Query(confirm_answer, self.protocol, broadcast={"digest": confirmed})
+    def confirmed(self, index: int, asked: Any) -> bytes:
+        query = Query(confirm_answer, self.protocol, broadcast={"digest": asked})
+        return as_parts(self.answer(index, query)["tag"])[0]
 
-    def opening(self, answer: bytes, tags: bytes) -> Query:
-        return Query(open_masked, self.protocol, broadcast={"answer": answer, "tags": tags})
+    def opened(self, index: int, answer: Any, tags: Any) -> list[str]:
+        sent = {"answer": answer, "tags": tags}
+        return list(self.answer(index, Query(open_masked, self.protocol, broadcast=sent)))
 
 
 def test_one_answer_is_opened_by_all() -> None:
-    session = Session(checked())
+    session = Session()
     answer = session.made()
     tags = joined(session.tags([digest(answer)] * PARTIES))
     for index in range(PARTIES):
-        assert list(session.answer(index, session.opening(answer, tags))) == ["opened"]
+        assert session.opened(index, answer, tags) == ["opened"]
 
 
 def test_parties_that_were_sent_different_answers_open_none() -> None:
     """Whatever of the tags the aggregator sends on; and they begin no other session."""
-    session = Session(checked())
+    session = Session()
     answers = [session.made(), session.made()]
     tags = session.tags([digest(answers[0])] * 2 + [digest(answers[1])])
     tries = [
@@ -97,52 +76,51 @@ def test_parties_that_were_sent_different_answers_open_none() -> None:
         (2, answers[1], joined([tags[2]] * PARTIES)),
     ]
     for index, answer, sent in tries:
-        with pytest.raises(HomomorphicError, match="not every party of the session was sent"):
-            session.answer(index, session.opening(answer, sent))
+        with pytest.raises(HomomorphicError, match=DIFFERENT):
+            session.opened(index, answer, sent)
         assert session.states[index].recall(NOTE) is None
         assert session.states[index].recall(RefusedAnswer.under(session.protocol).key)
     with pytest.raises(PublicRefusalError):
-        Session(session.protocol, session.states)
+        Session(session.states)
 
 
-def test_an_answer_other_than_the_confirmed_one_is_refused() -> None:
-    session = Session(checked())
-    confirmed = digest(session.made())
-    tags = joined(session.tags([confirmed] * PARTIES))
-    with pytest.raises(HomomorphicError, match="not every party of the session was sent"):
-        session.answer(0, session.opening(session.made(), tags))
+def test_an_answer_that_is_not_the_confirmed_one_is_refused() -> None:
+    """Another one, or one that this party did not confirm."""
+    session, others = Session(), Session()
+    tags = joined(session.tags([digest(session.made())] * PARTIES))
+    answer = others.made()
+    for each in (session, others):
+        with pytest.raises(HomomorphicError, match=DIFFERENT):
+            each.opened(0, answer, tags)
 
 
 def test_a_party_confirms_one_answer_and_after_its_counts() -> None:
-    session = Session(checked())
-    query = session.confirmation(digest(b"one"))
-    session.answer(0, query)
-    for again in (query, session.confirmation(digest(b"other"))):
+    session = Session()
+    session.confirmed(0, digest(b"one"))
+    for again in (b"one", b"other"):
         with pytest.raises(HomomorphicError, match="confirmed already"):
-            session.answer(0, again)
+            session.confirmed(0, digest(again))
     with pytest.raises(HomomorphicError, match="a digest has 32 bytes, got 3"):
-        session.answer(1, session.confirmation(b"abc"))
+        session.confirmed(1, b"abc")
     with pytest.raises(HomomorphicError, match="a tag has 16 bytes, got 3"):
         joined([b"abc"])
-    states = [ClientState() for _ in range(PARTIES)]
-    conversation = session.protocol.conversation(PARTIES)
-    first = next(conversation)
-    first.step.answer(session.parts[0], first, NoNoise(), states[0])
+    early = Parties(session.protocol, federation())
+    early.answer(0)
+    query = Query(confirm_answer, early.protocol, broadcast={"digest": digest(b"one")})
     with pytest.raises(HomomorphicError, match="were not sent yet"):
-        confirm_answer.answer(session.parts[0], query, NoNoise(), states[0])
+        early.answer(0, query)
 
 
-@pytest.mark.parametrize("name", ["digest", "answer", "tags"])
-def test_a_number_is_no_message(name: str) -> None:
+def test_a_number_is_no_message() -> None:
     """``bytes(number)`` would be so many zeros, of as much memory as the aggregator likes."""
-    session = Session(checked())
-    answer = session.made()
-    query = session.confirmation(digest(answer))
-    if name != "digest":
-        query = session.opening(answer, joined(session.tags([digest(answer)] * PARTIES)))
-    asked = replace(query, broadcast={**query.broadcast, name: 32})
-    with pytest.raises(HomomorphicError, match=f"the {name} must be bytes, got int"):
-        session.answer(0, asked)
+    with pytest.raises(HomomorphicError, match="the digest must be bytes, got int"):
+        Session().confirmed(0, 32)
+    for name in ("answer", "tags"):
+        session = Session()
+        answer = session.made()
+        sent = {"answer": answer, "tags": joined(session.tags([digest(answer)] * PARTIES))}
+        with pytest.raises(HomomorphicError, match=f"the {name} must be bytes, got int"):
+            session.opened(0, **{**sent, name: 32})
 
 
 def test_tags_are_of_a_party_a_digest_and_a_session() -> None:
@@ -157,12 +135,12 @@ def test_tags_are_of_a_party_a_digest_and_a_session() -> None:
     assert len(seen) == 2**3 * 5
 
 
-def pooled(session: Session, scheme: MaskedScheme) -> Iterator[tuple[int, Products]]:
+def pooled(session: Session) -> Iterator[tuple[int, Products]]:
     """The shift of an answer and its opened numbers, for one answer after the other."""
     party = party_of(session.protocol, seat_of(session.states[0]))
     while True:
         answer = session.made()
-        shift, *_ = scheme.field.from_bytes(answer[8:], scheme.answer_words)
+        shift, *_ = party.scheme.field.from_bytes(answer[8:], party.scheme.answer_words)
         yield shift, party.opened(answer)
 
 
@@ -174,10 +152,8 @@ def test_two_answers_of_one_session_would_give_pooling_parties_the_totals(
 
     For this reason a semi-honest aggregator answers once, and a malicious one is made to.
     """
-    protocol = EncryptedAUC(THRESHOLDS, adversary, most_records=RECORDS, scale="even")
-    scheme = protocol.masked_scheme
-    answers = pooled(Session(protocol), scheme)
-    found = []
+    session = Session(adversary=adversary)
+    scheme, answers, found = session.protocol.masked_scheme, pooled(session), []
     for _ in range(20):
         (shift, one), (other_shift, other) = next(answers), next(answers)
         apart = (shift - other_shift) % scheme.field.prime
@@ -192,26 +168,10 @@ def test_two_answers_of_one_session_would_give_pooling_parties_the_totals(
 def test_in_ciphertexts_all_open_one_answer_too() -> None:
     pytest.importorskip("tenseal")
     protocol = FheAUC(10, CHECKED, most_records=RECORDS, reveal="parties")
-    data, state = federation(), ClientState()
-    conversation = protocol.conversation(data.count)
-    query: Any = next(conversation)
-    while "tags" not in query.broadcast:
-        query = conversation.send(query.step.answer(data, query, NoNoise(), state))
-    changed = bytes([query.broadcast["tags"][0] ^ 1]) + query.broadcast["tags"][1:]
-    broadcast = {**query.broadcast, "tags": changed}
-    with pytest.raises(HomomorphicError, match="not every party of the session was sent"):
-        query.step.answer(data, Query(query.step, protocol, broadcast=broadcast), NoNoise(), state)
-
-
-def test_a_seat_without_a_confirmation_opens_nothing() -> None:
-    session = Session(checked())
-    with pytest.raises(HomomorphicError, match="not every party of the session was sent"):
-        check_confirmed(seat_of(session.states[0]), b"", bytes(16))
-
-
-def test_a_semi_honest_session_has_no_round_for_it() -> None:
-    data: Clients = federation()
-    assert data.count == PARTIES
+    parties = Parties(protocol, federation())
+    sent = dict(parties.until(open_answer).broadcast)
+    sent["tags"] = bytes([sent["tags"][0] ^ 1]) + sent["tags"][1:]
+    with pytest.raises(HomomorphicError, match=DIFFERENT):
+        parties.answer(0, Query(open_answer, protocol, broadcast=sent))
+    assert confirm_answer in protocol.steps
     assert confirm_answer not in EncryptedAUC(10).steps
-    assert confirm_answer in FheAUC(10, CHECKED).steps
-    assert confirm_answer in checked().steps

@@ -13,47 +13,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
 from tacit import Clients
-from tacit.crypto.homomorphic import engine
+from tacit.crypto.homomorphic import engine, schemes
 from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
-from tacit.crypto.homomorphic.schemes import CKKS as PARAMETERS
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking import MaskedValueError
 from tacit.data.ragged import Ragged
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack
+from tacit.protocol.conversation import Protocol, Query, Reply, stack
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC, pieces
 from tacit.protocols.encrypted.sessions import as_field, as_parts
-from tacit.protocols.published.fhe.ckks import (
-    ApproximateAggregator,
-    ApproximateParty,
-    ApproximateScheme,
-)
+from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.protocols.published.fhe.protocol import FheAUC
 from tests.classified import CLASSES, class_clients
+from tests.crypto.changing import Change, changed, one_change
+from tests.protocols.encrypted.variants import Parties, federation
 
 PARTIES, ROUNDS, OPENING = 3, 4, 3
 SCALE = slice(57, 65)
 """Of a stored ciphertext: behind the level, its form, and three numbers."""
 BY_CLASS = EncryptedClassAUC(CLASSES, thresholds=12, most_records=1000)
-Session = tuple[list[float], list[dict[str, Any]]]
+CKKS = FheAUC(10, "ckks", most_records=1000)
+Place = tuple[int, str, int]
+"""The round, the way, and the party whose message it is."""
+Messages = Sequence[dict[str, Any]]
 
 
-def scored() -> Clients:
-    scores, labels = tacit.binormal_scores(200, 400, 0.75, seed=0)
-    return Clients.split(scores, labels, PARTIES, seed=0)
-
-
-class Changing:
-    """Carries a conversation between parties of their own, and changes one message.
+class Changing(Parties):
+    """Parties that know each other, of whose messages one is changed.
 
     Parameters
     ----------
     protocol, clients : what is run.
-    place : the round, the way, and the party whose message it is; None changes none.
-    how : how its bytes are changed, and where, as a part of their number.
+    place : which message; None changes none.
+    how : how its bytes are changed.
     older : the messages of another session, for a replay.
     """
 
@@ -61,40 +55,34 @@ class Changing:
         self,
         protocol: Any,
         clients: Clients,
-        place: tuple[int, str, int] | None = None,
-        how: tuple[str, float, int] = ("", 0.0, 0),
-        older: Sequence[dict[str, Any]] = (),
+        place: Place | None = None,
+        how: Change = ("", 0.0, 0),
+        older: Messages = (),
     ) -> None:
-        self.protocol, self.clients, self.place, self.how = protocol, clients, place, how
-        self.older, self.sent = older, list[dict[str, Any]]()
-
-    def run(self) -> Any:
+        super().__init__(protocol, clients)
+        self.place, self.how, self.older, self.sent = place, how, older, list[dict[str, Any]]()
         identities = [Identity.generate() for _ in range(PARTIES)]
         roster = Roster(tuple(each.public for each in identities))
-        states: list[ClientState] = []
-        for identity in identities:
-            states.append(ClientState())
-            self.protocol.enrol(states[-1], identity, roster)
-        conversation = self.protocol.conversation(PARTIES)
-        query: Query = next(conversation)
+        for state, identity in zip(self.states, identities, strict=True):
+            protocol.enrol(state, identity, roster)
+
+    def run(self) -> Any:
         while True:
             self.sent.append({})
-            replies: list[Reply] = []
-            for party, state in enumerate(states):
-                asked = query.part(party, party + 1)
-                broadcast = self.carried("down", party, asked.broadcast)
-                asked = replace(
-                    asked,
-                    broadcast=broadcast,
-                    per_client=self.carried("down", party, asked.per_client),
-                )
-                own = self.clients.part(party, party + 1)
-                answer = asked.step.answer(own, asked, NoNoise(), state)
-                replies.append(self.carried("up", party, answer))
             try:
-                query = conversation.send(stack(replies))
+                self.query = self.conversation.send(
+                    stack([self.answer(index) for index in range(PARTIES)])
+                )
             except StopIteration as end:
                 return end.value
+
+    def answer(self, index: int, query: Query | None = None) -> Reply:
+        asked = (query or self.query).part(index, index + 1)
+        broadcast = self.carried("down", index, asked.broadcast)
+        own = self.carried("down", index, asked.per_client)
+        asked = replace(asked, broadcast=broadcast, per_client=own)
+        answer = asked.step.answer(self.parts[index], asked, NoNoise(), self.states[index])
+        return self.carried("up", index, answer)
 
     def carried(self, way: str, party: int, fields: Any) -> dict[str, Any]:
         turn, made = len(self.sent) - 1, dict(fields)
@@ -107,30 +95,13 @@ class Changing:
 
     def changed(self, value: Any, old: Any) -> Any:
         if isinstance(value, bytes):
-            return self.bytes_changed(value, old)
+            return old if self.how[0] == "replay" else changed(value, [self.how])
         if isinstance(value, list):
             index = self.how[2] % len(value)
-            other = self.bytes_changed(value[index], old[index])
-            return [*value[:index], other, *value[index + 1 :]]
+            return [*value[:index], self.changed(value[index], old[index]), *value[index + 1 :]]
         if isinstance(value, Ragged):
-            return as_field([self.bytes_changed(as_parts(value)[0], as_parts(old)[0])])
+            return as_field([self.changed(as_parts(value)[0], as_parts(old)[0])])
         return np.asarray(value) + (0.125 if self.how[0] == "flip" else np.nan)
-
-    def bytes_changed(self, message: bytes, old: bytes) -> bytes:
-        kind, part, number = self.how
-        at = int(part * len(message))
-        if kind == "flip" and message:
-            return message[:at] + bytes([message[at] ^ (1 << number % 8)]) + message[at + 1 :]
-        made = {
-            "cut": message[:at],
-            "append": message + bytes(number),
-            "zeros": bytes(len(message)),
-            "ones": b"\xff" * len(message),
-            "huge": bytes(2**22),
-            "replay": old,
-            "twice": message + message,
-        }
-        return made.get(kind, message)
 
 
 def figures(result: Any) -> list[float]:
@@ -139,17 +110,17 @@ def figures(result: Any) -> list[float]:
 
 
 @lru_cache(maxsize=4)
-def honest(protocol: Any) -> Session:
+def honest(protocol: Any) -> tuple[list[float], Messages]:
     carrying = Changing(protocol, clients_of(protocol))
     return figures(carrying.run()), carrying.sent
 
 
 @lru_cache(maxsize=4)
 def clients_of(protocol: Protocol) -> Clients:
-    return class_clients(600, PARTIES) if protocol is BY_CLASS else scored()
+    return class_clients(600, PARTIES) if protocol is BY_CLASS else federation(600, PARTIES)
 
 
-def check_one_change(protocol: Any, place: tuple[int, str, int], how: Any) -> None:
+def check_one_change(protocol: Any, place: Place, how: Change) -> None:
     expected, older = honest(protocol)
     try:
         result = Changing(protocol, clients_of(protocol), place, how, older).run()
@@ -167,24 +138,13 @@ def check_one_change(protocol: Any, place: tuple[int, str, int], how: Any) -> No
 PLACES = st.tuples(
     st.integers(0, ROUNDS - 1), st.sampled_from(("up", "down")), st.integers(0, PARTIES - 1)
 )
-KINDS = ("flip", "cut", "append", "zeros", "ones", "huge", "replay", "twice")
-CHANGES = st.tuples(st.sampled_from(KINDS), st.floats(0, 1, exclude_max=True), st.integers(0, 63))
+CHANGES = one_change("replay")
 
 
 @settings(max_examples=60, deadline=None)
 @given(PLACES, CHANGES)
-def test_one_hostile_message_of_a_session_by_class(place: Any, how: Any) -> None:
+def test_one_hostile_message_of_a_session_by_class(place: Place, how: Change) -> None:
     check_one_change(BY_CLASS, place, how)
-
-
-@pytest.mark.thorough
-@settings(max_examples=3000, deadline=None)
-@given(PLACES, CHANGES)
-def test_many_hostile_messages_by_class(place: Any, how: Any) -> None:
-    check_one_change(BY_CLASS, place, how)
-
-
-CKKS = FheAUC(10, "ckks", most_records=1000)
 
 
 @pytest.mark.parametrize(
@@ -194,17 +154,22 @@ CKKS = FheAUC(10, "ckks", most_records=1000)
         *(("replay", (2, "up", 1)), ("replay", (3, "down", 0))),
     ],
 )
-def test_one_hostile_message_of_a_session_in_ckks(kind: str, place: Any) -> None:
+def test_one_hostile_message_of_a_session_in_ckks(kind: str, place: Place) -> None:
     pytest.importorskip("tenseal")
     check_one_change(CKKS, place, (kind, 0.4, 3))
 
 
 @pytest.mark.thorough
-@settings(max_examples=200, deadline=None)
-@given(PLACES, CHANGES)
-def test_many_hostile_messages_in_ckks(place: Any, how: Any) -> None:
+@pytest.mark.parametrize(("protocol", "examples"), [(BY_CLASS, 3000), (CKKS, 200)])
+def test_many_hostile_messages(protocol: Any, examples: int) -> None:
     pytest.importorskip("tenseal")
-    check_one_change(CKKS, place, how)
+
+    @settings(max_examples=examples, deadline=None)
+    @given(PLACES, CHANGES)
+    def one(place: Place, how: Change) -> None:
+        check_one_change(protocol, place, how)
+
+    one()
 
 
 @pytest.mark.parametrize("message", [b"", bytes(7)])
@@ -222,11 +187,13 @@ def with_scale(raw: bytes, scale: float) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def in_ckks() -> tuple[ApproximateParty, ApproximateAggregator, list[list[bytes]], list[bytes]]:
+def in_ckks() -> Any:
+    """A party, the aggregator, all uploads, and the answers."""
     pytest.importorskip("tenseal")
-    party = ApproximateParty(ApproximateScheme(10, 1000, True), bytes(32), bytes(16), PARTIES)
-    uploads = party.uploads(cumulative_counts(scored(), np.linspace(0.0, 1.0, 10)), range(PARTIES))
-    aggregator = ApproximateAggregator(party.scheme, party.evaluation_keys())
+    scheme, data = ckks.ApproximateScheme(10, 1000, True), federation(600, PARTIES)
+    party = ckks.ApproximateParty(scheme, bytes(32), bytes(16), PARTIES)
+    uploads = party.uploads(cumulative_counts(data, np.linspace(0.0, 1.0, 10)), range(PARTIES))
+    aggregator = ckks.ApproximateAggregator(scheme, party.evaluation_keys())
     return party, aggregator, uploads, aggregator.answers(uploads)
 
 
@@ -258,7 +225,7 @@ def test_numbers_that_no_auc_has_are_refused_in_ckks(in_ckks: Any) -> None:
 def test_uploads_that_cancel_are_refused_in_the_packages_words(in_ckks: Any) -> None:
     """SEAL refuses a product that hides nothing by an error of its own."""
     _, aggregator, uploads, _ = in_ckks
-    context = engine.context_of(PARAMETERS)
+    context = engine.context_of(schemes.CKKS)
     evaluator = engine.tenseal_api().Evaluator(context)
     ciphertext = engine.restored("Ciphertext", context, uploads[0][0])
     evaluator.negate_inplace(ciphertext)

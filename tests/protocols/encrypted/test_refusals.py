@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,17 +16,9 @@ from tacit import files
 from tacit.crypto import masking
 from tacit.crypto.identities import Identity
 from tacit.crypto.masking import MaskedValueError
-from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import (
-    ClientState,
-    Lasting,
-    PublicRefusalError,
-    Query,
-    Reply,
-    stack,
-)
+from tacit.protocol.conversation import ClientState, Lasting, PublicRefusalError, Reply, stack
 from tacit.protocol.values import decode_values
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
@@ -38,16 +31,25 @@ from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.simulation import simulate
 from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
+from tests.protocols.encrypted.variants import Parties
 from tests.running.desks import federation as federation_on_disk
 
-REVEAL: Literal["parties", "aggregator"] = "parties"
-CHECKED = EncryptedAUC(THRESHOLDS, "malicious", most_records=RECORDS, scale="even", reveal=REVEAL)
-RUNS = 20
+CHECKED = EncryptedAUC(
+    THRESHOLDS, "malicious", most_records=RECORDS, scale="even", reveal="parties"
+)
+ACCEPTED, REFUSED_BY_ALL = 2**13, 2**60
+"""Multipliers of which parties accept the answers, and of which none does."""
+Choose = Callable[[int], None]
 
 
-def is_accepted(multiplier: int, state: ClientState, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """A run in which all is computed as agreed, but for how the multiplier is chosen."""
-    monkeypatch.setattr(masking, "log_uniform", lambda *bits: multiplier)
+@pytest.fixture
+def choose(monkeypatch: pytest.MonkeyPatch) -> Choose:
+    """All is computed as agreed, but for how the multiplier is chosen."""
+    return lambda number: monkeypatch.setattr(masking, "log_uniform", lambda *_: number)
+
+
+def is_accepted(state: ClientState) -> bool:
+    """A run of an evaluation in memory."""
     try:
         simulate(federation(), CHECKED, NoNoise(), state)
     except (MaskedValueError, DataError):
@@ -55,25 +57,26 @@ def is_accepted(multiplier: int, state: ClientState, monkeypatch: pytest.MonkeyP
     return True
 
 
-def test_refusals_in_many_runs_would_give_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_in_many_runs_would_give_the_totals(choose: Choose) -> None:
     """Parties that forget: the largest multiplier that they accept gives Y, although untold."""
     scheme = CHECKED.masked_scheme
     low, high = (1 << (scheme.least_bits + octaves) for octaves in (0, scheme.octaves + 2))
-    for _ in range(RUNS):
+    for _ in range(20):
         middle = (low + high) // 2
-        taken = is_accepted(middle, ClientState(), monkeypatch)
-        low, high = (middle, high) if taken else (low, middle)
+        choose(middle)
+        low, high = (middle, high) if is_accepted(ClientState()) else (low, middle)
     # 2 (c Y + e) <= accepted_most: Y is what the parties accept at most, over 2 c
     assert scheme.accepted_most / (2 * low) == pytest.approx(true_numbers()[1] // 2, rel=1e-4)
 
 
-def test_after_a_refusal_no_session_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_refusal_no_session_is_begun(choose: Choose) -> None:
     state = ClientState()
-    assert is_accepted(2**13, state, monkeypatch)
-    assert is_accepted(2**13, state, monkeypatch)
-    assert not is_accepted(2**60, state, monkeypatch)
+    for multiplier in (ACCEPTED, ACCEPTED, REFUSED_BY_ALL):
+        choose(multiplier)
+        assert is_accepted(state) == (multiplier == ACCEPTED)
+    choose(ACCEPTED)
     with pytest.raises(PublicRefusalError, match="agree on other settings, such as most_records"):
-        is_accepted(2**13, state, monkeypatch)
+        is_accepted(state)
 
 
 SETTINGS = 'most_records = 200\nthresholds = 6\nscale = "even"\nreveal = "parties"\n'
@@ -93,22 +96,19 @@ class Liar:
     ----------
     home : where the plan and the parties' folders are.
     identity : the coordinator's.
-    parties : how many there are.
     """
 
     home: Path
     identity: Identity
-    parties: int
 
     @classmethod
-    def among(cls, home: Path, scheme: str, parties: int = 3) -> Liar:
+    def among(cls, home: Path, scheme: str = "masked") -> Liar:
         """Among parties that agreed to a checked evaluation."""
         if scheme == "bfv":
             pytest.importorskip("tenseal")
-        settings = FORMS[scheme] + SETTINGS
-        identity = federation_on_disk(home, settings, parties, "epsilon = inf")
-        liar = cls(home, identity, parties)
-        for index in range(parties):
+        identity = federation_on_disk(home, FORMS[scheme] + SETTINGS, 3, "epsilon = inf")
+        liar = cls(home, identity)
+        for index in range(3):
             liar.desk(index).set_limit()
         return liar
 
@@ -148,37 +148,29 @@ class Liar:
         """The answers of a new session that all parties confirmed; none once a party declines."""
         return self.ahead(*self.begun(), rounds=4)
 
-    def opened(self, answers: dict[int, bytes]) -> list[str]:
-        """What the parties say of their answers."""
-        return [self.asked(index, message) for index, message in answers.items()]
+    def say(self, said: str, messages: Mapping[int, bytes]) -> bool:
+        """Whether all parties say this of their messages."""
+        return [self.asked(index, message) for index, message in messages.items()] == [said] * 3
 
 
-def test_of_masked_sessions_side_by_side_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_masked_sessions_side_by_side_one_is_refused(tmp_path: Path, choose: Choose) -> None:
     """Each party is sent the answer of another session, whose refusal only it would remember.
 
     A party that accepts is sent the next answer, with a lower bound for the product of the class
     totals. So with K refusals it would be searched for in 27 steps by K parties.
     """
-    liar = Liar.among(tmp_path, "masked")
-    parties = liar.parties
-    protocol = liar.agreement.protocol
+    liar = Liar.among(tmp_path)
+    protocol, product, sessions = liar.agreement.protocol, 3 * 20 * 3 * 40, []
     assert isinstance(protocol, EncryptedAUC)
-    most = protocol.masked_scheme.accepted_most
-    product = parties * 20 * parties * 40
-    sessions = []
     for bound in np.geomspace(2 * product, product / 2, 9):  # 2 c Y <= most: Y <= bound
-        multiplier = int(most / (2 * bound))
-        monkeypatch.setattr(masking, "log_uniform", lambda *_, chosen=multiplier: chosen)
+        choose(int(protocol.masked_scheme.accepted_most / (2 * bound)))
         sessions.append(liar.confirmed())
     said = [
         liar.asked(index, answers[index])
-        for index in range(parties)
-        for answers in sessions[index::parties]
+        for index in range(3)
+        for answers in sessions[index::3]
         if answers
     ]
-    assert said.count(REFUSED) <= 1
     assert said == [""]
 
 
@@ -192,7 +184,7 @@ def test_of_ciphertexts_side_by_side_one_is_refused(
         sessions.append(liar.confirmed())
     said = [liar.asked(index, answers[index]) for index, answers in enumerate(sessions) if answers]
     assert said == [REFUSED]
-    assert liar.opened(sessions[0]) == [REFUSED] * 3
+    assert liar.say(REFUSED, sessions[0])
     assert liar.confirmed() == {}
 
 
@@ -203,53 +195,51 @@ def test_a_session_whose_answer_has_not_come_is_the_only_one_until_it_comes(
     """Two runs one after another are two sessions; an interrupted one goes on by its answer."""
     liar = Liar.among(tmp_path, scheme)
     for _ in range(2):
-        assert liar.opened(liar.confirmed()) == [""] * 3
+        assert liar.say("", liar.confirmed())
     answers = liar.confirmed()
     for _ in range(2):
         _, first = liar.begun()
-        assert liar.opened(first) == [NOT_OPENED] * 3
-    assert liar.opened(answers) == [""] * 3
-    assert liar.opened(liar.confirmed()) == [""] * 3
+        assert liar.say(NOT_OPENED, first)
+    assert liar.say("", answers)
+    assert liar.say("", liar.confirmed())
 
 
 def test_sessions_begun_together_are_confirmed_one_after_another(tmp_path: Path) -> None:
     """And what a run remembers of the other, from before that was accepted, does not stop it."""
-    liar = Liar.among(tmp_path, "masked")
+    liar = Liar.among(tmp_path)
     first, second = liar.begun(), liar.begun()
     others = liar.ahead(*second, rounds=2)
     answers = liar.ahead(*first, rounds=4)
     others = liar.ahead(second[0], others, rounds=1)
-    assert liar.opened(answers) == [""] * 3
-    assert liar.opened(liar.ahead(second[0], others, rounds=1)) == [""] * 3
-    assert liar.opened(liar.confirmed()) == [""] * 3
+    assert liar.say("", answers)
+    assert liar.say("", liar.ahead(second[0], others, rounds=1))
+    assert liar.say("", liar.confirmed())
     first, second = liar.begun(), liar.begun()
     others = liar.ahead(*second, rounds=3)
     assert liar.ahead(*first, rounds=4)
-    assert liar.opened(others) == [NOT_OPENED] * 3
+    assert liar.say(NOT_OPENED, others)
 
 
 def test_parties_that_confirmed_wait_for_the_one_that_did_not(tmp_path: Path) -> None:
-    liar = Liar.among(tmp_path, "masked")
+    liar = Liar.among(tmp_path)
     coordinator, first = liar.begun()
     messages = liar.ahead(coordinator, first, rounds=3)
     for index in (0, 1):
         coordinator.receive(index, liar.desk(index).answer(messages[index]))
     _, others = liar.begun()
-    assert liar.opened(others) == [NOT_OPENED, NOT_OPENED, ""]
+    assert [liar.asked(index, others[index]) for index in range(3)] == [NOT_OPENED, NOT_OPENED, ""]
     coordinator.receive(2, liar.desk(2).answer(messages[2]))
-    assert liar.opened(coordinator.close()) == [""] * 3
-    assert liar.opened(liar.confirmed()) == [""] * 3
+    assert liar.say("", coordinator.close())
+    assert liar.say("", liar.confirmed())
 
 
-def test_one_party_that_keeps_its_notes_suffices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_party_that_keeps_its_notes_suffices(tmp_path: Path, choose: Choose) -> None:
     """All others' files are put back; where every party's are, there is a second refusal."""
-    liar = Liar.among(tmp_path, "masked")
+    liar = Liar.among(tmp_path)
     for index in range(3):
         liar.desk(index).answer(liar.begun()[1][index])
         shutil.copytree(liar.folder(index), tmp_path / "copies" / str(index))
-    monkeypatch.setattr(masking, "log_uniform", lambda *_: 2**60)
+    choose(REFUSED_BY_ALL)
     answers = liar.confirmed()
     assert liar.asked(0, answers[0]) == REFUSED
 
@@ -261,16 +251,16 @@ def test_one_party_that_keeps_its_notes_suffices(
     put_back(1)
     assert liar.confirmed() == {}
     put_back(2)
-    assert liar.opened(liar.confirmed()) == [REFUSED] * 3
+    assert liar.say(REFUSED, liar.confirmed())
 
 
 @pytest.mark.parametrize("write", [0, 1])
 def test_parties_that_are_stopped_over_a_confirmation_remember_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choose: Choose, write: int
 ) -> None:
     """All of them, in each session, between the files that they write; then asked again."""
-    liar, written = Liar.among(tmp_path, "masked"), list[Path]()
-    monkeypatch.setattr(masking, "log_uniform", lambda *_: 2**60)
+    liar, written = Liar.among(tmp_path), list[Path]()
+    choose(REFUSED_BY_ALL)
     sessions = [liar.begun() for _ in range(3)]
     asked = [liar.ahead(*session, rounds=3) for session in sessions]
 
@@ -295,90 +285,71 @@ def test_parties_that_are_stopped_over_a_confirmation_remember_it(
     assert said.count(REFUSED) <= 1
 
 
-def test_other_settings_are_another_refusal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_settings_are_another_refusal(tmp_path: Path, choose: Choose) -> None:
     """A person at each party agrees to them; that is also how a session that hangs is left."""
-    liar = Liar.among(tmp_path, "masked")
+    liar = Liar.among(tmp_path)
     plan = tmp_path / "plan.toml"
     assert liar.confirmed()
     plan.write_text(plan.read_text().replace("most_records = 200", "most_records = 201"))
-    monkeypatch.setattr(masking, "log_uniform", lambda *_: 2**60)
-    assert liar.opened(liar.confirmed()) == [REFUSED] * 3
-    assert liar.opened(liar.begun()[1]) == [REFUSED_BEFORE] * 3
+    choose(REFUSED_BY_ALL)
+    assert liar.say(REFUSED, liar.confirmed())
+    assert liar.say(REFUSED_BEFORE, liar.begun()[1])
     plan.write_text(plan.read_text().replace("most_records = 201", "most_records = 200"))
-    assert liar.opened(liar.begun()[1]) == [NOT_OPENED] * 3
+    assert liar.say(NOT_OPENED, liar.begun()[1])
 
 
-class Member:
-    """A party in memory: notes that last, and a state for each session."""
+class Side(Parties):
+    """A session of many at one time, with a multiplier of its own, among parties in memory.
 
-    def __init__(self, clients: Clients) -> None:
-        self.clients = clients
-        self.lasting: dict[tuple[Any, ...], Any] = {}
-        self.states: dict[int, ClientState] = {}
+    Parameters
+    ----------
+    lasting : by party the notes that outlive a session.
+    """
 
-    def answer(self, session: int, query: Query) -> Reply:
-        state = self.states.setdefault(session, ClientState())
-        for key, note in self.lasting.items():
+    def __init__(self, lasting: list[dict[tuple[Any, ...], Any]], multiplier: int) -> None:
+        super().__init__(CHECKED, federation())
+        self.lasting, self.multiplier = lasting, multiplier
+        self.came: dict[int, Reply] = {}
+        self.said: dict[int, bool | None] = {}
+
+    def ask(self, index: int) -> None:
+        """Ask a party that has still to answer, and once all have answered go on."""
+        if index in self.came or index in self.said:
+            return
+        state, opens = self.states[index], self.query.step is open_masked
+        for key, note in self.lasting[index].items():
             state.keep(key, note)
         try:
-            return query.step.answer(self.clients, query, NoNoise(), state)
-        finally:
-            lasting = {key: note for key, note in state.notes.items() if isinstance(note, Lasting)}
-            self.lasting.update(lasting)
-
-
-class Side:
-    """A session of many at one time, with a multiplier of its own."""
-
-    def __init__(self, number: int, parties: int, multiplier: int) -> None:
-        self.number, self.multiplier = number, multiplier
-        self.conversation = CHECKED.conversation(parties)
-        self.query = next(self.conversation)
-        self.replies: dict[int, Reply] = {}
-        self.said: dict[int, bool] = {}
-        self.declined: set[int] = set()
-
-    def ask(self, index: int, members: list[Member]) -> None:
-        """Ask a party that has still to answer, and once all have answered go on."""
-        if index in self.replies or index in self.said or index in self.declined:
-            return
-        opens = self.query.step is open_masked
-        try:
-            part = self.query.part(index, index + 1)
-            self.replies[index] = members[index].answer(self.number, part)
+            self.came[index] = self.answer(index)
+        except PublicRefusalError:
+            self.said[index] = None
         except (MaskedValueError, DataError):
             assert opens
             self.said[index] = False
-            return
-        except PublicRefusalError:
-            self.declined.add(index)
-            return
+        notes = {key: note for key, note in state.notes.items() if isinstance(note, Lasting)}
+        self.lasting[index].update(notes)
         if opens:
-            self.said[index] = True
-        elif len(self.replies) == len(members):
-            replies = [self.replies[each] for each in range(len(members))]
-            self.query, self.replies = self.conversation.send(stack(replies)), {}
+            self.said.setdefault(index, True)
+        elif len(self.came) == len(self.parts):
+            replies = [self.came[each] for each in range(len(self.parts))]
+            self.query, self.came = self.conversation.send(stack(replies)), {}
 
 
-def test_in_any_order_of_messages_one_session_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_any_order_of_messages_one_session_is_refused(choose: Choose) -> None:
     """Eight sessions at once, or soon after each other, of which about half would be refused."""
-    data, rng = federation(), np.random.default_rng(0)
-    refused = accepted = 0
+    rng, parties, told = np.random.default_rng(0), federation().count, list[set[bool]]()
     for apart in [1, 30] * 8:
-        members = [Member(data.part(index, index + 1)) for index in range(data.count)]
+        lasting: list[dict[tuple[Any, ...], Any]] = [{} for _ in range(parties)]
         sides: list[Side] = []
         for turn in range(360):
             if turn % apart == 0 and len(sides) < 8:
-                sides.append(Side(len(sides), data.count, int(rng.choice([2**13, 2**60]))))
+                sides.append(Side(lasting, int(rng.choice([ACCEPTED, REFUSED_BY_ALL]))))
             side = sides[int(rng.integers(len(sides)))]
-            monkeypatch.setattr(masking, "log_uniform", lambda *_, chosen=side.multiplier: chosen)
-            side.ask(int(rng.integers(data.count)), members)
-        told = [set(side.said.values()) for side in sides]
-        assert all(len(each) <= 1 for each in told)
-        assert told.count({False}) <= 1
-        refused += told.count({False})
-        accepted += told.count({True})
-    assert refused > 0
-    assert accepted > 0
+            choose(side.multiplier)
+            side.ask(int(rng.integers(parties)))
+        outcomes = [{said for said in each.said.values() if said is not None} for each in sides]
+        assert all(len(each) <= 1 for each in outcomes)
+        assert outcomes.count({False}) <= 1
+        told += outcomes
+    assert {False} in told
+    assert {True} in told

@@ -11,7 +11,7 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.registry import protocol_of
-from tacit.protocols.encrypted.protocol import EncryptedAUC, thresholds_for
+from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.running.simulation import simulate
 
 
@@ -43,21 +43,16 @@ def test_a_second_session_with_the_thresholds_that_a_warning_names() -> None:
     assert float(simulate(data, again, NoNoise()).server_result.half_range) < 0.02
 
 
-def test_thresholds_follow_from_public_numbers() -> None:
-    assert thresholds_for(5e-5, "even") == 10_000
+def test_thresholds_follow_from_public_numbers_and_warnings_from_the_wanted_range() -> None:
     assert EncryptedAUC(half_range=5e-4).threshold_count == 5000
-    assert EncryptedAUC().threshold_count == 1000
     assert "about 300 thresholds" in EncryptedAUC(100).result_of(0.75, 0.03).warnings[0]
     for wrong in (0.0, 1.0, float("nan")):
         with pytest.raises(ValueError, match=r"half_range must be from 1e-05 to 0.1, got"):
             EncryptedAUC(half_range=wrong)
-
-
-def test_a_range_is_wanted_of_chosen_thresholds_too() -> None:
-    protocol = EncryptedAUC(100, half_range=0.02)
-    assert protocol.threshold_count == 100
-    assert protocol.result_of(0.75, 0.019).warnings == ()
-    assert "wider than 0.02" in protocol.result_of(0.75, 0.021).warnings[0]
+    chosen = EncryptedAUC(100, half_range=0.02)
+    assert chosen.threshold_count == 100
+    assert chosen.result_of(0.75, 0.019).warnings == ()
+    assert "wider than 0.02" in chosen.result_of(0.75, 0.021).warnings[0]
 
 
 @pytest.mark.parametrize(
