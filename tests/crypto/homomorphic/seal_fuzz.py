@@ -23,16 +23,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from tacit.crypto.homomorphic import schemes
 from tacit.crypto.homomorphic.engine import COMPRESSION, HEADER_BYTES, HomomorphicError
-from tacit.crypto.homomorphic.schemes import (
-    DEGREE,
-    SLOTS,
-    BfvEvaluator,
-    BfvSecretKey,
-    CkksEvaluator,
-    CkksSecretKey,
-    bfv_parameters,
-)
+from tacit.crypto.homomorphic.schemes import DEGREE, BfvEvaluator, BfvSecretKey, bfv_parameters
 
 SPARE = 2**28
 LENGTH = 4
@@ -63,13 +56,13 @@ def bfv_targets(run: int) -> dict[str, Target]:
 
 
 def ckks_targets() -> dict[str, Target]:
-    secret_key = CkksSecretKey(os.urandom(64))
+    secret_key = schemes.CkksSecretKey(os.urandom(64))
     keys, upload = secret_key.evaluation_keys(LENGTH), secret_key.encrypted(np.ones(LENGTH))
 
     def answered(changed: list[bytes], sent: bytes) -> bytes:
-        evaluator = CkksEvaluator(changed, LENGTH)
+        evaluator = schemes.CkksEvaluator(changed, LENGTH)
         product = evaluator.product(evaluator.total([upload, sent]), evaluator.total([upload]))
-        return evaluator.answer(evaluator.summed(product), 3.0, np.zeros(SLOTS))
+        return evaluator.answer(evaluator.summed(product), 3.0, np.zeros(schemes.SLOTS))
 
     answer = answered(keys, upload)
     return {

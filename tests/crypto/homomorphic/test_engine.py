@@ -12,28 +12,15 @@ import pytest
 from scipy.stats import chi2
 
 from tacit import extras
+from tacit.crypto.homomorphic import engine, schemes
 from tacit.crypto.homomorphic.engine import (
-    STANDARD_128,
     HomomorphicError,
     Parameters,
-    context_of,
     restored,
-    secret_key_of,
     stored,
     tenseal_api,
 )
-from tacit.crypto.homomorphic.schemes import (
-    CKKS,
-    DEGREE,
-    PLAIN_MODULI,
-    SLOTS,
-    BfvEvaluator,
-    BfvSecretKey,
-    CkksEvaluator,
-    CkksSecretKey,
-    bfv_parameters,
-    random_residues,
-)
+from tacit.crypto.homomorphic.schemes import DEGREE, BfvEvaluator, BfvSecretKey, bfv_parameters
 
 pytest.importorskip("tenseal")
 
@@ -72,7 +59,7 @@ def test_square_is_that_of_the_sum_with_the_sign_of_wrapped_powers(
     ]
     answer = evaluator.answer(evaluator.total(uploads), 9, ZERO)
     decrypted = secret_key.decrypted(answer, [2, 8, 0, 14, 3])
-    wrapped = PLAIN_MODULI[0] - 9 * 2 * 3 * 5
+    wrapped = schemes.PLAIN_MODULI[0] - 9 * 2 * 3 * 5
     assert decrypted == [9 * 9, 9 * 2 * 3 * 2, wrapped, 9 * 4, 0]
 
 
@@ -88,7 +75,7 @@ def test_one_set_of_keys_serves_both_plain_moduli() -> None:
     other = BfvSecretKey(bfv_parameters(1), seed)
     aggregator = BfvEvaluator(bfv_parameters(1), made)
     total = aggregator.total([other.encrypted(sparse(x3=2**30 + 1))])
-    expected = (2**30 + 1) ** 2 % PLAIN_MODULI[1]
+    expected = (2**30 + 1) ** 2 % schemes.PLAIN_MODULI[1]
     assert other.decrypted(aggregator.answer(total, 1, ZERO), [6]) == [expected]
 
 
@@ -102,7 +89,10 @@ def test_noise_leaves_room_after_a_thousand_parties(
     secret_key: BfvSecretKey, evaluator: BfvEvaluator
 ) -> None:
     """Full-size residues of 1,000 parties under the largest multiplier keep 3 bits or more."""
-    uploads = [secret_key.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(20)]
+    uploads = [
+        secret_key.encrypted(schemes.random_residues(DEGREE, schemes.PLAIN_MODULI[0]))
+        for _ in range(20)
+    ]
     answer = evaluator.answer(evaluator.total(uploads * 50), 2**17, ZERO, linear=True)
     assert noise_budget(secret_key, answer) >= 3
 
@@ -111,7 +101,10 @@ def test_noise_of_an_answer_is_drowned(
     secret_key: BfvSecretKey, evaluator: BfvEvaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the fresh noise more than 16 bits of budget are left: it is 2^16 times the rest."""
-    uploads = [secret_key.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(15)]
+    uploads = [
+        secret_key.encrypted(schemes.random_residues(DEGREE, schemes.PLAIN_MODULI[0]))
+        for _ in range(15)
+    ]
     total = evaluator.total(uploads)
     drowned = noise_budget(secret_key, evaluator.answer(total, 2**17, ZERO))
     monkeypatch.setattr("tacit.crypto.homomorphic.schemes.FLOOD_BITS", 1)
@@ -123,7 +116,7 @@ def test_mask_makes_other_coefficients_uniform(
 ) -> None:
     """Chi-square on the top 4 bits, false alarm 1e-6; unmasked coefficients fail it."""
     total = evaluator.total([secret_key.encrypted(sparse(x1=5, x2=7))])
-    mask = random_residues(DEGREE, PLAIN_MODULI[0]).copy()
+    mask = schemes.random_residues(DEGREE, schemes.PLAIN_MODULI[0]).copy()
     mask[3] = 0
     others = [index for index in range(DEGREE) if index != 3]
 
@@ -173,16 +166,16 @@ def test_another_key_decrypts_nothing_and_equal_counts_differ(
 def test_secret_key_follows_from_its_seed() -> None:
     seed, parameters = os.urandom(64), bfv_parameters()
     first, again, other = (
-        stored(secret_key_of(parameters, each)) for each in (seed, seed, os.urandom(64))
+        stored(engine.secret_key_of(parameters, each)) for each in (seed, seed, os.urandom(64))
     )
     assert first == again != other
     with pytest.raises(HomomorphicError, match="64 bytes, got 63"):
-        secret_key_of(parameters, seed[1:])
+        engine.secret_key_of(parameters, seed[1:])
 
 
 def test_table_of_the_standard_is_sharp_and_that_of_seal() -> None:
     level = tenseal_api().SEC_LEVEL_TYPE.TC128
-    for degree, most in STANDARD_128.items():
+    for degree, most in engine.STANDARD_128.items():
         assert Parameters("bfv", degree, (most,)).bits == (most,)
         with pytest.raises(HomomorphicError, match=f"allows {most} bits.*got {most + 1}"):
             Parameters("bfv", degree, (most + 1,))
@@ -193,7 +186,7 @@ def test_unknown_degree_and_parameters_that_seal_refuses() -> None:
     with pytest.raises(HomomorphicError, match="degree must be one of"):
         Parameters("bfv", 5000, (60,))
     with pytest.raises(HomomorphicError, match="SEAL refuses the parameters"):
-        context_of(Parameters("bfv", 8192, (60, 60), 2**60 - 1 + 2**60))
+        engine.context_of(Parameters("bfv", 8192, (60, 60), 2**60 - 1 + 2**60))
 
 
 def test_without_tenseal_one_sentence_says_what_to_install(
@@ -222,7 +215,7 @@ def test_files_are_gone_and_hold_where_the_system_has_none_in_memory(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     raw = secret_key.encrypted(sparse(x1=5))
     assert len(raw) > 1000
-    restored("Ciphertext", context_of(bfv_parameters()), raw)
+    restored("Ciphertext", engine.context_of(bfv_parameters()), raw)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -251,44 +244,46 @@ LENGTH = 37
 
 
 @pytest.fixture(scope="module")
-def ckks_key() -> CkksSecretKey:
-    return CkksSecretKey(os.urandom(64))
+def ckks_key() -> schemes.CkksSecretKey:
+    return schemes.CkksSecretKey(os.urandom(64))
 
 
 @pytest.fixture(scope="module")
-def ckks_keys(ckks_key: CkksSecretKey) -> list[bytes]:
+def ckks_keys(ckks_key: schemes.CkksSecretKey) -> list[bytes]:
     return ckks_key.evaluation_keys(LENGTH)
 
 
 @pytest.fixture(scope="module")
-def ckks_evaluator(ckks_keys: list[bytes]) -> CkksEvaluator:
-    return CkksEvaluator(ckks_keys, LENGTH)
+def ckks_evaluator(ckks_keys: list[bytes]) -> schemes.CkksEvaluator:
+    return schemes.CkksEvaluator(ckks_keys, LENGTH)
 
 
-def slots_of(ckks_key: CkksSecretKey, answer: bytes) -> Any:
+def slots_of(ckks_key: schemes.CkksSecretKey, answer: bytes) -> Any:
     """Every slot that a key owner can see."""
-    context, plain = context_of(CKKS), tenseal_api().Plaintext()
+    context, plain = engine.context_of(schemes.CKKS), tenseal_api().Plaintext()
     tenseal_api().Decryptor(context, ckks_key._key).decrypt(
         restored("Ciphertext", context, answer), plain
     )
     return np.array(tenseal_api().CKKSEncoder(context).decode_double(plain))
 
 
-def test_inner_product_of_sums(ckks_key: CkksSecretKey, ckks_evaluator: CkksEvaluator) -> None:
+def test_inner_product_of_sums(
+    ckks_key: schemes.CkksSecretKey, ckks_evaluator: schemes.CkksEvaluator
+) -> None:
     rng = np.random.default_rng(0)
     left, right = rng.random((2, 3, LENGTH))
     totals = [
         ckks_evaluator.total([ckks_key.encrypted(row) for row in side]) for side in (left, right)
     ]
     answer = ckks_evaluator.answer(
-        ckks_evaluator.summed(ckks_evaluator.product(*totals)), 2.5, np.zeros(SLOTS)
+        ckks_evaluator.summed(ckks_evaluator.product(*totals)), 2.5, np.zeros(schemes.SLOTS)
     )
     expected = 2.5 * float(left.sum(axis=0) @ right.sum(axis=0))
     assert ckks_key.decrypted(answer) == pytest.approx(expected, rel=1e-6)
 
 
 def test_other_slots_of_an_answer_hold_no_partial_sums(
-    ckks_key: CkksSecretKey, ckks_evaluator: CkksEvaluator
+    ckks_key: schemes.CkksSecretKey, ckks_evaluator: schemes.CkksEvaluator
 ) -> None:
     """Rotate-and-sum leaves suffix sums there; the paper's released code sends them along."""
     left, right = np.arange(1.0, LENGTH + 1), np.ones(LENGTH)
@@ -297,20 +292,20 @@ def test_other_slots_of_an_answer_hold_no_partial_sums(
     suffixes = np.cumsum(left[::-1])[::-1]
     leaking = slots_of(ckks_key, stored(summed))
     assert np.abs(leaking[:LENGTH] - suffixes).max() < 1e-3
-    masked = slots_of(ckks_key, ckks_evaluator.answer(summed, 1.0, np.zeros(SLOTS)))
+    masked = slots_of(ckks_key, ckks_evaluator.answer(summed, 1.0, np.zeros(schemes.SLOTS)))
     assert masked[0] == pytest.approx(suffixes[0], rel=1e-6)
     assert np.abs(masked[1:]).max() < 1e-3
 
 
 def test_what_is_no_upload_answer_or_key_is_refused(
-    ckks_key: CkksSecretKey,
-    ckks_evaluator: CkksEvaluator,
+    ckks_key: schemes.CkksSecretKey,
+    ckks_evaluator: schemes.CkksEvaluator,
     ckks_keys: list[bytes],
     secret_key: BfvSecretKey,
 ) -> None:
     upload, foreign = ckks_key.encrypted(np.ones(3)), secret_key.encrypted(sparse(x1=5))
     product = ckks_evaluator.product(*(ckks_evaluator.total([upload]) for _ in range(2)))
-    answer = ckks_evaluator.answer(product, 1.0, np.zeros(SLOTS))
+    answer = ckks_evaluator.answer(product, 1.0, np.zeros(schemes.SLOTS))
     for wrong in (b"", upload[:-1], foreign, answer, ckks_keys[0]):
         with pytest.raises(HomomorphicError):
             ckks_evaluator.total([wrong])
@@ -320,6 +315,6 @@ def test_what_is_no_upload_answer_or_key_is_refused(
     with pytest.raises(HomomorphicError, match="no uploads to add up"):
         ckks_evaluator.total([])
     with pytest.raises(HomomorphicError, match="2 evaluation keys, got 1"):
-        CkksEvaluator(ckks_keys[:1], LENGTH)
+        schemes.CkksEvaluator(ckks_keys[:1], LENGTH)
     with pytest.raises(HomomorphicError, match="do not rotate 100 slots"):
-        CkksEvaluator(ckks_keys, 100)
+        schemes.CkksEvaluator(ckks_keys, 100)

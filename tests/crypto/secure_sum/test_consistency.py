@@ -11,25 +11,9 @@ import pytest
 from scipy import stats
 
 from tacit.crypto.identities import RefusedError, TooFewError
-from tacit.crypto.secure_sum.consistency import (
-    NO_DIGEST,
-    ListRule,
-    announced_statement,
-    check_certificate,
-    check_delivery,
-    check_lists,
-    check_restart,
-    check_windows,
-    digest_of,
-    ended_statement,
-    lists_statement,
-)
-from tacit.crypto.secure_sum.graph import (
-    MAX_LEAK_CHANCE,
-    certificate_size,
-    min_in_windows,
-    window_excess,
-)
+from tacit.crypto.secure_sum import consistency as rules
+from tacit.crypto.secure_sum import graph
+from tacit.crypto.secure_sum.consistency import NO_DIGEST, ListRule
 
 TEN = ListRule(clients=10, colluders=2, min_clients=7, degree=9, window_excess=0)
 RING = ListRule(clients=12, colluders=1, min_clients=7, degree=4, window_excess=1)
@@ -39,7 +23,7 @@ ALL = frozenset(range(10))
 @pytest.mark.parametrize("clients", [*range(2, 40), 64, 100, 1000])
 def test_two_certificates_would_need_an_honest_client_that_signs_twice(clients: int) -> None:
     for colluders in range(clients - 1):
-        tau = certificate_size(clients, colluders)
+        tau = graph.certificate_size(clients, colluders)
         assert 2 * (tau - colluders) > clients - colluders
         assert tau <= clients
         assert clients - tau + colluders < tau, (
@@ -51,7 +35,7 @@ def test_two_certificates_would_need_an_honest_client_that_signs_twice(clients: 
 
 def test_lists_that_everybody_signed_alike_are_accepted() -> None:
     stayed = frozenset(range(8))
-    check_lists(TEN, 0, np.arange(10), ALL, stayed, ALL - stayed, stayed - {0})
+    rules.check_lists(TEN, 0, np.arange(10), ALL, stayed, ALL - stayed, stayed - {0})
 
 
 @pytest.mark.parametrize(
@@ -72,7 +56,7 @@ def test_other_lists_are_refused(
 ) -> None:
     error = TooFewError if "at least" in sentence else RefusedError
     with pytest.raises(error, match=sentence):
-        check_lists(TEN, 0, np.arange(10), ALL, stayed, left, ALL.difference({0}, unsigned))
+        rules.check_lists(TEN, 0, np.arange(10), ALL, stayed, left, ALL.difference({0}, unsigned))
 
 
 def test_leavers_that_cut_the_ring_are_refused() -> None:
@@ -80,10 +64,10 @@ def test_leavers_that_cut_the_ring_are_refused() -> None:
     everybody = frozenset(range(12))
     for left in ({2, 3, 8, 9}, {2, 3, 7, 8}):
         with pytest.raises(RefusedError, match="must hold more than 1 clients of the sum, got"):
-            check_windows(RING, np.arange(12), everybody - left)
+            rules.check_windows(RING, np.arange(12), everybody - left)
     spread = {2, 5, 8, 11}
     stayed = everybody - spread
-    check_lists(RING, 0, np.arange(12), everybody, stayed, spread, stayed)
+    rules.check_lists(RING, 0, np.arange(12), everybody, stayed, spread, stayed)
 
 
 @pytest.mark.parametrize("half", [1, 2, 3])
@@ -94,7 +78,7 @@ def test_the_emptiest_pair_of_windows_is_found(half: int) -> None:
         windows = [{(start + k) % size for k in range(half)} for start in range(size)]
         pairs = [a | b for a, b in combinations(windows, 2) if not a & b]
         expected = min(int(present[list(pair)].sum()) for pair in pairs)
-        assert min_in_windows(present, half) == expected
+        assert graph.min_in_windows(present, half) == expected
 
 
 @pytest.mark.parametrize("numbers", [(100, 70, 20, 20), (1000, 900, 100, 52), (200, 140, 40, 60)])
@@ -102,12 +86,12 @@ def test_colluders_fill_windows_no_more_often_than_bounded(
     numbers: tuple[int, int, int, int],
 ) -> None:
     clients, min_clients, colluders, degree = numbers
-    beta = window_excess(*numbers)
+    beta = graph.window_excess(*numbers)
     for size in range(min_clients, clients + 1, 10):
         chance = stats.hypergeom(size, colluders, degree).sf(beta) * comb(clients, 2)
-        assert chance <= MAX_LEAK_CHANCE
+        assert chance <= graph.MAX_LEAK_CHANCE
     below = stats.hypergeom(min_clients, colluders, degree).sf(beta - 1) * comb(clients, 2)
-    assert below > MAX_LEAK_CHANCE
+    assert below > graph.MAX_LEAK_CHANCE
 
 
 @pytest.mark.parametrize(
@@ -124,39 +108,39 @@ def test_shares_of_others_than_the_announced_neighbours_are_refused(
     announced: set[int], owners: set[int], sentence: str
 ) -> None:
     with pytest.raises(RefusedError, match=sentence):
-        check_delivery(RING, 0, np.arange(12), announced, owners)
+        rules.check_delivery(RING, 0, np.arange(12), announced, owners)
 
 
 def test_shares_of_exactly_the_announced_neighbours_are_accepted() -> None:
-    check_delivery(RING, 0, np.arange(12), {0, 1, 2, 5, 10}, [1, 2, 10])
+    rules.check_delivery(RING, 0, np.arange(12), {0, 1, 2, 5, 10}, [1, 2, 10])
 
 
 def test_a_certificate_has_tau_signers_that_stayed_and_an_end_tau_statements() -> None:
     stayed = ALL - {9}
-    check_certificate(TEN, stayed, range(7))
+    rules.check_certificate(TEN, stayed, range(7))
     with pytest.raises(TooFewError, match="7 clients must have signed the same lists, got 6"):
-        check_certificate(TEN, stayed, [*range(6), 0])
+        rules.check_certificate(TEN, stayed, [*range(6), 0])
     with pytest.raises(RefusedError, match="client 9 signed lists, but is not listed as having"):
-        check_certificate(TEN, stayed, [*range(6), 9])
-    check_restart(TEN, ALL, b"d", dict.fromkeys(range(7), b"e"))
+        rules.check_certificate(TEN, stayed, [*range(6), 9])
+    rules.check_restart(TEN, ALL, b"d", dict.fromkeys(range(7), b"e"))
     with pytest.raises(TooFewError, match="7 clients must have given up the last attempt, got 6"):
-        check_restart(TEN, ALL, b"d", dict.fromkeys(range(6), b"d"))
+        rules.check_restart(TEN, ALL, b"d", dict.fromkeys(range(6), b"d"))
 
 
 def test_on_a_ring_everybody_announced_gives_the_attempt_up() -> None:
     announced = frozenset(range(11))
     told = dict.fromkeys(announced, b"d")
-    check_restart(RING, announced, b"d", told | {4: NO_DIGEST})
+    rules.check_restart(RING, announced, b"d", told | {4: NO_DIGEST})
     with pytest.raises(TooFewError, match="client 5 has not given up the last attempt"):
-        check_restart(RING, announced, b"d", {k: told[k] for k in announced - {5}})
+        rules.check_restart(RING, announced, b"d", {k: told[k] for k in announced - {5}})
     with pytest.raises(RefusedError, match="client 4 gave up an attempt that was announced"):
-        check_restart(RING, announced, b"d", told | {4: b"e"})
+        rules.check_restart(RING, announced, b"d", told | {4: b"e"})
 
 
 def test_every_part_of_what_is_signed_changes_it() -> None:
     terms, adverts = bytes(32), bytes([1]) * 32
     digests = [
-        digest_of(*parts)
+        rules.digest_of(*parts)
         for parts in (
             (terms, 0, adverts, [1, 2]),
             (adverts, 0, adverts, [1, 2]),
@@ -167,17 +151,17 @@ def test_every_part_of_what_is_signed_changes_it() -> None:
         )
     ]
     assert len(set(digests)) == len(digests)
-    digest = digest_of(terms, 0, adverts, {2, 1})
+    digest = rules.digest_of(terms, 0, adverts, {2, 1})
     assert digest == digests[0]
     signed = [
-        announced_statement(digest),
-        lists_statement(digest, [1, 2], [3]),
-        lists_statement(digest, [1], [2, 3]),
-        lists_statement(digest, [1, 2, 3], []),
-        lists_statement(terms, [1, 2], [3]),
-        ended_statement(terms, 0, digest),
-        ended_statement(terms, 1, digest),
-        ended_statement(terms, 0, NO_DIGEST),
-        ended_statement(adverts, 0, digest),
+        rules.announced_statement(digest),
+        rules.lists_statement(digest, [1, 2], [3]),
+        rules.lists_statement(digest, [1], [2, 3]),
+        rules.lists_statement(digest, [1, 2, 3], []),
+        rules.lists_statement(terms, [1, 2], [3]),
+        rules.ended_statement(terms, 0, digest),
+        rules.ended_statement(terms, 1, digest),
+        rules.ended_statement(terms, 0, NO_DIGEST),
+        rules.ended_statement(adverts, 0, digest),
     ]
     assert len(set(signed)) == len(signed)

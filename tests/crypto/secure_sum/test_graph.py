@@ -9,24 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.crypto.secure_sum.graph import (
-    MAX_LEAK_CHANCE,
-    MAX_LOSS_CHANCE,
-    Neighbourhood,
-    arrange,
-    certificate_size,
-    leak_chance,
-    loss_chance,
-    min_in_windows,
-    neighbours,
-    refusal_chance,
-    window_excess,
-)
+from tacit.crypto.secure_sum import graph as bounds
+from tacit.crypto.secure_sum.graph import Neighbourhood
 from tests.privacy.reference import SEEDED_LEVEL
 
 
 def ring(clients: int, degree: int) -> dict[int, set[int]]:
-    return {k: set(neighbours(np.arange(clients), k, degree).tolist()) for k in range(clients)}
+    return {
+        k: set(bounds.neighbours(np.arange(clients), k, degree).tolist()) for k in range(clients)
+    }
 
 
 def connected(graph: dict[int, set[int]], remaining: set[int]) -> bool:
@@ -46,7 +37,7 @@ def test_a_ring_falls_apart_only_where_two_windows_are_empty(clients: int, degre
         for gone in combinations(range(clients), removed):
             present = [k not in gone for k in range(clients)]
             if not connected(graph, everybody - set(gone)):
-                assert min_in_windows(present, degree // 2) == 0
+                assert bounds.min_in_windows(present, degree // 2) == 0
                 apart += 1
     assert apart > 0
 
@@ -57,11 +48,11 @@ def test_lists_are_refused_no_more_often_than_bounded(
 ) -> None:
     """Every set of dropouts; a random order makes them equally likely."""
     refused = sum(
-        min_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
+        bounds.min_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
         for gone in combinations(range(clients), dropped)
     )
     exact = refused / comb(clients, dropped)
-    assert 0 < exact <= refusal_chance(clients, dropped, degree, excess)
+    assert 0 < exact <= bounds.refusal_chance(clients, dropped, degree, excess)
 
 
 @pytest.mark.parametrize(("clients", "colluders", "degree"), [(13, 4, 4), (13, 5, 6)])
@@ -88,15 +79,15 @@ def test_neighbours_collude_no_more_often_than_bounded(degree: int, threshold: i
         for bad in combinations(range(clients), corrupted)
     )
     exact = leaks / comb(clients, corrupted)
-    bound = float(leak_chance(clients, 0, corrupted, degree, threshold))
+    bound = float(bounds.leak_chance(clients, 0, corrupted, degree, threshold))
     assert exact <= bound < 4 * exact + 1e-12
 
 
 def test_early_dropouts_leave_colluders_no_more_than_bounded() -> None:
     """The graph is drawn among those who advertised: here all but two, or all but one, or all."""
-    bound = float(leak_chance(13, 2, 4, 6, 5))
+    bound = float(bounds.leak_chance(13, 2, 4, 6, 5))
     for gone in range(3):
-        assert leak_chance(13 - gone, 0, 4, 6, 5) <= bound
+        assert bounds.leak_chance(13 - gone, 0, 4, 6, 5) <= bound
 
 
 @pytest.mark.parametrize(("degree", "threshold"), [(4, 3), (6, 4)])
@@ -108,7 +99,7 @@ def test_shares_are_lost_no_more_often_than_bounded(degree: int, threshold: int)
         receivers = (len(graph[k] - set(gone)) + (k not in gone) for k in graph)
         losses += min(receivers) < threshold
     exact = losses / comb(clients, dropped)
-    bound = float(loss_chance(clients, dropped, degree, threshold))
+    bound = float(bounds.loss_chance(clients, dropped, degree, threshold))
     assert exact <= bound < 6 * exact
 
 
@@ -123,16 +114,16 @@ def test_the_smallest_degree_and_threshold_within_the_bounds(
     gone, bad = int(dropouts * clients), int(np.ceil(corrupted * clients))
 
     def good(degree: int, threshold: int) -> bool:
-        excess = window_excess(clients, clients - gone, bad, degree)
+        excess = bounds.window_excess(clients, clients - gone, bad, degree)
         return bool(
-            refusal_chance(clients, gone, degree, excess) <= MAX_LOSS_CHANCE
-            and leak_chance(clients, gone, bad, degree, threshold) <= MAX_LEAK_CHANCE
-            and loss_chance(clients, gone, degree, threshold) <= MAX_LOSS_CHANCE
+            bounds.refusal_chance(clients, gone, degree, excess) <= bounds.MAX_LOSS_CHANCE
+            and bounds.leak_chance(clients, gone, bad, degree, threshold) <= bounds.MAX_LEAK_CHANCE
+            and bounds.loss_chance(clients, gone, degree, threshold) <= bounds.MAX_LOSS_CHANCE
         )
 
     degrees = range(2, clients - gone - 1, 2)
     pairs = ((k, t) for k in degrees for t in range(k // 2 + 1, k + 2) if 2 * t > k + 1)
-    complete = (clients - 1, certificate_size(clients, bad))
+    complete = (clients - 1, bounds.certificate_size(clients, bad))
     degree, threshold = next((pair for pair in pairs if good(*pair)), complete)
     expected = Neighbourhood(degree, threshold, clients - gone, bad)
     assert Neighbourhood.of(clients, bad, clients - gone) == expected
@@ -168,8 +159,8 @@ def test_few_clients_all_mask_with_each_other_and_of_many_three_in_ten_may_drop_
 @pytest.mark.parametrize(("clients", "degree"), [(9, 2), (10, 4), (30, 12)])
 def test_neighbours_are_mutual_and_as_many_as_asked(clients: int, degree: int) -> None:
     members = np.sort(np.random.default_rng(0).permutation(100)[:clients])
-    order = arrange(members, b"a seed of 32 bytes for the order")
-    graph = {k: set(neighbours(order, k, degree).tolist()) for k in members.tolist()}
+    order = bounds.arrange(members, b"a seed of 32 bytes for the order")
+    graph = {k: set(bounds.neighbours(order, k, degree).tolist()) for k in members.tolist()}
     assert sorted(order.tolist()) == members.tolist()
     assert all(len(around) == degree and k not in around for k, around in graph.items())
     assert all(one in graph[other] for one, around in graph.items() for other in around)
@@ -180,7 +171,9 @@ def test_every_order_is_equally_likely() -> None:
 
     The seeds are fixed: over the choice of other seeds, false alarm 1e-4.
     """
-    orders = [tuple(arrange(np.arange(4), seed.to_bytes(32)).tolist()) for seed in range(4800)]
+    orders = [
+        tuple(bounds.arrange(np.arange(4), seed.to_bytes(32)).tolist()) for seed in range(4800)
+    ]
     _, counts = np.unique(orders, axis=0, return_counts=True)
     assert counts.size == 24
     assert stats.chisquare(counts).pvalue > SEEDED_LEVEL

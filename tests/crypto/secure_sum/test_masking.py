@@ -11,17 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.crypto.identities import ForgedError, MalformedError
-from tacit.crypto.secure_sum.masking import (
-    NUMBERS_AT_ONCE,
-    Packing,
-    Run,
-    agree,
-    derive,
-    modulus_for,
-    pair_mask,
-    self_mask,
-    to_words,
-)
+from tacit.crypto.secure_sum import masking
+from tacit.crypto.secure_sum.masking import Packing, Run
 from tests.crypto.secure_sum.transporting import Federation
 
 
@@ -40,7 +31,7 @@ from tests.crypto.secure_sum.transporting import Federation
     ],
 )
 def test_the_narrowest_modulus_without_wrapping(clients: int, largest: int, bits: int) -> None:
-    assert modulus_for(clients, largest) == bits
+    assert masking.modulus_for(clients, largest) == bits
     assert 2 ** (bits - 2) <= clients * largest <= 2 ** (bits - 1) - 1
 
 
@@ -56,12 +47,12 @@ def test_sums_of_nothing_or_beyond_64_bits_are_refused(
     clients: int, largest: int, says: str
 ) -> None:
     with pytest.raises(ValueError, match=says):
-        modulus_for(clients, largest)
+        masking.modulus_for(clients, largest)
 
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1), st.sampled_from([32, 64]))
 def test_integers_survive_as_words(numbers: list[int], bits: int) -> None:
-    words = to_words(np.array(numbers, dtype=np.int64), bits)
+    words = masking.to_words(np.array(numbers, dtype=np.int64), bits)
     assert words.itemsize * 8 == bits
     assert words.tolist() == [number % 2**bits for number in numbers]
     packing = Packing((Run(len(numbers), bits),))
@@ -71,21 +62,21 @@ def test_integers_survive_as_words(numbers: list[int], bits: int) -> None:
 def test_keys_are_derived_as_rfc_5869_does() -> None:
     """Appendix A, test case 1, of which a key is the first 32 bytes."""
     salt, label = bytes(range(13)), bytes(range(0xF0, 0xFA))
-    result = derive(b"\x0b" * 22, salt, label).hex()
+    result = masking.derive(b"\x0b" * 22, salt, label).hex()
     assert result == "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf"
 
 
 def test_two_clients_agree_on_a_secret_and_keys_depend_on_salt_and_label() -> None:
     first, second = X25519PrivateKey.generate(), X25519PrivateKey.generate()
-    secret = agree(first, second.public_key().public_bytes_raw())
-    assert agree(second, first.public_key().public_bytes_raw()) == secret
-    keys = {derive(secret, *use) for use in ((b"a", b"b"), (b"b", b"b"), (b"a", b"a"))}
+    secret = masking.agree(first, second.public_key().public_bytes_raw())
+    assert masking.agree(second, first.public_key().public_bytes_raw()) == secret
+    keys = {masking.derive(secret, *use) for use in ((b"a", b"b"), (b"b", b"b"), (b"a", b"a"))}
     assert len(keys) == 3
 
 
 def test_a_public_key_of_low_order_is_refused() -> None:
     with pytest.raises(ForgedError, match="low order"):
-        agree(X25519PrivateKey.generate(), bytes(32))
+        masking.agree(X25519PrivateKey.generate(), bytes(32))
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -94,20 +85,20 @@ def test_pair_masks_cancel(bits: int) -> None:
     mine = first.public_key().public_bytes_raw()
     peer = second.public_key().public_bytes_raw()
     shape = (100, bits)
-    one = pair_mask(first, peer, b"salt", (3, 8), shape)
-    other = pair_mask(second, mine, b"salt", (8, 3), shape)
+    one = masking.pair_mask(first, peer, b"salt", (3, 8), shape)
+    other = masking.pair_mask(second, mine, b"salt", (8, 3), shape)
     assert not (one + other).any()
     assert np.unique(one).size > 99
-    assert np.array_equal(one, pair_mask(second, mine, b"salt", (3, 8), shape))
+    assert np.array_equal(one, masking.pair_mask(second, mine, b"salt", (3, 8), shape))
 
 
 def test_masks_of_other_secrets_owners_and_sessions_differ() -> None:
     shape = (8, 64)
     masks = [
-        self_mask(bytes(32), b"salt", 0, shape),
-        self_mask(bytes(31) + b"\x01", b"salt", 0, shape),
-        self_mask(bytes(32), b"other", 0, shape),
-        self_mask(bytes(32), b"salt", 1, shape),
+        masking.self_mask(bytes(32), b"salt", 0, shape),
+        masking.self_mask(bytes(31) + b"\x01", b"salt", 0, shape),
+        masking.self_mask(bytes(32), b"other", 0, shape),
+        masking.self_mask(bytes(32), b"salt", 1, shape),
     ]
     assert len({mask.tobytes() for mask in masks}) == len(masks)
 
@@ -125,25 +116,25 @@ RUNS = st.lists(st.builds(Run, st.integers(1, 20), st.integers(2, 64)), min_size
 def test_the_outermost_numbers_of_every_width_survive(runs: list[Run]) -> None:
     packing = Packing(tuple(runs))
     numbers = [number for run in runs for number in ends(run)]
-    message = packing.pack(to_words(np.array(numbers), packing.bits))
+    message = packing.pack(masking.to_words(np.array(numbers), packing.bits))
     assert len(message) == packing.size == sum(-(-run.length * run.bits // 8) for run in runs)
     assert packing.signed(packing.unpack(message)).tolist() == numbers
 
 
 @pytest.mark.parametrize("bits", [7, 32, 33, 64])
 def test_more_numbers_than_are_packed_at_once_survive(bits: int) -> None:
-    length = 2 * NUMBERS_AT_ONCE + 3
+    length = 2 * masking.NUMBERS_AT_ONCE + 3
     packing = Packing((Run(length, bits), Run(1, 3)))
     rng = np.random.default_rng(bits)
     numbers = rng.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, length + 1)
     numbers[-1] = -4
-    message = packing.pack(to_words(numbers, packing.bits))
+    message = packing.pack(masking.to_words(numbers, packing.bits))
     assert np.array_equal(packing.signed(packing.unpack(message)), numbers)
 
 
 def test_a_bit_in_the_rest_of_a_runs_last_byte_is_refused() -> None:
     packing = Packing((Run(3, 5), Run(1, 8)))
-    message = packing.pack(to_words(np.array([-1, -1, -1, -1]), packing.bits))
+    message = packing.pack(masking.to_words(np.array([-1, -1, -1, -1]), packing.bits))
     assert packing.signed(packing.unpack(message)).tolist() == [-1, -1, -1, -1]
     with pytest.raises(MalformedError, match="after the last packed number"):
         packing.unpack(b"\xff\xff\xff")

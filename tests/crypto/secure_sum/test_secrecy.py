@@ -129,7 +129,7 @@ def test_a_client_that_is_stopped_after_signing_cannot_sign_again() -> None:
 
 def test_everybody_who_stays_signed_the_same_announcement() -> None:
     """Client 1 was told of three clients; the signature of another, or none, is as bad."""
-    federation, everybody = started(4, rounds=2), ([0, 1, 2, 3], [])
+    federation, everybody = started(4, rounds=2), range(4)
     boxes = federation.boxes(1)
     federation.given[-1][1] = federation.delivery(1, {k: boxes[k] for k in (0, 2)})
     for index in range(4):
@@ -140,9 +140,9 @@ def test_everybody_who_stays_signed_the_same_announcement() -> None:
     for other in (real, federation.sent[2][2], real[:-64] + bytes(64)):
         federation.sent[1][2] = other
         with pytest.raises(ids.RefusedError, match="client 1 did not sign the keys and clients th"):
-            federation.clients[0].certify(federation.lists(*everybody))
+            federation.clients[0].certify(federation.lists(everybody, []))
     with pytest.raises(ids.RefusedError, match="client 3 takes part, but was not announced"):
-        federation.clients[1].certify(federation.lists(*everybody))
+        federation.clients[1].certify(federation.lists(everybody, []))
 
 
 def test_shares_are_revealed_on_tau_signatures_of_the_same_lists_only() -> None:

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from tacit.crypto.homomorphic import schemes
 from tacit.crypto.homomorphic.engine import context_of, rebadged, stored, tenseal_api
 from tacit.crypto.homomorphic.schemes import (
     DEGREE,
     PLAIN_MODULI,
     BfvEvaluator,
-    BfvSecretKey,
     bfv_parameters,
     plaintext,
-    random_residues,
 )
 from tacit.protocols.published.fhe.bfv import RUNS, ExactAggregator, ExactParty
 from tacit.protocols.published.fhe.packing import cumulative_counts
@@ -30,9 +29,9 @@ from tests.protocols.encrypted.forging import HONEST, PARTIES, SCHEME, THRESHOLD
 class KeptParty(ExactParty):
     """A party that keeps its keys, so that it opens many answers quickly."""
 
-    kept: dict[int, BfvSecretKey] = field(default_factory=dict)
+    kept: dict[int, schemes.BfvSecretKey] = field(default_factory=dict)
 
-    def _secret_key(self, run: int) -> BfvSecretKey:
+    def _secret_key(self, run: int) -> schemes.BfvSecretKey:
         if run not in self.kept:
             self.kept[run] = super()._secret_key(run)
         return self.kept[run]
@@ -205,7 +204,7 @@ def random_answer(room: Room) -> list[bytes]:
         evaluator = room.evaluators[run]
         value = zero(evaluator)
         evaluator._evaluator.mod_switch_to_next_inplace(value)
-        content = random_residues(DEGREE, PLAIN_MODULI[run])
+        content = schemes.random_residues(DEGREE, PLAIN_MODULI[run])
         evaluator._evaluator.add_plain_inplace(value, plaintext(content, evaluator.context))
         made.append(stored(value))
     return made

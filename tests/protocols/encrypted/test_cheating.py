@@ -207,7 +207,7 @@ def test_dropping_any_share_moves_a_number_by_the_size_of_the_field(kept: str, p
     made, undetected = secrets(), 0
     honest = [own.decrypted(plain_answer(own)) for own in made]
     for slot in range(SLOTS):
-        all_but = np.ones(SLOTS, dtype=object)
+        all_but: Any = np.ones(SLOTS, dtype=object)
         all_but[slot] = 0
         found = [own.decrypted(plain_answer(own, **{kept: all_but})) for own in made]
         undetected += found[0] == found[1]

@@ -18,14 +18,9 @@ from tacit.data.clients import Clients
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.declared import revealed_to
+from tacit.protocols.encrypted import masked_scheme
 from tacit.protocols.encrypted.hidden import PARTIES_ONLY, UNPERTURBED_WARNING
-from tacit.protocols.encrypted.masked_scheme import (
-    PRECISION,
-    MaskedScheme,
-    Products,
-    certain,
-    class_cells,
-)
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts
@@ -33,14 +28,9 @@ from tacit.protocols.encrypted.steps import boxes_of, open_masked, seal_secret, 
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
+from tests.protocols.encrypted import variants
 from tests.protocols.encrypted.masked_strategies import paired_by
-from tests.protocols.encrypted.variants import (
-    Parties,
-    federation,
-    pinned,
-    recorded_masks,
-    restored,
-)
+from tests.protocols.encrypted.variants import federation
 
 Adversary = Literal["semi-honest", "malicious"]
 
@@ -97,7 +87,7 @@ def test_what_is_added_to_a_range_does_not_follow_the_multiplier() -> None:
     """Else an aggregator that knows c, and is told the range, learned the size of P N."""
     scheme = MaskedScheme(100, 2**20)
     ranges = {
-        certain(Products(multiplier << 36, multiplier << 35, 0), scheme).half_range
+        masked_scheme.certain(Products(multiplier << 36, multiplier << 35, 0), scheme).half_range
         for multiplier in (2**scheme.least_bits, 2 ** (scheme.least_bits + 9))
     }
     assert len(ranges) == 1
@@ -126,7 +116,10 @@ def test_perturbations_are_as_wide_as_a_range_can_bear() -> None:
     assert narrow.width(1 << narrow.least_bits) == narrow.reach < 2**16
     for scheme in (wide, narrow, MaskedScheme(100, 2**32)):
         smallest = scheme.most_records**2 / 1024
-        assert scheme.widest <= PRECISION * smallest * 2**scheme.least_bits * (1 + 1e-6) + 1
+        assert (
+            scheme.widest
+            <= masked_scheme.PRECISION * smallest * 2**scheme.least_bits * (1 + 1e-6) + 1
+        )
 
 
 @pytest.mark.parametrize("times", [2, 30, 250])
@@ -179,7 +172,7 @@ def test_no_two_sessions_share_a_mask(
     monkeypatch: pytest.MonkeyPatch, adversary: Adversary
 ) -> None:
     """All keys and first words of masks of 30 sessions of the same parties; every pair's twice."""
-    drawn, state = recorded_masks(monkeypatch), pinned(4)
+    drawn, state = variants.recorded_masks(monkeypatch), variants.pinned(4)
     data, protocol = federation(), EncryptedAUC(10, adversary, most_records=2000)
     for _ in range(30):
         simulate(data, protocol, NoNoise(), state)
@@ -203,7 +196,7 @@ def test_a_restored_state_sends_nothing_twice() -> None:
         if query.step is send_masked:
             for notes in (state.notes, {**state.notes, **kept}):
                 with pytest.raises(HomomorphicError, match="sent already"):
-                    send_masked.answer(data, query, NoNoise(), restored(notes))
+                    send_masked.answer(data, query, NoNoise(), variants.restored(notes))
     assert tuple(query.step for query in asked) == protocol.steps
     with pytest.raises(HomomorphicError, match="in no session"):
         open_masked.answer(data, asked[3], NoNoise(), state)
@@ -222,7 +215,7 @@ def test_a_state_restored_whole_sends_the_same_bytes(adversary: Adversary) -> No
     before: dict[Any, Any] = {}
     for query, reply in conversation_of(data, protocol, NoNoise(), state):
         if query.step in (seal_secret, send_masked):
-            again = query.step.answer(data, query, NoNoise(), restored(before))
+            again = query.step.answer(data, query, NoNoise(), variants.restored(before))
             assert {name: as_parts(sent) for name, sent in again.items()} == {
                 name: as_parts(sent) for name, sent in reply.items()
             }
@@ -249,7 +242,7 @@ def test_parties_alone_are_told() -> None:
 
 
 def test_boxes_for_others_are_refused() -> None:
-    parties = Parties(EncryptedAUC(10, most_records=2000), federation())
+    parties = variants.Parties(EncryptedAUC(10, most_records=2000), federation())
     boxes = as_parts(parties.until(send_masked).per_client["box"])
     swapped = {"box": as_field([boxes[0], boxes[2], boxes[1], boxes[3]])}
     with pytest.raises(HomomorphicError, match="not encrypted by the first party"):

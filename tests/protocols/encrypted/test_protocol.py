@@ -28,18 +28,10 @@ from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.encrypted import steps
-from tacit.protocols.encrypted.masked_scheme import (
-    PRECISION,
-    SLACK,
-    WIDTHS,
-    Certain,
-    MaskedScheme,
-    Products,
-    certain,
-)
+from tacit.protocols.encrypted import masked_scheme, steps
+from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import NOTE, PINNED, as_field, as_parts
+from tacit.protocols.encrypted.sessions import NOTE, PINNED, as_field, as_parts, pin
 from tacit.protocols.published.fhe import packing
 from tacit.protocols.published.fhe import protocol as fhe
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
@@ -47,14 +39,8 @@ from tacit.protocols.published.fhe.packing import Counts, Layout, Scale, cumulat
 from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
-from tests.protocols.encrypted.variants import (
-    CHECKED,
-    EXACT,
-    VARIANTS,
-    Parties,
-    federation,
-    pinned,
-)
+from tests.protocols.encrypted import variants
+from tests.protocols.encrypted.variants import VARIANTS, Parties, federation
 
 pytest.importorskip("tenseal")
 
@@ -78,7 +64,7 @@ def run(clients: Clients, protocol: Any, **options: Any) -> float:
     ("form", "scale", "clients"),
     [
         (form, scale, (2, 7)[(row + column) % 2])
-        for row, form in enumerate(EXACT)
+        for row, form in enumerate(variants.EXACT)
         for column, scale in enumerate(SCALES)
     ],
 )
@@ -223,20 +209,22 @@ def test_scores_of_one_hide_nothing() -> None:
 Numbers = tuple[int, int, int]
 
 
-def on_masked_values(true: Numbers, parts: tuple[float, ...]) -> Certain:
+def on_masked_values(true: Numbers, parts: tuple[float, ...]) -> masked_scheme.Certain:
     """The figures of an answer about these numbers, with a share of every perturbation."""
     scheme = MaskedScheme(100, 2**17)
     multiplier = int(2 ** (scheme.least_bits + parts[3] * scheme.octaves))
-    widest = [times * scheme.width(multiplier) - 1 for times in WIDTHS]
+    widest = [times * scheme.width(multiplier) - 1 for times in masked_scheme.WIDTHS]
     extra = [int(part * width) for part, width in zip(parts, widest, strict=False)]
     numerator, denominator, tied = (multiplier * number for number in true)
     numbers = Products(numerator + extra[0], denominator + extra[1], tied + extra[2])
-    found = certain(numbers, scheme)
-    assert found.half_range <= true[2] / (2 * true[1]) + SLACK + PRECISION
+    found = masked_scheme.certain(numbers, scheme)
+    assert (
+        found.half_range <= true[2] / (2 * true[1]) + masked_scheme.SLACK + masked_scheme.PRECISION
+    )
     return found
 
 
-def on_ciphertexts(true: Numbers, parts: tuple[float, ...]) -> Certain:
+def on_ciphertexts(true: Numbers, parts: tuple[float, ...]) -> masked_scheme.Certain:
     scale = Scale(2**17)
     extra = [int(part * scale.width) for part in parts]
     numerator, denominator, tied = (scale.bound // 2 * 2 * number for number in true)
@@ -251,7 +239,7 @@ def on_ciphertexts(true: Numbers, parts: tuple[float, ...]) -> Certain:
     decimals=st.integers(7, 12),
 )
 def test_no_perturbation_moves_the_range_off_the_exact_auc(
-    answered: Callable[[Numbers, tuple[float, ...]], Certain],
+    answered: Callable[[Numbers, tuple[float, ...]], masked_scheme.Certain],
     pairs: Numbers,
     parts: tuple[float, ...],
     decimals: int,
@@ -295,8 +283,8 @@ def test_one_class_alone_has_no_auc(form: str) -> None:
 
 def test_overflow_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(ValueError, match=r"most_records must be at most 11863283.*2 P N c"):
-        FheAUC(scheme=CHECKED, most_records=11_863_284)
-    assert FheAUC(scheme=CHECKED, most_records=11_863_283)._exact.runs == 2
+        FheAUC(scheme=variants.CHECKED, most_records=11_863_284)
+    assert FheAUC(scheme=variants.CHECKED, most_records=11_863_283)._exact.runs == 2
     with pytest.raises(ValueError, match=r"most_records must be at most \d{15,}, or 2 P N c"):
         FheAUC(most_records=2**60)
     with pytest.raises(ValueError, match=r"must be from 2 to 4294967296 with masked values"):
@@ -449,7 +437,11 @@ def test_as_many_multipliers_fit_an_answer_as_is_said(most_records: int, share: 
 
 
 def test_identities_are_pinned() -> None:
-    data, protocol, state = federation(4000, 3), EncryptedAUC(10, most_records=5000), pinned(3)
+    data, protocol, state = (
+        federation(4000, 3),
+        EncryptedAUC(10, most_records=5000),
+        variants.pinned(3),
+    )
     assert run(data, protocol, state=state) == pytest.approx(naive_trapezoid(data, 10), rel=1e-6)
     identities, roster, _ = state.recall(PINNED)
     for others, says in (
@@ -457,7 +449,7 @@ def test_identities_are_pinned() -> None:
         (identities[:2], "2 identities are pinned for 3 clients"),
     ):
         strangers = ClientState()
-        steps.sessions.pin(strangers, others, roster)
+        pin(strangers, others, roster)
         with pytest.raises(HomomorphicError, match=says):
             run(data, protocol, state=strangers)
 
@@ -503,7 +495,7 @@ def test_steps_out_of_turn() -> None:
 
 def test_nothing_opens_after_an_answer_that_was_refused() -> None:
     """A session has one attempt: after a forgery the honest answer is not looked at."""
-    parties = Parties(FheAUC(20, CHECKED, most_records=5000), federation(4000, 3))
+    parties = Parties(FheAUC(20, variants.CHECKED, most_records=5000), federation(4000, 3))
     broadcast = parties.until(fhe.open_answer).broadcast
     answer = broadcast["answer"]
     damaged = answer[:-4000] + answer[len(answer) // 2 - 4000 : len(answer) // 2]

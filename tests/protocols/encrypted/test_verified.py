@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.privacy.noise import NoNoise
+from tacit.protocols.encrypted import masked_scheme as scheme_module
 from tacit.protocols.encrypted import masked_sides
 from tacit.protocols.encrypted.masked_scheme import (
     FORMS,
-    PRECISION,
     MaskedScheme,
     Products,
     Words,
@@ -157,4 +157,4 @@ def test_the_check_is_marked_experimental_and_made_for_as_many_records_as_the_ot
     made = simulate(forging.federation(), replace(protocol, half_range=0.1), NoNoise())
     assert made.server_result.warnings == (EXPERIMENTAL_WARNING,)
     smallest = MaskedScheme(10, 2**20, checked=True)
-    assert smallest.widest <= PRECISION * 2**30 * 2**smallest.least_bits
+    assert smallest.widest <= scheme_module.PRECISION * 2**30 * 2**smallest.least_bits
