@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from tests.running.desks import (
 )
 
 HISTOGRAM_PLAN = ScoreHistogram("secure-sum", 1.0)
+Change = Callable[[Any], Any]
 
 
 def silent(_: int) -> NoiseSource:
@@ -87,10 +89,8 @@ def test_without_its_word_the_figure_is_wrong_and_a_server_of_scores_says_so() -
 def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
     clients = hospitals()
     units = ["percent", "probability", "probability"]
-    result = rehearse(
-        retold(clients, "percent"), ExactAUC(), unit=wanted, units=units
-    ).server_result
-    assert float(result.value) == pytest.approx(ExactAUC().exact(clients), abs=1e-12)
+    run = rehearse(retold(clients, "percent"), ExactAUC(), unit=wanted, units=units)
+    assert float(run.server_result.value) == pytest.approx(ExactAUC().exact(clients), abs=1e-12)
 
 
 def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
@@ -103,18 +103,21 @@ def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
     assert float(result.value) == pytest.approx(float(expected.value), abs=1e-12)
 
 
-@pytest.mark.parametrize("word", ["permille", "real", ""])
-def test_a_unit_that_cannot_be_converted_is_declined_with_a_fixed_sentence(word: str) -> None:
-    units = ["probability", word, "probability"]
-    run = rehearse(hospitals(), DPAUC(1.0), units=units, min_clients=2)
+@pytest.mark.parametrize(
+    ("protocol", "plan", "word"),
+    [
+        *((DPAUC(1.0), "probability", word) for word in ("permille", "real", "")),
+        (ExactAUC(), "percent", None),
+    ],
+)
+def test_a_unit_that_cannot_be_converted_is_declined_with_a_fixed_sentence(
+    protocol: Protocol, plan: str, word: str | None
+) -> None:
+    """A plan of another unit than probabilities needs a word of every party."""
+    units = [plan, word, plan]
+    run = rehearse(hospitals(), protocol, unit=plan, units=units, min_clients=2)
     assert run.declined == {1: FOREIGN_UNIT}
     assert run.members == (0, 2)
-
-
-def test_a_plan_of_another_unit_needs_a_word_of_every_party() -> None:
-    units = ["percent", None, "percent"]
-    run = rehearse(hospitals(), ExactAUC(), unit="percent", units=units, min_clients=2)
-    assert run.declined == {1: FOREIGN_UNIT}
 
 
 def outlier(clients: Clients, score: float) -> Clients:
@@ -177,6 +180,14 @@ def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
     assert percent.digest != plain.digest
 
 
+COUNTED = 'name = "counted-cells"\nepsilon = 1.0'
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {"counted-cells": CountedCells})
+
+
 @pytest.mark.parametrize(
     ("protocol", "unit", "said"),
     [
@@ -192,15 +203,38 @@ def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
             "probability",
             "ustatistic takes values from 1 to 5, which are not all of the unit 'probability'",
         ),
+        (f'{COUNTED}\nscale = "even"', "real", "unit must be probability, got 'real'"),
+        (
+            f'{COUNTED}\nscale = "probability"',
+            "log-odds",
+            "unit must be probability, got 'log-odds'; a party whose",
+        ),
+        (
+            f'{COUNTED}\nscale = "log-odds"',
+            "real",
+            "takes scores in log-odds: unit must be log-odds, got 'real'",
+        ),
+        (
+            f'{COUNTED}\nscale = "real"',
+            "probability",
+            "takes scores in real: unit must be real, got 'probability'",
+        ),
+        (f'{COUNTED}\nscale = "log-odds"', "percent", "unit must be log-odds, got 'perc"),
     ],
 )
+@pytest.mark.usefixtures("counted")
 def test_a_unit_that_does_not_suit_the_protocol_is_refused(
     tmp_path: Path, protocol: str, unit: str, said: str
 ) -> None:
+    """By the plan alone: no party's file of records is there."""
     path = plan_text(tmp_path, protocol, unit)
+    for name in "abc":
+        (tmp_path / name / "records.csv").unlink()
     with pytest.raises(PlanError, match=said) as caught:
         Plan.read(path)
     assert "plan.toml:4: [plan]" in str(caught.value)
+    with pytest.raises(PlanError, match=said):
+        reopened(tmp_path, 0)
 
 
 def test_values_with_a_range_of_their_own_are_real_numbers() -> None:
@@ -209,13 +243,6 @@ def test_values_with_a_range_of_their_own_are_real_numbers() -> None:
 
 
 # Protocols with cells
-
-COUNTED = 'name = "counted-cells"\nepsilon = 1.0'
-
-
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {"counted-cells": CountedCells})
 
 
 def in_log_odds(clients: Clients, unit: str | None = "log-odds") -> Clients:
@@ -268,11 +295,10 @@ def test_cells_that_somebody_chose_stay_and_scores_are_converted() -> None:
     assert taken_by(named, converted_scores)[0] is named
 
 
-@pytest.mark.parametrize(("scale", "unit"), [("even", "real"), ("log-odds", "real")])
-def test_cells_that_somebody_chose_for_another_unit_are_refused(scale: str, unit: str) -> None:
-    clients = in_log_odds(hospitals(), unit)
+@pytest.mark.parametrize("scale", ["even", "log-odds"])
+def test_cells_that_somebody_chose_for_another_unit_are_refused(scale: str) -> None:
     with pytest.raises(DataError, match="got the unit 'real', which cannot be converted"):
-        taken_by(CountedCells(scale=scale), clients)
+        taken_by(CountedCells(scale=scale), in_log_odds(hospitals(), "real"))
 
 
 def test_what_was_chosen_is_what_differs_from_the_defaults() -> None:
@@ -312,82 +338,51 @@ def test_a_plan_may_name_its_cells_and_the_unit_follows(tmp_path: Path) -> None:
     assert by_unit.agreement().digest == by_cells.agreement().digest
 
 
-@pytest.mark.parametrize(
-    ("scale", "unit", "said"),
-    [
-        ("even", "real", "takes scores from 0 to 1: unit must be probability, got 'real'"),
-        ("probability", "log-odds", "unit must be probability, got 'log-odds'; a party whose"),
-        ("log-odds", "real", "takes scores in log-odds: unit must be log-odds, got 'real'"),
-        ("real", "probability", "takes scores in real: unit must be real, got 'probability'"),
-        ("log-odds", "percent", "takes scores in log-odds: unit must be log-odds, got 'perc"),
-    ],
-)
-@pytest.mark.usefixtures("counted")
-def test_a_plan_whose_cells_are_of_another_unit_is_refused(
-    tmp_path: Path, scale: str, unit: str, said: str
-) -> None:
-    path = plan_text(tmp_path, f'{COUNTED}\nscale = "{scale}"', unit)
-    for name in "abc":
-        (tmp_path / name / "records.csv").unlink()
-    with pytest.raises(PlanError, match=said) as caught:
-        Plan.read(path)
-    assert "plan.toml:4: [plan]" in str(caught.value)
-    with pytest.raises(PlanError, match=said):
-        reopened(tmp_path, 0)
-
-
 @pytest.mark.parametrize("plan", ["probability", "log-odds"])
 @pytest.mark.usefixtures("counted")
 def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> None:
-    identity = federation(tmp_path, COUNTED, extra=f'unit = "{plan}"\n')
-    for name, unit in zip("abc", ("percent", "log-odds", "probability"), strict=True):
-        within(tmp_path, name)
-        clients = PartyDesk.open(tmp_path / name / "party.toml").records
-        scores = converted(clients.scores, "probability", unit)
-        rows = "".join(f"{s!r},{y}\n" for s, y in zip(scores.tolist(), clients.labels, strict=True))
-        (tmp_path / name / "records.csv").write_text("score,label\n" + rows)
-        with_unit(tmp_path, name, unit)
-    value = float(carried(tmp_path, identity, NoNoise()).server_result.value)  # type: ignore[union-attr]
-    plain = tmp_path / "plain"
-    identity = federation(plain, COUNTED)
-    for name in "abc":
-        within(plain, name)
-    expected = carried(plain, identity, NoNoise())
-    assert value == pytest.approx(float(expected.server_result.value), abs=1e-3)  # type: ignore[union-attr]
+    values = []
+    for folder, unit, units in (
+        ("plain", "", ("", "", "")),
+        ("units", f'unit = "{plan}"\n', ("percent", "log-odds", "probability")),
+    ):
+        home = tmp_path / folder
+        identity = federation(home, COUNTED, extra=unit)
+        for name, word in zip("abc", units, strict=True):
+            with_unit(home, name, word, lambda p: np.clip(p, 0.01, 0.99))
+            if word:
+                with_unit(home, name, "", lambda p, to=word: converted(p, "probability", to))
+        values.append(carried(home, identity, NoNoise()).server_result.value)  # type: ignore[union-attr]
+    assert float(values[1]) == pytest.approx(float(values[0]), abs=1e-3)
 
 
-def within(home: Path, name: str) -> None:
-    """Probabilities of a party's file that are neither 0 nor 1."""
-    lines = (home / name / "records.csv").read_text().splitlines()
-    rows = [line.split(",") for line in lines[1:]]
-    kept = [f"{min(max(float(s), 0.01), 0.99)!r},{y}" for s, y in rows]
-    (home / name / "records.csv").write_text("\n".join([lines[0], *kept]) + "\n")
-
-
-@pytest.mark.parametrize("word", ["", "probability", "percent", "log-odds"])
+@pytest.mark.parametrize(
+    ("protocol", "plan", "word", "said"),
+    [
+        *(
+            (COUNTED, "real", word, "cannot be converted to the plan's 'real'")
+            for word in ("", "probability", "percent", "log-odds")
+        ),
+        (COUNTED, "log-odds", "", "names no unit, which cannot be converted to the plan's"),
+        (ONE_SUM, "", "real", "the unit 'real', which cannot be converted to the plan's 'prob"),
+    ],
+)
 @pytest.mark.usefixtures("counted")
-def test_a_plan_of_real_numbers_takes_only_parties_that_name_them(
-    tmp_path: Path, word: str
+def test_joining_refuses_another_unit_before_it_reads_a_record(
+    tmp_path: Path, protocol: str, plan: str, word: str, said: str
 ) -> None:
     """A file without a word holds probabilities: it is not read as other numbers."""
-    federation(tmp_path, COUNTED, extra='unit = "real"\n')
+    plan_text(tmp_path, protocol, plan)
     desk = with_unit(tmp_path, "b", word)
     (tmp_path / "b" / "records.csv").unlink()
-    with pytest.raises(PlanError, match="cannot be converted to the plan's 'real'"):
+    with pytest.raises(PlanError, match=said):
         check_records(desk)
 
 
 @pytest.mark.usefixtures("counted")
-def test_a_file_without_a_unit_is_not_read_as_log_odds(tmp_path: Path) -> None:
-    federation(tmp_path, COUNTED, extra='unit = "log-odds"\n')
-    with pytest.raises(PlanError, match="names no unit, which cannot be converted to the plan's"):
-        check_records(reopened(tmp_path, 0))
-
-
-@pytest.mark.usefixtures("counted")
 def test_log_odds_of_a_plan_of_log_odds_are_not_converted(tmp_path: Path) -> None:
-    federation(tmp_path, COUNTED, extra='unit = "log-odds"\n')
-    desk = with_unit(tmp_path, "a", "log-odds", scale=500.0)
+    plan_text(tmp_path, COUNTED, "log-odds")
+    desk = with_unit(tmp_path, "a", "log-odds", lambda p: 500.0 * p)
     assert doubts(desk) == []
     assert ("scores", "log-odds") in preview(desk)
     taken = for_plan(desk.records, "log-odds", desk.plan.unit, desk.plan.protocol)
@@ -397,27 +392,15 @@ def test_log_odds_of_a_plan_of_log_odds_are_not_converted(tmp_path: Path) -> Non
 # A party's own files
 
 
-def with_unit(home: Path, name: str, unit: str, scale: float = 1.0) -> PartyDesk:
-    """A party whose file names a unit, and whose scores were multiplied."""
+def with_unit(home: Path, name: str, unit: str, change: Change = lambda p: p) -> PartyDesk:
+    """A party whose file names a unit, and whose scores were changed."""
     folder = home / name
     if unit:
         edited(folder / "party.toml", ("[limit]", f'unit = "{unit}"\n[limit]'))
-    lines = (folder / "records.csv").read_text().splitlines()
-    rows = [line.split(",") for line in lines[1:]]
-    messages = [f"{scale * float(score)!r},{label}" for score, label in rows]
-    (folder / "records.csv").write_text("\n".join([lines[0], *messages]) + "\n")
+    scores, labels = np.loadtxt(folder / "records.csv", delimiter=",", skiprows=1).T
+    rows = [f"{s!r},{y:.0f}" for s, y in zip(change(scores).tolist(), labels, strict=True)]
+    (folder / "records.csv").write_text("\n".join(["score,label", *rows]) + "\n")
     return PartyDesk.open(folder / "party.toml")
-
-
-@pytest.mark.parametrize("protocol", [FEDAUC, ONE_SUM], ids=["fedauc", "histogram"])
-def test_desks_convert_to_the_unit_of_the_plan(tmp_path: Path, protocol: str) -> None:
-    values: list[Any] = []
-    for folder, scale in (("plain", 1.0), ("percent", 100.0)):
-        home = tmp_path / folder
-        identity = federation(home, protocol)
-        with_unit(home, "a", "percent" if scale > 1 else "probability", scale)
-        values.append(carried(home, identity, NoNoise()).server_result)
-    assert float(values[0].value) == pytest.approx(float(values[1].value), abs=1e-9)
 
 
 def test_a_desk_declines_before_it_reads_a_record(tmp_path: Path) -> None:
@@ -431,23 +414,14 @@ def test_a_desk_declines_before_it_reads_a_record(tmp_path: Path) -> None:
     assert coordinator.declined == {1: FOREIGN_UNIT}
 
 
-def test_joining_refuses_such_a_unit_before_it_reads_a_record(tmp_path: Path) -> None:
-    federation(tmp_path, ONE_SUM)
-    desk = with_unit(tmp_path, "b", "real")
-    (tmp_path / "b" / "records.csv").unlink()
-    with pytest.raises(
-        PlanError, match="'b' names the unit 'real', which cannot be converted to the plan's 'prob"
-    ):
-        check_records(desk)
-
-
 def test_records_out_of_range_are_told_to_their_owner_and_join(tmp_path: Path) -> None:
     federation(tmp_path, ONE_SUM)
-    desk = with_unit(tmp_path, "b", "", scale=100.0)
+    desk = with_unit(tmp_path, "b", "", lambda p: 100 * p)
     check_records(desk)
     (reported,) = doubts(desk)
     assert "of 60 scores are outside of what the plan takes as probability" in reported
     assert "under [data], unit is one of probability, percent, log-odds, real" in reported
+    assert doubts(reopened(tmp_path, 0)) == []
 
 
 def test_percent_that_lie_within_one_are_doubted(tmp_path: Path) -> None:
@@ -455,12 +429,7 @@ def test_percent_that_lie_within_one_are_doubted(tmp_path: Path) -> None:
     desk = with_unit(tmp_path, "b", "percent")
     assert doubts(desk) == ["all scores are from 0 to 1, and are read as percent"]
     assert ("scores", "percent, converted to the plan's probability") in preview(desk)
-
-
-def test_scores_that_fit_are_not_doubted(tmp_path: Path) -> None:
-    federation(tmp_path, ONE_SUM)
-    assert doubts(reopened(tmp_path, 0)) == []
-    assert doubts(with_unit(tmp_path, "b", "percent", scale=100.0)) == []
+    assert doubts(with_unit(tmp_path, "b", "", lambda p: 100 * p)) == []
 
 
 def test_scores_of_a_plan_in_one_process_must_be_of_one_scale(tmp_path: Path) -> None:
@@ -468,8 +437,8 @@ def test_scores_of_a_plan_in_one_process_must_be_of_one_scale(tmp_path: Path) ->
     from tacit.running.deployment.local import check_parties
 
     federation(tmp_path, FEDAUC)
-    with_unit(tmp_path, "b", "", scale=100.0)
-    desks = [PartyDesk.open(tmp_path / name / "party.toml") for name in "abc"]
+    with_unit(tmp_path, "b", "", lambda p: 100 * p)
+    desks = [reopened(tmp_path, index) for index in range(3)]
     with pytest.raises(DataError, match="seem to be of different scales"):
         check_parties(desks)
 
