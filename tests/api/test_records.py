@@ -12,18 +12,17 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
+import tacit
 from tacit.api import clients_of
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 
 SCORES, LABELS = [0.25, 0.5, 0.75, 1.0], [0, 1, 0, 1]
 SITES = ["north", "north", "south", "south"]
 COLUMNS: dict[str, Any] = {"score": SCORES, "label": LABELS, "site": SITES}
-WHOLE = Clients.from_arrays(SCORES, LABELS)
-BY_SITE = Clients.from_arrays(SCORES, LABELS, SITES)
+WHOLE = tacit.Clients.from_arrays(SCORES, LABELS)
+BY_SITE = tacit.Clients.from_arrays(SCORES, LABELS, SITES)
 
 
-def same(one: Clients, other: Clients) -> bool:
+def same(one: tacit.Clients, other: tacit.Clients) -> bool:
     return (
         np.array_equal(one.scores, other.scores)
         and np.array_equal(one.labels, other.labels)
@@ -89,7 +88,7 @@ def test_what_is_no_record_is_refused_with_what_is(records: Any) -> None:
 
 
 def test_labels_before_scores_are_noticed() -> None:
-    with pytest.raises(DataError, match=r"the order is \(scores, labels\)"):
+    with pytest.raises(tacit.DataError, match=r"the order is \(scores, labels\)"):
         clients_of((LABELS, SCORES))
 
 
@@ -98,5 +97,5 @@ def test_scores_of_0_and_1_are_scores() -> None:
 
 
 def test_frames_that_are_clients_have_no_column_of_clients() -> None:
-    with pytest.raises(DataError, match="each table is a client"):
+    with pytest.raises(tacit.DataError, match="each table is a client"):
         clients_of({"a": pd.DataFrame(COLUMNS)}, client="site")

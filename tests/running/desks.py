@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit import Clients, read
+import tacit
 from tacit.crypto.identities import Identity
 from tacit.ledger.entries import Line
-from tacit.ledger.ledger import Ledger
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -129,14 +128,14 @@ def carried(home: Path, identity: Identity, noise: Any = None) -> Coordinator:
     return coordinator
 
 
-def pooled(home: Path) -> Clients:
+def pooled(home: Path) -> tacit.Clients:
     """The records of all parties."""
-    return read([str(desk.party_file.records) for desk in desks_of(home)])
+    return tacit.read([str(desk.party_file.records) for desk in desks_of(home)])
 
 
 def messages_in(home: Path, name: str = "a") -> list[Line]:
     """What a party's ledger holds about messages, after it was verified."""
-    with Ledger(home / name / "ledger.db") as ledger:
+    with tacit.Ledger(home / name / "ledger.db") as ledger:
         ledger.verify()
         return [line for line in ledger.lines() if line.step is not None]
 

@@ -18,24 +18,14 @@ pytest.importorskip("flwr", reason="needs flwr: pip install 'tacit[federation]'"
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
-from tacit import Clients, read
+import tacit
 from tacit.crypto.identities import Identity
-from tacit.ledger.ledger import Ledger
 from tacit.mlflow import metrics_of
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import Query
-from tacit.protocol.values import encode_query
+from tacit.protocol import conversation, values
 from tacit.protocols.histogram.steps import unary_reports
 from tacit.results.saved.reading import check_result
-from tacit.running import flower
-from tacit.running.flower import (
-    HELLO,
-    MAX_WHOLE_BYTES,
-    MESSAGE,
-    SAID,
-    enclosed,
-    message_in,
-)
+from tacit.running import flower, simulation
 from tacit.running.session.coordinator import LostPartyError, RunError, concluded
 from tacit.running.session.messages import (
     COORDINATOR,
@@ -46,7 +36,6 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk, read_identity
-from tacit.running.simulation import simulate
 from tests.running.desks import FEDAUC, HISTOGRAM, ONE_SUM, UNLIMITED, federation
 
 QUIET = "min_clients = 2\ndeadline = 10.0\nretries = 1\n"
@@ -117,7 +106,7 @@ class Grid:
             message.metadata.__dict__["_message_id"] = numbers[-1]
             if self.lost(node, kind, count):
                 continue
-            answer: Answer = flower.hello if kind == HELLO else flower.answer
+            answer: Answer = flower.hello if kind == flower.HELLO else flower.answer
             # A node's reply to a message names that node as its source.
             reply = answer(message, self.contexts[node])
             reply.metadata._src_node_id = node
@@ -143,8 +132,8 @@ def refusals(lines: list[str]) -> list[str]:
     return [line for line in lines if line.partition(": ")[0] in ("a", "b", "c")]
 
 
-def pooled(home: Path, names: str = "abc") -> Clients:
-    return read([str(home / name / "records.csv") for name in names])
+def pooled(home: Path, names: str = "abc") -> tacit.Clients:
+    return tacit.read([str(home / name / "records.csv") for name in names])
 
 
 DEPLOYABLE = {
@@ -172,7 +161,7 @@ def test_a_run_over_flower_finds_what_the_simulation_finds(
     monkeypatch.setattr(PartyDesk, "answer", lambda desk, message: silent(desk, message, NoNoise()))
     coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path))
     protocol = Plan.read(tmp_path / "plan.toml").protocol
-    expected = simulate(pooled(tmp_path), protocol, NoNoise())
+    expected = simulation.simulate(pooled(tmp_path), protocol, NoNoise())
     np.testing.assert_array_equal(coordinator.server_result.value, expected.server_result.value)
     assert set(coordinator.spent.values()) == {expected.spent.figures}
     assert coordinator.queries == expected.rounds
@@ -197,16 +186,16 @@ def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
 
 def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == MESSAGE and count == 0)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.MESSAGE and count == 0)
     coordinator, _, _ = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 1, 2)
-    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+    with tacit.Ledger(tmp_path / "a" / "ledger.db") as ledger:
         assert len([line for line in ledger.lines() if line.step is not None]) == 2
 
 
 def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == MESSAGE)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == flower.MESSAGE)
     coordinator, lines, received = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 2)
     assert any("no response: b" in line for line in lines)
@@ -218,7 +207,7 @@ def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
 
 def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Path) -> None:
     def lost(node: int, kind: str, count: int) -> bool:
-        return node == 101 and kind == MESSAGE and count > 0
+        return node == 101 and kind == flower.MESSAGE and count > 0
 
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
     with pytest.raises(LostPartyError):
@@ -250,7 +239,7 @@ def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
     grid = Grid(
         tmp_path,
         "abcde",
-        lambda node, kind, count: kind == MESSAGE and count > last_of.get(node, count),
+        lambda node, kind, count: kind == flower.MESSAGE and count > last_of.get(node, count),
     )
     limit = f'epsilon = 100.0\nadjacency = "{adjacency}"'
     restarting = f'on_loss = "restart"\n{QUIET}'
@@ -260,7 +249,7 @@ def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
     assert result.participants == ("a", "b")
     assert (result.division is not None) == ("score-histogram" in protocol)
     for name in result.participants:
-        with Ledger(tmp_path / name / "ledger.db") as ledger:
+        with tacit.Ledger(tmp_path / name / "ledger.db") as ledger:
             debits = [line for line in ledger.lines() if line.kind == "debit"]
         runs = list(dict.fromkeys(line.session for line in debits))
         of_runs = [
@@ -374,34 +363,34 @@ def test_a_letter_prints_no_control_character_on_its_readers_screen(
     identity = federation(tmp_path, DEPLOYABLE["histogram-local"])
     plan = Plan.read(tmp_path / "plan.toml")
     hostile = "\x1b]0;owned\x07\ntacit: the message was answered"
-    query = Query(unary_reports, plan.protocol, {"clients": 3, "height": hostile})
-    message = SignedMessage(Kind.ASK, bytes(16), 0, COORDINATOR, 0, encode_query(query))
-    content = enclosed(message.signed(plan.agreement(), identity))
+    query = conversation.Query(unary_reports, plan.protocol, {"clients": 3, "height": hostile})
+    message = SignedMessage(Kind.ASK, bytes(16), 0, COORDINATOR, 0, values.encode_query(query))
+    content = flower.enclosed(message.signed(plan.agreement(), identity))
     PartyDesk.open(tmp_path / "a" / "party.toml").set_limit()
-    Grid(tmp_path).push_messages([Message(content, 100, MESSAGE)])
+    Grid(tmp_path).push_messages([Message(content, 100, flower.MESSAGE)])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tacit: a message was refused: ")
     assert line.isprintable()
 
 
 def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
-    empty = Message(RecordDict({}), dst_node_id=1, message_type=MESSAGE)
+    empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.MESSAGE)
     with pytest.raises(SignedMessageError, match="holds no message of a session"):
-        message_in(empty)
+        flower.message_in(empty)
     answered = Message(
-        RecordDict({SAID: ConfigRecord({"refused": "it is not ready"})}),
+        RecordDict({flower.SAID: ConfigRecord({"refused": "it is not ready"})}),
         dst_node_id=1,
-        message_type=MESSAGE,
+        message_type=flower.MESSAGE,
     )
     with pytest.raises(SignedMessageError, match="it did not answer: it is not ready"):
-        message_in(answered)
+        flower.message_in(answered)
     rude = Message(
-        RecordDict({SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
+        RecordDict({flower.SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
         dst_node_id=1,
-        message_type=MESSAGE,
+        message_type=flower.MESSAGE,
     )
     with pytest.raises(SignedMessageError, match=r"it did not answer: \\x1b\[2J") as caught:
-        message_in(rude)
+        flower.message_in(rude)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
 
@@ -461,7 +450,7 @@ def test_a_first_message_that_costs_nothing_travels_with_the_greeting(
     coordinator, _ = flower.conduct(grid, plan, identity, lines.append, names)
     assert coordinator.active == (0, 1, 2)
     assert not refusals(lines)
-    assert [1 + grid.counts[node, MESSAGE] for node in KNOWN] == asked
+    assert [1 + grid.counts[node, flower.MESSAGE] for node in KNOWN] == asked
 
 
 def test_who_does_not_come_is_left_out_of_an_early_opening(tmp_path: Path) -> None:
@@ -484,15 +473,16 @@ def test_a_first_message_of_another_party_is_asked_for_again(tmp_path: Path) -> 
     coordinator, _ = flower.conduct(grid, plan, identity, lines.append, names)
     assert coordinator.active == (0, 1, 2)
     assert not refusals(lines)
-    assert [1 + grid.counts[node, MESSAGE] for node in KNOWN] == [4, 4, 3]
+    assert [1 + grid.counts[node, flower.MESSAGE] for node in KNOWN] == [4, 4, 3]
 
 
-@pytest.mark.parametrize("size", [0, 1, MAX_WHOLE_BYTES, MAX_WHOLE_BYTES + 1])
+@pytest.mark.parametrize("size", [0, 1, flower.MAX_WHOLE_BYTES, flower.MAX_WHOLE_BYTES + 1])
 def test_letters_arrive_whole_and_in_parts(size: int) -> None:
     """Large ones as an array, which Flower sends in parts."""
     message = bytes(range(256)) * (size // 256 + 1)
-    content = enclosed(message[:size])
+    content = flower.enclosed(message[:size])
     assert (
-        message_in(Message(content, dst_node_id=1, message_type="query.letter")) == (message[:size])
+        flower.message_in(Message(content, dst_node_id=1, message_type="query.letter"))
+        == (message[:size])
     )
-    assert bool(content.array_records) == (size > MAX_WHOLE_BYTES)
+    assert bool(content.array_records) == (size > flower.MAX_WHOLE_BYTES)

@@ -8,31 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit import (
-    DPAUC,
-    Clients,
-    DataError,
-    ExactAUC,
-    FedAUC,
-    Groups,
-    HierarchicalAUC,
-    ScoreHistogram,
-    binormal_scores,
-    evaluate_groups,
-)
-from tacit.protocols.published.fedauc import PublishedFedAUC
-from tacit.results.estimate import Estimate
+import tacit
 from tacit.results.saved.integrity import fingerprint
-from tacit.results.several import Group, GroupedEvaluation
+from tacit.results.several import Group
 from tacit.running.evaluating import exact_auc
 
 AREAS = (0.7, 0.8, 0.85)
 
 
-def three_groups(records: int = 2000, seed: int = 0) -> tuple[Clients, Groups]:
+def three_groups(records: int = 2000, seed: int = 0) -> tuple[tacit.Clients, tacit.Groups]:
     """Groups of different AUCs, mixed at five clients."""
     parts = [
-        binormal_scores(records // 3, records - records // 3, area, seed=seed + index)
+        tacit.binormal_scores(records // 3, records - records // 3, area, seed=seed + index)
         for index, area in enumerate(AREAS)
     ]
     scores = np.concatenate([part[0] for part in parts])
@@ -40,13 +27,13 @@ def three_groups(records: int = 2000, seed: int = 0) -> tuple[Clients, Groups]:
     values = np.repeat(["a", "b", "c"], records)
     order = np.random.default_rng(seed).permutation(values.size)
     ids = np.random.default_rng(seed + 1).integers(0, 5, values.size)
-    clients = Clients.from_arrays(scores[order], labels[order], ids)
-    return clients, Groups.from_arrays(values[order], ids)
+    clients = tacit.Clients.from_arrays(scores[order], labels[order], ids)
+    return clients, tacit.Groups.from_arrays(values[order], ids)
 
 
 def test_every_group_is_evaluated_on_its_own_records() -> None:
     clients, groups = three_groups()
-    grouped = evaluate_groups(clients, groups, ExactAUC())
+    grouped = tacit.evaluate_groups(clients, groups, tacit.ExactAUC())
     for index, name in enumerate(groups.names):
         expected = exact_auc(groups.members(clients, index))
         assert grouped[name].estimate.value == expected
@@ -58,10 +45,12 @@ def test_every_group_is_evaluated_on_its_own_records() -> None:
     assert (spread.highest, spread.lowest) == ("c", "a")
 
 
-@pytest.mark.parametrize("protocol", [FedAUC(1.5), DPAUC(1.5), ScoreHistogram(epsilon=1.5)])
-def test_all_groups_together_cost_what_one_evaluation_does(protocol: FedAUC) -> None:
+@pytest.mark.parametrize(
+    "protocol", [tacit.FedAUC(1.5), tacit.DPAUC(1.5), tacit.ScoreHistogram(epsilon=1.5)]
+)
+def test_all_groups_together_cost_what_one_evaluation_does(protocol: tacit.FedAUC) -> None:
     clients, groups = three_groups()
-    grouped = evaluate_groups(clients, groups, protocol, seed=1)
+    grouped = tacit.evaluate_groups(clients, groups, protocol, seed=1)
     assert grouped.spent.epsilon == pytest.approx(1.5, rel=1e-12)
     assert grouped.spent.adjacency == protocol.guarantee.adjacency
     assert grouped.to_dict()["spent"]["epsilon"] == grouped.spent.epsilon
@@ -69,32 +58,32 @@ def test_all_groups_together_cost_what_one_evaluation_does(protocol: FedAUC) -> 
 
 def test_groups_draw_independent_noise() -> None:
     """Twice the same records: with one stream of noise the estimates would agree."""
-    scores, labels = binormal_scores(300, 700, 0.8, seed=1)
-    twice = Clients.from_arrays(np.tile(scores, 2), np.tile(labels, 2))
-    groups = Groups.from_arrays(np.repeat([0, 1], 1000))
-    grouped = evaluate_groups(twice, groups, FedAUC(1.0), seed=5)
+    scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=1)
+    twice = tacit.Clients.from_arrays(np.tile(scores, 2), np.tile(labels, 2))
+    groups = tacit.Groups.from_arrays(np.repeat([0, 1], 1000))
+    grouped = tacit.evaluate_groups(twice, groups, tacit.FedAUC(1.0), seed=5)
     assert grouped["0"].estimate.value != grouped["1"].estimate.value
 
 
 def test_clients_without_a_group_are_not_asked() -> None:
-    clients = Clients.from_arrays(np.arange(12) / 12, [0, 1] * 6, ["a"] * 6 + ["b"] * 6)
-    groups = Groups.from_arrays(["x"] * 8 + ["y"] * 4)
-    grouped = evaluate_groups(clients, groups, FedAUC(8.0), seed=1)
+    clients = tacit.Clients.from_arrays(np.arange(12) / 12, [0, 1] * 6, ["a"] * 6 + ["b"] * 6)
+    groups = tacit.Groups.from_arrays(["x"] * 8 + ["y"] * 4)
+    grouped = tacit.evaluate_groups(clients, groups, tacit.FedAUC(8.0), seed=1)
     evaluations = [group.evaluation for group in grouped.groups]
     assert [part.participants for part in evaluations if part is not None] == [("a", "b"), ("b",)]
 
 
 def test_small_groups_are_silent_or_wide() -> None:
     """One record, one class, and four records beside a large group; nothing divides by zero."""
-    scores, labels = binormal_scores(500, 1500, 0.8, seed=0)
+    scores, labels = tacit.binormal_scores(500, 1500, 0.8, seed=0)
     values = np.full(2000, "all", dtype="<U8")
     values[np.flatnonzero(labels == 0)[:3]] = "negative"
     values[np.flatnonzero(labels == 0)[3:4]] = "one"
     values[[*np.flatnonzero(labels == 0)[4:6], *np.flatnonzero(labels == 1)[:2]]] = "four"
-    clients = Clients.from_arrays(scores, labels)
+    clients = tacit.Clients.from_arrays(scores, labels)
     for seed in range(20):
-        grouped = evaluate_groups(
-            clients, Groups.from_arrays(values), FedAUC(1.0), seed, exact=True
+        grouped = tacit.evaluate_groups(
+            clients, tacit.Groups.from_arrays(values), tacit.FedAUC(1.0), seed, exact=True
         )
         assert grouped["one"].evaluation is None
         assert "at least two records, got 1" in grouped["one"].reason
@@ -106,10 +95,10 @@ def test_small_groups_are_silent_or_wide() -> None:
 
 
 def test_an_absent_class_that_the_protocol_can_tell_is_a_reason() -> None:
-    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 2 + [0] * 4)
-    groups = Groups.from_arrays(["a"] * 4 + ["b"] * 4)
-    for protocol in (ExactAUC(), HierarchicalAUC(2.0)):
-        grouped = evaluate_groups(clients, groups, protocol, seed=1, exact=True)
+    clients = tacit.Clients.from_arrays(np.arange(8) / 8, [0, 1] * 2 + [0] * 4)
+    groups = tacit.Groups.from_arrays(["a"] * 4 + ["b"] * 4)
+    for protocol in (tacit.ExactAUC(), tacit.HierarchicalAUC(2.0)):
+        grouped = tacit.evaluate_groups(clients, groups, protocol, seed=1, exact=True)
         assert grouped["a"].evaluation is not None
         assert grouped["b"].evaluation is None
         assert grouped["b"].reason
@@ -118,8 +107,10 @@ def test_an_absent_class_that_the_protocol_can_tell_is_a_reason() -> None:
 
 def test_records_that_the_protocol_refuses_are_an_error_of_all() -> None:
     clients, groups = three_groups(50)
-    with pytest.raises(DataError, match=r"scores must be in \[0, 1\]"):
-        evaluate_groups(replace(clients, scores=clients.scores + 1), groups, DPAUC(1.0), seed=1)
+    with pytest.raises(tacit.DataError, match=r"scores must be in \[0, 1\]"):
+        tacit.evaluate_groups(
+            replace(clients, scores=clients.scores + 1), groups, tacit.DPAUC(1.0), seed=1
+        )
 
 
 def test_spread_intervals_cover() -> None:
@@ -129,11 +120,13 @@ def test_spread_intervals_cover() -> None:
     which shows that the test can fail.
     """
     clients, groups = three_groups(700)
-    exact = evaluate_groups(clients, groups, ExactAUC()).spread()
+    exact = tacit.evaluate_groups(clients, groups, tacit.ExactAUC()).spread()
     assert exact is not None
     inside, narrow = 0, 0
     for seed in range(80):
-        spread = evaluate_groups(clients, groups, PublishedFedAUC(1.0, "staircase"), seed).spread()
+        spread = tacit.evaluate_groups(
+            clients, groups, tacit.PublishedFedAUC(1.0, "staircase"), seed
+        ).spread()
         assert spread is not None
         inside += spread.low <= exact.value <= spread.high
         centre, reach = (spread.low + spread.high) / 2, (spread.high - spread.low) / 6
@@ -145,27 +138,31 @@ def test_spread_intervals_cover() -> None:
 def test_equal_groups_have_a_spread_that_reaches_zero() -> None:
     clients, groups = three_groups()
     shuffled = np.random.default_rng(9).permutation(groups.of_record)
-    alike = Groups(groups.names, shuffled)
+    alike = tacit.Groups(groups.names, shuffled)
     zero = 0
     for seed in range(40):
-        spread = evaluate_groups(clients, alike, PublishedFedAUC(1.0, "staircase"), seed).spread(
-            about="population"
-        )
+        spread = tacit.evaluate_groups(
+            clients, alike, tacit.PublishedFedAUC(1.0, "staircase"), seed
+        ).spread(about="population")
         assert spread is not None
         zero += spread.low == 0
     assert zero >= 35
 
 
 def group(name: str, value: float, error: float, figure: str = "AUC") -> Group:
-    clients = Clients.from_arrays(np.arange(4) / 4, [0, 1, 0, 1])
-    evaluation = evaluate_groups(clients, Groups.from_arrays([0] * 4), ExactAUC())["0"].evaluation
+    clients = tacit.Clients.from_arrays(np.arange(4) / 4, [0, 1, 0, 1])
+    evaluation = tacit.evaluate_groups(
+        clients, tacit.Groups.from_arrays([0] * 4), tacit.ExactAUC()
+    )["0"].evaluation
     assert evaluation is not None
-    return Group(name, 4, replace(evaluation, estimate=Estimate(value, error, 0.0), figure=figure))
+    return Group(
+        name, 4, replace(evaluation, estimate=tacit.Estimate(value, error, 0.0), figure=figure)
+    )
 
 
 def test_a_group_that_says_nothing_is_left_out_of_the_spread() -> None:
     groups = (group("a", 0.7, 0.01), group("b", 0.8, 0.01), group("c", 0.5, 2.0))
-    result = GroupedEvaluation(groups, groups[0].evaluation.spent)  # type: ignore[union-attr]
+    result = tacit.GroupedEvaluation(groups, groups[0].evaluation.spent)  # type: ignore[union-attr]
     spread = result.spread()
     assert spread is not None
     assert spread.among == ("a", "b")
@@ -173,14 +170,14 @@ def test_a_group_that_says_nothing_is_left_out_of_the_spread() -> None:
     assert spread.high == pytest.approx(0.1 + reach, abs=1e-6)
     assert spread.low == pytest.approx(0.1 - reach, abs=1e-6)
     assert "without c" in dict(result.to_rows())["spread"]
-    assert GroupedEvaluation(groups[1:], result.spent).spread() is None
+    assert tacit.GroupedEvaluation(groups[1:], result.spent).spread() is None
     with pytest.raises(ValueError, match=r"level must be between 0 and 1, both excluded, got 1.0"):
         result.spread(1.0)
 
 
 def test_the_json_is_sealed_and_holds_every_groups_result() -> None:
     clients, groups = three_groups(300)
-    grouped = evaluate_groups(clients, groups, FedAUC(2.0), seed=1, federation="trial")
+    grouped = tacit.evaluate_groups(clients, groups, tacit.FedAUC(2.0), seed=1, federation="trial")
     content = grouped.to_dict()
     assert content["schema"] == "tacit-groups/1"
     assert content["fingerprint"] == fingerprint(content)

@@ -11,13 +11,9 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.data.persons import as_persons
-from tacit.privacy.composition import of_person
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.privacy import composition, noise
 from tacit.results.saved.reading import check_result
-from tacit.running.simulation import simulate
-from tacit.running.spending import per_record
+from tacit.running import simulation, spending
 from tacit.testing.checks import check_persons
 from tests.laws import PROTOCOLS
 
@@ -50,14 +46,14 @@ class TestPerRecord:
 
     def test_a_count_of_incomplete_records_protects_no_person(self) -> None:
         with pytest.raises(ValueError, match="of which a person may have any number"):
-            per_record(tacit.MissingRecords(1.0), 2)
+            spending.per_record(tacit.MissingRecords(1.0), 2)
 
     @pytest.mark.parametrize("per_person", [1, 2, 7])
     @pytest.mark.parametrize("name", PRIVATE)
     def test_the_parts_make_the_named_budget(self, name: str, per_person: int) -> None:
         protocol = PRIVATE[name]
-        divided = per_record(protocol, per_person)
-        whole, named = of_person(divided.guarantee, per_person), protocol.guarantee
+        divided = spending.per_record(protocol, per_person)
+        whole, named = composition.of_person(divided.guarantee, per_person), protocol.guarantee
         assert whole.epsilon == pytest.approx(named.epsilon)
         assert whole.delta == pytest.approx(named.delta)
         assert divided.guarantee.adjacency is named.adjacency
@@ -72,15 +68,15 @@ class TestPerRecord:
     @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - set(PRIVATE)))
     def test_what_protects_no_record_protects_no_person(self, name: str) -> None:
         with pytest.raises(ValueError, match="protects no person"):
-            per_record(PROTOCOLS[name], 2)
-        assert per_record(PROTOCOLS[name], 0) is PROTOCOLS[name]
+            spending.per_record(PROTOCOLS[name], 2)
+        assert spending.per_record(PROTOCOLS[name], 0) is PROTOCOLS[name]
 
     def test_too_little_for_a_record_is_refused(self) -> None:
         with pytest.raises(ValueError, match=r"epsilon must be at least 0\.02 where 20 records"):
-            per_record(tacit.DPAUC(0.01), 20)
+            spending.per_record(tacit.DPAUC(0.01), 20)
 
 
-def _any(protocol: Protocol) -> Any:
+def _any(protocol: tacit.Protocol) -> Any:
     return protocol
 
 
@@ -127,7 +123,7 @@ class TestEvaluate:
     def test_epsilon_is_a_persons(self) -> None:
         result = tacit.evaluate(visits(), tacit.DPAUC(1.0), seed=1, per_person=2)
         content = result.to_dict()
-        assert (result.spent.epsilon, result.spent.adjacency) == (1.0, Adjacency.PERSON)
+        assert (result.spent.epsilon, result.spent.adjacency) == (1.0, tacit.Adjacency.PERSON)
         assert content["protocol"]["epsilon"] == 1.0
         assert content["person"] == {"records": 2, "epsilon_of_a_record": 0.5}
         check_result(content)
@@ -151,7 +147,7 @@ class TestEvaluate:
 
     def test_no_run_begins_with_all_records_of_persons(self) -> None:
         with pytest.raises(tacit.DataError, match="begins with the records that count"):
-            simulate(visits(), tacit.DPAUC(1.0), SimulatedNoise(0))
+            simulation.simulate(visits(), tacit.DPAUC(1.0), noise.SimulatedNoise(0))
 
     def test_a_seed_repeats_the_draw_and_a_state_keeps_it(self) -> None:
         clients, protocol = visits(), tacit.FedAUC(1.0, trust="local")
@@ -159,7 +155,7 @@ class TestEvaluate:
             tacit.evaluate(clients, protocol, seed=4, exact=True, per_person=2) for _ in range(2)
         )
         assert first.exact == again.exact
-        state = ClientState()
+        state = tacit.ClientState()
         released, reused = (
             tacit.evaluate(clients, protocol, state=state, per_person=2) for _ in range(2)
         )
@@ -171,7 +167,7 @@ class TestEvaluate:
         clients = visits()
         groups = tacit.Groups.from_arrays(np.arange(clients.records) % 3, names=["0", "1", "2"])
         found = tacit.evaluate_groups(clients, groups, tacit.DPAUC(60.0), seed=1, per_person=1)
-        assert (found.spent.epsilon, found.spent.adjacency) == (60.0, Adjacency.PERSON)
+        assert (found.spent.epsilon, found.spent.adjacency) == (60.0, tacit.Adjacency.PERSON)
         counts = sum(group.estimated_records for group in found.groups)
         assert clients.persons is not None
         assert counts == pytest.approx(np.unique(clients.persons).size, rel=0.02)
@@ -180,7 +176,7 @@ class TestEvaluate:
     def test_two_models_are_compared_on_the_records_that_count(self) -> None:
         clients = visits()
         found = tacit.compare(clients, clients.scores**2, tacit.FedAUC(1.0), seed=1, per_person=2)
-        assert found.spent.adjacency is Adjacency.PERSON_LABEL
+        assert found.spent.adjacency is tacit.Adjacency.PERSON_LABEL
         assert "unit of privacy" in dict(found.to_rows())
 
     def test_a_report_names_the_unit(self) -> None:

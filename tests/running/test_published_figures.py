@@ -12,17 +12,16 @@ import pytest
 from click.testing import CliRunner
 
 import tacit
-from tacit import Clients, demonstration
+from tacit import demonstration
 from tacit.cli import main
 from tacit.privacy.cost import MAX_BUDGET
-from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_of
 from tacit.results.estimate import About
 from tests.federations import binormal_clients
 from tests.laws import CONVERSATIONS, PROTOCOLS
 
 ROOT = Path(__file__).parents[2]
-THREE = Clients.from_arrays([0.2, 0.9, 0.4], [0, 1, 1])
+THREE = tacit.Clients.from_arrays([0.2, 0.9, 0.4], [0, 1, 1])
 SETTINGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("fedauc", {}),
     ("published-fedauc", {"mechanism": "staircase"}),
@@ -54,7 +53,7 @@ LEVELS = (0.5, 0.95, 0.999)
 ABOUT: tuple[About, ...] = ("data", "population")
 
 
-def made(name: str, settings: dict[str, object], epsilon: float) -> Protocol:
+def made(name: str, settings: dict[str, object], epsilon: float) -> tacit.Protocol:
     return protocol_of(name, {**settings, "epsilon": epsilon})
 
 

@@ -17,31 +17,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tacit import (
-    DPAUC,
-    Adjacency,
-    Clients,
-    DataError,
-    FedAUC,
-    Groups,
-    ScoreHistogram,
-    evaluate,
-    evaluate_groups,
-)
+import tacit
 from tacit.cli import main
-from tacit.privacy.cost import Cost
-from tacit.protocol.conversation import Protocol
-from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.running import simulation
 from tacit.running.spending import Payment, most_spent
 
-PROTOCOLS: tuple[Protocol, ...] = (
-    DPAUC(1.0, 8),
-    PublishedDPAUC(1.0, 8),
-    PublishedDPAUC(1.0, 8, "gaussian(delta=0.01)"),
-    ScoreHistogram(epsilon=1.0, height=3),
-    PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, height=3),
+PROTOCOLS: tuple[tacit.Protocol, ...] = (
+    tacit.DPAUC(1.0, 8),
+    tacit.PublishedDPAUC(1.0, 8),
+    tacit.PublishedDPAUC(1.0, 8, "gaussian(delta=0.01)"),
+    tacit.ScoreHistogram(epsilon=1.0, height=3),
+    tacit.PublishedHistogram("secure-sum(budget=sample)", epsilon=1.0, height=3),
 )
 AGREED = ("large", "lone", "pair", "nobody")
 
@@ -75,7 +61,7 @@ def told(run: Callable[[int], dict[str, Any]], monkeypatch: pytest.MonkeyPatch) 
     assert published[0] == published[1]
 
 
-def grouped(removed: int | None) -> tuple[Clients, Groups]:
+def grouped(removed: int | None) -> tuple[tacit.Clients, tacit.Groups]:
     """Three clients with a large group, one of a lone record and one of a pair, at client b."""
     ids = np.array(["a"] * 20 + ["b"] * 23 + ["c"] * 20)
     values = np.array(["large"] * 63)
@@ -83,18 +69,18 @@ def grouped(removed: int | None) -> tuple[Clients, Groups]:
     remaining = np.arange(63) != removed
     rng = np.random.default_rng(0)
     scores, labels = rng.random(63)[remaining], rng.integers(0, 2, 63)[remaining]
-    clients = Clients.from_arrays(scores, labels, ids[remaining])
-    return clients, Groups.from_arrays(values[remaining], ids[remaining], names=AGREED)
+    clients = tacit.Clients.from_arrays(scores, labels, ids[remaining])
+    return clients, tacit.Groups.from_arrays(values[remaining], ids[remaining], names=AGREED)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
 @pytest.mark.parametrize("removed", [20, 21, 30], ids=["the lone one", "of a pair", "of many"])
 def test_groups_of_neighbouring_data_differ_by_noisy_figures_only(
-    protocol: Protocol, removed: int, monkeypatch: pytest.MonkeyPatch
+    protocol: tacit.Protocol, removed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(neighbour: int) -> dict[str, Any]:
         clients, groups = grouped(removed if neighbour else None)
-        result = evaluate_groups(clients, groups, protocol, seed=4, federation="wards")
+        result = tacit.evaluate_groups(clients, groups, protocol, seed=4, federation="wards")
         return {"json": result.to_dict(), "text": result.to_rows()}
 
     told(run, monkeypatch)
@@ -103,14 +89,14 @@ def test_groups_of_neighbouring_data_differ_by_noisy_figures_only(
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
 @pytest.mark.parametrize("records", [3, 2], ids=["three to two", "two to one"])
 def test_an_evaluation_of_few_records_does_not_tell_how_many(
-    protocol: Protocol, records: int, monkeypatch: pytest.MonkeyPatch
+    protocol: tacit.Protocol, records: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refusal of a single record would."""
 
     def run(neighbour: int) -> dict[str, Any]:
         remaining = records - neighbour
-        clients = Clients.from_arrays([0.2, 0.9, 0.4][:remaining], [0, 1, 1][:remaining])
-        evaluation = evaluate(clients, protocol, seed=4)
+        clients = tacit.Clients.from_arrays([0.2, 0.9, 0.4][:remaining], [0, 1, 1][:remaining])
+        evaluation = tacit.evaluate(clients, protocol, seed=4)
         return {"json": evaluation.to_dict(), "text": evaluation.to_rows()}
 
     told(run, monkeypatch)
@@ -140,27 +126,27 @@ def test_the_command_prints_nothing_else_of_neighbouring_data(
 
 def test_a_groups_size_is_the_noisy_one_where_records_are_hidden() -> None:
     clients, groups = grouped(None)
-    result = evaluate_groups(clients, groups, DPAUC(1.0, 8), seed=4)
+    result = tacit.evaluate_groups(clients, groups, tacit.DPAUC(1.0, 8), seed=4)
     assert [group.records for group in result.groups] == [None] * 4
     for group in result.groups:
         assert group.evaluation is not None
         assert group.evaluation.participants == ("a", "b", "c")
         assert group.estimated_records != groups.sizes[AGREED.index(group.name)]
-    public = evaluate_groups(clients, groups, FedAUC(1.0), seed=4)
+    public = tacit.evaluate_groups(clients, groups, tacit.FedAUC(1.0), seed=4)
     assert [group.records for group in public.groups] == [60, 1, 2, 0]
 
 
 def test_groups_that_are_read_off_the_records_are_said_to_be() -> None:
     clients, groups = grouped(None)
-    read_off = Groups(groups.names, groups.of_record)
+    read_off = tacit.Groups(groups.names, groups.of_record)
     sentence = "the list of groups was read off the records"
-    result = evaluate_groups(clients, read_off, DPAUC(1.0, 8), seed=4)
+    result = tacit.evaluate_groups(clients, read_off, tacit.DPAUC(1.0, 8), seed=4)
     assert result.warnings[0].startswith(sentence)
     assert not any(
         sentence in warning
         for run in (
-            evaluate_groups(clients, groups, DPAUC(1.0, 8), seed=4),
-            evaluate_groups(clients, read_off, FedAUC(1.0), seed=4),
+            tacit.evaluate_groups(clients, groups, tacit.DPAUC(1.0, 8), seed=4),
+            tacit.evaluate_groups(clients, read_off, tacit.FedAUC(1.0), seed=4),
         )
         for warning in run.warnings
     )
@@ -168,18 +154,18 @@ def test_groups_that_are_read_off_the_records_are_said_to_be() -> None:
 
 def test_agreed_groups_are_those_and_no_others() -> None:
     values = ["x", "y", "x"]
-    groups = Groups.from_arrays(values, names=("y", "z", "x"))
+    groups = tacit.Groups.from_arrays(values, names=("y", "z", "x"))
     assert groups.of_record.tolist() == [2, 0, 2]
     assert groups.sizes.tolist() == [1, 0, 2]
-    with pytest.raises(DataError, match="of group 'y', which is none of"):
-        Groups.from_arrays(values, names=("x",))
+    with pytest.raises(tacit.DataError, match="of group 'y', which is none of"):
+        tacit.Groups.from_arrays(values, names=("x",))
     with pytest.raises(
-        DataError, match="groups must be 0 to 200 names that differ, got 3: x, y, x"
+        tacit.DataError, match="groups must be 0 to 200 names that differ, got 3: x, y, x"
     ):
-        Groups.from_arrays(values, names=("x", "y", "x"))
+        tacit.Groups.from_arrays(values, names=("x", "y", "x"))
 
 
 def test_where_no_record_is_the_budget_is_spent_all_the_same() -> None:
-    one = Cost(1.0, adjacency=Adjacency.RECORD)
+    one = tacit.Cost(1.0, adjacency=tacit.Adjacency.RECORD)
     nobody = np.zeros(0, dtype=np.bool_)
     assert most_spent([Payment(one, nobody), Payment(one, nobody)]).epsilon == 2.0

@@ -10,20 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit.protocol as tp
 from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
 from tacit.api import evaluate
 from tacit.data.units import converted
 from tacit.local.ustatistic.kernels import Gini, Listed
-from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol import registry
-from tacit.protocol.conversation import ClientState
 from tacit.running.deployment.preview import check_records, doubts, preview
 from tacit.running.evaluating import repeat
+from tacit.running.session import messages, plan_file, service, toml_source
 from tacit.running.session.coordinator import RunError
-from tacit.running.session.messages import Agreement
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
-from tacit.running.session.toml_source import PlanError
 from tacit.running.units import FOREIGN_UNIT, chosen_settings, for_plan, suited, taken_by
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.cells import CountedCells
@@ -43,8 +39,8 @@ HISTOGRAM_PLAN = ScoreHistogram("secure-sum", 1.0)
 Change = Callable[[Any], Any]
 
 
-def silent(_: int) -> NoiseSource:
-    return NoNoise()
+def silent(_: int) -> tp.NoiseSource:
+    return tp.NoNoise()
 
 
 def hospitals() -> Clients:
@@ -155,7 +151,7 @@ def test_every_protocol_takes_any_finite_scores_of_a_party(name: str) -> None:
         assert taken.scores.max() <= high
     query = next(protocol.conversation(1))
     if query.view.value != "joint":
-        query.step.answer(taken, query, NoNoise(), ClientState())
+        query.step.answer(taken, query, tp.NoNoise(), tp.ClientState())
 
 
 def test_values_of_a_finite_domain_are_the_nearest() -> None:
@@ -174,8 +170,8 @@ def plan_text(home: Path, protocol: str, unit: str) -> Path:
 
 
 def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
-    percent = Plan.read(plan_text(tmp_path, FEDAUC, "percent")).agreement()
-    plain = Agreement(percent.protocol, percent.parties, percent.coordinator)
+    percent = plan_file.Plan.read(plan_text(tmp_path, FEDAUC, "percent")).agreement()
+    plain = messages.Agreement(percent.protocol, percent.parties, percent.coordinator)
     assert (percent.unit, plain.unit) == ("percent", "probability")
     assert percent.digest != plain.digest
 
@@ -230,10 +226,10 @@ def test_a_unit_that_does_not_suit_the_protocol_is_refused(
     path = plan_text(tmp_path, protocol, unit)
     for name in "abc":
         (tmp_path / name / "records.csv").unlink()
-    with pytest.raises(PlanError, match=said) as caught:
-        Plan.read(path)
+    with pytest.raises(toml_source.PlanError, match=said) as caught:
+        plan_file.Plan.read(path)
     assert "plan.toml:4: [plan]" in str(caught.value)
-    with pytest.raises(PlanError, match=said):
+    with pytest.raises(toml_source.PlanError, match=said):
         reopened(tmp_path, 0)
 
 
@@ -262,7 +258,7 @@ def test_the_unit_of_clients_says_where_cells_lie(unit: str) -> None:
     clients = Clients.from_arrays(
         scores, probabilities.labels, probabilities.client_of_record, unit=unit
     )
-    result = evaluate(clients, CountedCells(), noise=NoNoise(), exact=True)
+    result = evaluate(clients, CountedCells(), noise=tp.NoNoise(), exact=True)
     taken = "probability" if unit == "percent" else unit
     assert (result.unit, result.protocol["scale"]) == (taken, taken)
     assert result.exact == pytest.approx(ExactAUC().exact(probabilities), abs=1e-12)
@@ -311,29 +307,29 @@ def test_what_was_chosen_is_what_differs_from_the_defaults() -> None:
 def test_scores_without_a_named_unit_are_what_the_cells_are_for() -> None:
     clients = in_log_odds(hospitals(), None)
     protocol = CountedCells(scale="log-odds")
-    result = evaluate(clients, protocol, noise=NoNoise())
+    result = evaluate(clients, protocol, noise=tp.NoNoise())
     assert result.unit == "log-odds"
     assert float(rehearse(clients, protocol, noise=silent).server_result.value) == result.auc.value
     with pytest.raises(DataError, match="--unit log-odds, or --unit real for any other numbers"):
-        evaluate(clients, CountedCells(), noise=NoNoise())
+        evaluate(clients, CountedCells(), noise=tp.NoNoise())
 
 
 @pytest.mark.parametrize("unit", ["probability", "log-odds", "real"])
 @pytest.mark.usefixtures("counted")
 def test_the_unit_of_a_plan_says_where_cells_lie(tmp_path: Path, unit: str) -> None:
-    plan = Plan.read(plan_text(tmp_path, COUNTED, unit))
+    plan = plan_file.Plan.read(plan_text(tmp_path, COUNTED, unit))
     assert (plan.unit, plan.protocol.settings["scale"]) == (unit, unit)
     assert plan.agreement().unit == unit
 
 
 @pytest.mark.usefixtures("counted")
 def test_a_plan_may_name_its_cells_and_the_unit_follows(tmp_path: Path) -> None:
-    by_cells = Plan.read(plan_text(tmp_path, f'{COUNTED}\nscale = "log-odds"', ""))
+    by_cells = plan_file.Plan.read(plan_text(tmp_path, f'{COUNTED}\nscale = "log-odds"', ""))
     again = tmp_path / "plan.toml"
     edited(again, ("[protocol]", 'unit = "log-odds"\n[protocol]'))
-    assert Plan.read(again) == by_cells
+    assert plan_file.Plan.read(again) == by_cells
     edited(again, ('scale = "log-odds"\n', ""))
-    by_unit = Plan.read(again)
+    by_unit = plan_file.Plan.read(again)
     assert by_unit.unit == by_cells.unit == "log-odds"
     assert by_unit.agreement().digest == by_cells.agreement().digest
 
@@ -352,7 +348,7 @@ def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> No
             with_unit(home, name, word, lambda p: np.clip(p, 0.01, 0.99))
             if word:
                 with_unit(home, name, "", lambda p, to=word: converted(p, "probability", to))
-        values.append(carried(home, identity, NoNoise()).server_result.value)  # type: ignore[union-attr]
+        values.append(carried(home, identity, tp.NoNoise()).server_result.value)  # type: ignore[union-attr]
     assert float(values[1]) == pytest.approx(float(values[0]), abs=1e-3)
 
 
@@ -375,7 +371,7 @@ def test_joining_refuses_another_unit_before_it_reads_a_record(
     plan_text(tmp_path, protocol, plan)
     desk = with_unit(tmp_path, "b", word)
     (tmp_path / "b" / "records.csv").unlink()
-    with pytest.raises(PlanError, match=said):
+    with pytest.raises(toml_source.PlanError, match=said):
         check_records(desk)
 
 
@@ -392,7 +388,7 @@ def test_log_odds_of_a_plan_of_log_odds_are_not_converted(tmp_path: Path) -> Non
 # A party's own files
 
 
-def with_unit(home: Path, name: str, unit: str, change: Change = lambda p: p) -> PartyDesk:
+def with_unit(home: Path, name: str, unit: str, change: Change = lambda p: p) -> service.PartyDesk:
     """A party whose file names a unit, and whose scores were changed."""
     folder = home / name
     if unit:
@@ -400,7 +396,7 @@ def with_unit(home: Path, name: str, unit: str, change: Change = lambda p: p) ->
     scores, labels = np.loadtxt(folder / "records.csv", delimiter=",", skiprows=1).T
     rows = [f"{s!r},{y:.0f}" for s, y in zip(change(scores).tolist(), labels, strict=True)]
     (folder / "records.csv").write_text("\n".join(["score,label", *rows]) + "\n")
-    return PartyDesk.open(folder / "party.toml")
+    return service.PartyDesk.open(folder / "party.toml")
 
 
 def test_a_desk_declines_before_it_reads_a_record(tmp_path: Path) -> None:

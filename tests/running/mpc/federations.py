@@ -4,57 +4,52 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
+import tacit.protocol as tp
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.privacy.noise import NoiseSource, NoNoise
-from tacit.protocol.conversation import Conversation, Query, Reply, View
-from tacit.results.server_result import ServerResult
-from tacit.running.mpc.runner import Parties
-from tacit.running.mpc.transport import Session
+from tacit.running.mpc import runner, transport
 from tacit.running.session.coordinator import Coordinator
 
 
-def tied_clients(records: int, clients: int, seed: int = 0) -> Clients:
+def tied_clients(records: int, clients: int, seed: int = 0) -> tp.Clients:
     """Scores and second values on coarse grids, so that pairs tie; of clients that do not exist."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, records)
     scores = np.clip(np.round(rng.normal(0.4 + 0.2 * labels, 0.2), 1), 0, 1)
     owners = np.concatenate([np.arange(clients), rng.integers(0, clients, records - clients)])
     second = np.round(rng.normal(scores, 0.3), 1) * 1e6
-    made = Clients.from_arrays(scores, labels, owners, second=second)
+    made = tp.Clients.from_arrays(scores, labels, owners, second=second)
     return replace(made, simulated=True)
 
 
-def pairs_query(clients: Clients, protocol: PairedUStatistic, seed: int = 0) -> Query:
+def pairs_query(clients: tp.Clients, protocol: PairedUStatistic, seed: int = 0) -> tp.Query:
     """The joint query about random matchings."""
     rng = np.random.default_rng(seed)
     seats = np.stack([rng.permutation(clients.records) for _ in range(protocol.pairs_a_record)])
     shared = {"epsilon": protocol.epsilon}
-    each = {"seats": Ragged(seats, clients.offsets)}
-    return Query(compute_pairs, protocol, shared, each, View.MPC)
+    each = {"seats": tp.Ragged(seats, clients.offsets)}
+    return tp.Query(compute_pairs, protocol, shared, each, tp.View.MPC)
 
 
 @dataclass(frozen=True, eq=False)
 class MPCReply:
     """What the server received in one round, and how the computations went."""
 
-    reply: Reply
-    sessions: tuple[Session, ...]
+    reply: tp.Reply
+    sessions: tuple[transport.Session, ...]
 
 
 def answer_mpc(
-    clients: Clients, query: Query, timeout: float, noise: NoiseSource | None = None
+    clients: tp.Clients, query: tp.Query, timeout: float, noise: tp.NoiseSource | None = None
 ) -> MPCReply:
     """One joint query by itself, between processes of clients that do not exist."""
-    replies: list[Reply] = []
+    replies: list[tp.Reply] = []
 
-    def conversation() -> Conversation:
+    def conversation() -> tp.Conversation:
         replies.append((yield query))
         nothing = np.array(np.nan)
-        return ServerResult(nothing, nothing, nothing, nothing, nothing)
+        return tp.ServerResult(nothing, nothing, nothing, nothing, nothing)
 
-    with Parties(clients, query.protocol, timeout, isinstance(noise, NoNoise)) as parties:
+    with runner.Parties(clients, query.protocol, timeout, isinstance(noise, tp.NoNoise)) as parties:
         coordinator = Coordinator(
             parties.agreement, parties.coordinator, conversation=conversation()
         )

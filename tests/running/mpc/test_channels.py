@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from tacit.protocol.mpc import MPCError
-from tacit.running.mpc import channels
-from tacit.running.mpc.channels import TunnelTransport
+from tacit.running.mpc import channels, tunnel
 from tacit.running.mpc.transport import Meeting
-from tacit.running.mpc.tunnel import Credentials
 
 Public = Mapping[str, Any]
 
 
 def announced(index: int) -> dict[str, Any]:
-    certificate = Credentials.new(f"party {index}").certificate
+    certificate = tunnel.Credentials.new(f"party {index}").certificate
     return {"host": "127.0.0.1", "port": 9, "certificate": certificate}
 
 
@@ -55,7 +53,7 @@ def test_parties_that_cannot_be_told_apart_do_not_compute(
     change, said = LIES[name]
     monkeypatch.setattr(channels, "find_spec", lambda name: True)
     monkeypatch.setattr(channels, "load_engine", lambda: None)
-    transport = TunnelTransport(("127.0.0.1", 0), None, timeout=5.0)
+    transport = channels.TunnelTransport(("127.0.0.1", 0), None, timeout=5.0)
     announcement = transport.announce()
     publics = change([announcement.public, announced(1), announced(2)])
     meeting = Meeting("s", 0, tuple(publics), ({}, {}, {}), announcement.secret)
@@ -71,7 +69,7 @@ def test_a_party_connects_to_listed_addresses_only(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(channels, "find_spec", lambda name: True)
     monkeypatch.setattr(channels, "load_engine", lambda: None)
     reachable = [("127.0.0.1", 9)]
-    transport = TunnelTransport(("127.0.0.1", 0), None, timeout=5.0, reachable=reachable)
+    transport = channels.TunnelTransport(("127.0.0.1", 0), None, timeout=5.0, reachable=reachable)
     announcement = transport.announce()
     elsewhere = {**announced(2), "host": "10.0.0.1"}
     publics = (announcement.public, announced(1), elsewhere)

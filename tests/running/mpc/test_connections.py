@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from tacit.running.mpc import connections
+from tacit.running.mpc import connections, tunnel
 from tacit.running.mpc.connections import Connections, Handshake, connected, streams
-from tacit.running.mpc.tunnel import Credentials
 
 TIMEOUT = 60.0
 TURNS = 25
@@ -60,7 +59,7 @@ async def turns(number: int) -> None:
 def contexts(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """The contexts of a client and of a server that trust each other."""
     folder = tmp_path_factory.mktemp("certificates")
-    credentials = [Credentials.new("client"), Credentials.new("server")]
+    credentials = [tunnel.Credentials.new("client"), tunnel.Credentials.new("server")]
     sides = (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER)
     result = []
     for index, side in enumerate(sides):

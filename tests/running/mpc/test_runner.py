@@ -12,15 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
+import tacit
 from tacit.local.paired.kernels import kernel_codes
-from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
+from tacit.local.paired.protocol import compute_pairs
 from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState
 from tacit.protocol.mpc import MPCError
-from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.deployment.flower_programs.programs import Program
 from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.runner import Parties, run_mpc
@@ -33,14 +29,14 @@ from tests.running.mpc.federations import answer_mpc, pairs_query, tied_clients
 pytestmark = pytest.mark.skipif(find_spec("spu") is None, reason="two-party computations need SPU")
 
 TIMEOUT = 120.0
-KENDALL = PairedUStatistic("kendall", 4.0, matchings=1)
-GINI = PairedUStatistic("gini", 1.0)
+KENDALL = tacit.PairedUStatistic("kendall", 4.0, matchings=1)
+GINI = tacit.PairedUStatistic("gini", 1.0)
 
 
 def linked() -> Parties:
     """North and south, ready to be introduced."""
     owners = ["north"] * 10 + ["south"] * 10
-    clients = Clients.from_values(np.linspace(0, 1, 20), client_ids=owners)
+    clients = tacit.Clients.from_values(np.linspace(0, 1, 20), client_ids=owners)
     return Parties(replace(clients, simulated=True), GINI, TIMEOUT)
 
 
@@ -59,9 +55,11 @@ def begin(parties: Parties) -> Coordinator:
 def test_without_noise_three_processes_give_the_ideal_values() -> None:
     """Clients meet two by two, pairs of one client stay with it."""
     clients = tied_clients(120, 3)
-    query = pairs_query(clients, PairedUStatistic("auc", 1.0, matchings=2))
+    query = pairs_query(clients, tacit.PairedUStatistic("auc", 1.0, matchings=2))
     result = answer_mpc(clients, query, TIMEOUT, NoNoise())
-    expected = values_of(compute_pairs.answer(clients, query, NoNoise(), ClientState())["values"])
+    expected = values_of(
+        compute_pairs.answer(clients, query, NoNoise(), tacit.ClientState())["values"]
+    )
     values = values_of(result.reply["values"])
     np.testing.assert_array_equal(values, expected)
     assert values.dtype == expected.dtype
@@ -155,7 +153,7 @@ def test_a_silent_party_is_given_up_and_one_refuses_what_it_did_not_agree_to() -
 
 def test_three_processes_rank_as_one_would() -> None:
     """Without noise the AUC is exact, ties counted one half; the server received no score."""
-    clients, protocol = tied_clients(24, 3), FedAUC(1.0, trust="mpc")
+    clients, protocol = tied_clients(24, 3), tacit.FedAUC(1.0, trust="mpc")
     run = run_mpc(clients, protocol, NoNoise(), TIMEOUT)
     assert float(run.server_result.value) == pytest.approx(protocol.exact(clients), abs=1e-12)
     assert run.spent == protocol.guarantee
@@ -177,11 +175,11 @@ def test_what_cannot_be_run_is_refused_before_anything_starts() -> None:
     with pytest.raises(ValueError, match="no seed"):
         run_mpc(clients, KENDALL, SimulatedNoise(1))
     with pytest.raises(ValueError, match="computes nothing between clients"):
-        run_mpc(clients, DPAUC(1.0))
-    with pytest.raises(DataError, match="2 to 32 clients"):
+        run_mpc(clients, tacit.DPAUC(1.0))
+    with pytest.raises(tacit.DataError, match="2 to 32 clients"):
         run_mpc(clients.part(0, 1), KENDALL)
     wide = replace(clients, scores=clients.scores * 3)
-    with pytest.raises(DataError, match=r"scores must be in \[0, 1\], got"):
+    with pytest.raises(tacit.DataError, match=r"scores must be in \[0, 1\], got"):
         run_mpc(wide, GINI)
 
 
@@ -189,7 +187,7 @@ def test_why_a_party_failed_tells_nothing_of_its_records(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The aggregator reads the reason; what is wrong with a record is for the party's own log."""
-    with pytest.raises(DataError, match=r"1\.2345678") as failed:
+    with pytest.raises(tacit.DataError, match=r"1\.2345678") as failed:
         kernel_codes("auc", np.array([[1.2345678], [1.0]]), np.array([True]))
     assert reason_of(failed.value) == "its records do not fit the protocol"
     assert "1.2345678" in capsys.readouterr().err

@@ -7,21 +7,19 @@ from pathlib import Path
 
 import pytest
 
+import tacit
 from tacit.ledger.entries import Entry
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.running.session.debits import declined_line, paid_line
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path: Path) -> tacit.Ledger:
     """A limit of 3 in a year, of which 2 were spent."""
-    opened = Ledger(tmp_path / "ledger.db", clock=DAY.timestamp)
+    opened = tacit.Ledger(tmp_path / "ledger.db", clock=DAY.timestamp)
     opened.limit("registry", 3.0, period=timedelta(days=365))
-    cost = Cost(1.0, 0.0, Adjacency.RECORD)
+    cost = tacit.Cost(1.0, 0.0, tacit.Adjacency.RECORD)
     for number in range(2):
         opened.debit(
             Entry("registry", b"f" * 32, "dpauc", "step", f"{number:032x}", b"r" * 32, cost)
@@ -29,8 +27,8 @@ def ledger(tmp_path: Path) -> Ledger:
     return opened
 
 
-def test_an_answer_says_what_it_cost_and_what_is_left(ledger: Ledger) -> None:
-    protocol = DPAUC(1.0)
+def test_an_answer_says_what_it_cost_and_what_is_left(ledger: tacit.Ledger) -> None:
+    protocol = tacit.DPAUC(1.0)
     with ledger:
         spendings = ledger.spending("registry")
         line = paid_line(protocol, protocol.guarantee, protocol.guarantee, spendings)
@@ -39,7 +37,7 @@ def test_an_answer_says_what_it_cost_and_what_is_left(ledger: Ledger) -> None:
     assert line.endswith("enough for 1 more run")
 
 
-def test_a_decline_says_why_and_when_there_is_room_again(ledger: Ledger) -> None:
+def test_a_decline_says_why_and_when_there_is_room_again(ledger: tacit.Ledger) -> None:
     with ledger:
         line = declined_line("its limit is 3", ledger, "registry")
     assert line.startswith("declined this run: its limit is 3; the first spending leaves the 365 ")
@@ -47,6 +45,6 @@ def test_a_decline_says_why_and_when_there_is_room_again(ledger: Ledger) -> None
 
 
 def test_a_limit_without_a_window_frees_nothing(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger.db") as opened:
+    with tacit.Ledger(tmp_path / "ledger.db") as opened:
         opened.limit("registry", 3.0)
         assert declined_line("no room", opened, "registry") == "declined this run: no room"

@@ -8,27 +8,16 @@ import duckdb
 import pytest
 
 from tacit.crypto.identities import Identity
+from tacit.running.session import party_file, service, toml_source
 from tacit.running.session.coordinator import Coordinator, RunError
-from tacit.running.session.party_file import PartyFile
-from tacit.running.session.service import CHANGED_RECORDS
-from tacit.running.session.toml_source import PlanError
-from tests.running.desks import (
-    HISTOGRAM,
-    ONE_SUM,
-    advanced,
-    carried,
-    coordinated,
-    edited,
-    federation,
-    messages_in,
-)
+from tests.running import desks
 
 
 def in_duckdb(home: Path, what: str = 'table = "scored"') -> None:
     """Put party a's records into a database, of which its file then names a table or a query."""
     folder = home / "a"
     file = folder / "party.toml"
-    csv = PartyFile.read(file).records
+    csv = party_file.PartyFile.read(file).records
     with duckdb.connect(str(folder / "clinic.duckdb")) as connection:
         connection.execute(f"CREATE TABLE scored AS FROM read_csv('{csv}')")
     name_records(file, f'records = "duckdb://clinic.duckdb"\n{what}')
@@ -36,7 +25,7 @@ def in_duckdb(home: Path, what: str = 'table = "scored"') -> None:
 
 def name_records(file: Path, lines: str) -> None:
     """Let a party's file name other records."""
-    edited(file, ('file = "records.csv"', lines))
+    desks.edited(file, ('file = "records.csv"', lines))
 
 
 def one_more_record(home: Path) -> None:
@@ -45,21 +34,21 @@ def one_more_record(home: Path) -> None:
 
 
 def carried_with_a_change(home: Path, identity: Identity, rounds: int) -> Coordinator:
-    coordinator = coordinated(home, identity)
-    messages = advanced(home, coordinator, rounds)
+    coordinator = desks.coordinated(home, identity)
+    messages = desks.advanced(home, coordinator, rounds)
     one_more_record(home)
-    advanced(home, coordinator, messages=messages)
+    desks.advanced(home, coordinator, messages=messages)
     return coordinator
 
 
 def paid(home: Path) -> float:
-    return sum(line.epsilon for line in messages_in(home))
+    return sum(line.epsilon for line in desks.messages_in(home))
 
 
 def test_a_party_reads_a_database(tmp_path: Path) -> None:
-    identity = federation(tmp_path, ONE_SUM)
+    identity = desks.federation(tmp_path, desks.ONE_SUM)
     in_duckdb(tmp_path)
-    assert carried(tmp_path, identity).server_result is not None
+    assert desks.carried(tmp_path, identity).server_result is not None
     assert paid(tmp_path) == pytest.approx(1.0)
 
 
@@ -67,15 +56,15 @@ def test_a_party_reads_a_database(tmp_path: Path) -> None:
     "what", ['table = "scored"', 'query = "SELECT * FROM scored WHERE score >= 0"']
 )
 def test_changed_records_are_declined_and_debits_stand(tmp_path: Path, what: str) -> None:
-    identity = federation(tmp_path, HISTOGRAM)
+    identity = desks.federation(tmp_path, desks.HISTOGRAM)
     in_duckdb(tmp_path, what)
-    with pytest.raises(RunError, match=CHANGED_RECORDS):
+    with pytest.raises(RunError, match=service.CHANGED_RECORDS):
         carried_with_a_change(tmp_path, identity, rounds=6)
     assert 0 < paid(tmp_path) < 0.5
 
 
 def test_records_that_change_before_a_run_are_answered(tmp_path: Path) -> None:
-    identity = federation(tmp_path, ONE_SUM)
+    identity = desks.federation(tmp_path, desks.ONE_SUM)
     in_duckdb(tmp_path)
     assert carried_with_a_change(tmp_path, identity, rounds=0).server_result is not None
 
@@ -91,16 +80,16 @@ def test_records_that_change_before_a_run_are_answered(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_party_file_cannot_say(lines: str, sentence: str, tmp_path: Path) -> None:
-    federation(tmp_path, ONE_SUM)
+    desks.federation(tmp_path, desks.ONE_SUM)
     file = tmp_path / "a" / "party.toml"
     name_records(file, lines)
-    with pytest.raises(PlanError, match=sentence) as caught:
-        PartyFile.read(file)
+    with pytest.raises(toml_source.PlanError, match=sentence) as caught:
+        party_file.PartyFile.read(file)
     assert "secret" not in str(caught.value)
 
 
 def test_a_plan_or_message_never_shows_the_user_of_a_database(tmp_path: Path) -> None:
-    federation(tmp_path, ONE_SUM)
+    desks.federation(tmp_path, desks.ONE_SUM)
     file = tmp_path / "a" / "party.toml"
     name_records(file, 'records = "postgresql://reader@h/d"\ntable = "t"\npassfile = "secret"')
-    assert str(PartyFile.read(file).records) == "table t of postgresql://h/d"
+    assert str(party_file.PartyFile.read(file).records) == "table t of postgresql://h/d"

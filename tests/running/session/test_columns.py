@@ -11,29 +11,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import tacit
+import tacit.protocol as tp
 from tacit.crypto.identities import Identity
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import Protocol
-from tacit.protocol.registry import protocol_of
-from tacit.protocol.trust import SecureSum
-from tacit.protocols.histogram.grouped import GroupedHistogram
-from tacit.protocols.multiclass.protocol import MulticlassHistogram
+from tacit.running import session, simulation
 from tacit.running.deployment.preview import check_records, doubts
-from tacit.running.session.coordinator import RunError
-from tacit.running.session.debits import fingerprint
 from tacit.running.session.party_file import (
     NO_GROUP_COLUMN,
     PartyFile,
     columns_misfit,
     read_records,
 )
-from tacit.running.session.service import PartyDesk
-from tacit.running.session.toml_source import PlanError
-from tacit.running.simulation import simulate
-from tacit.testing.rehearsal import Fault, rehearse
 from tests import classified
 from tests.running.desks import carried, desk_of, desks_of, edited, federation, messages_in
 
@@ -67,11 +55,11 @@ def records_of(home: Path) -> Path:
 
 @pytest.mark.parametrize("protocol", [CLASSES, GROUPS])
 def test_parties_find_what_one_process_finds(tmp_path: Path, protocol: str) -> None:
-    found = carried(tmp_path, federated(tmp_path, protocol), NoNoise()).server_result
+    found = carried(tmp_path, federated(tmp_path, protocol), tp.NoNoise()).server_result
     desks = desks_of(tmp_path)
     parts = [replace(desk.records, names=()) for desk in desks]
-    pooled = Clients.concatenate(parts)
-    alone = simulate(pooled, desks[0].plan.protocol, NoNoise()).server_result
+    pooled = tacit.Clients.concatenate(parts)
+    alone = simulation.simulate(pooled, desks[0].plan.protocol, tp.NoNoise()).server_result
     assert found is not None
     assert found.value == pytest.approx(float(alone.value))
     assert found.breakdown is not None
@@ -95,7 +83,7 @@ def test_a_value_that_the_plan_does_not_name_costs_nothing(
     edited(records_of(tmp_path), (",healthy,", ",fungal,"))
     edited(records_of(tmp_path), (",day", ",dusk"))
     desk = desk_of(tmp_path, 0)
-    with pytest.raises(DataError, match=value):
+    with pytest.raises(tacit.DataError, match=value):
         check_records(desk)
     assert not messages_in(tmp_path)
 
@@ -114,13 +102,13 @@ def test_columns_that_do_not_suit_the_plan_are_refused_by_words_alone(
 ) -> None:
     federated(tmp_path, protocol, columns)
     records_of(tmp_path).unlink()  # no record is read
-    with pytest.raises(PlanError, match=sentence):
-        check_records(PartyDesk.open(tmp_path / "a" / "party.toml"))
+    with pytest.raises(session.toml_source.PlanError, match=sentence):
+        check_records(session.service.PartyDesk.open(tmp_path / "a" / "party.toml"))
 
 
 def test_a_party_without_columns_declines_for_a_reason_without_records(tmp_path: Path) -> None:
     identity = federated(tmp_path, GROUPS, "")
-    with pytest.raises(RunError, match=NO_GROUP_COLUMN):
+    with pytest.raises(session.coordinator.RunError, match=NO_GROUP_COLUMN):
         carried(tmp_path, identity)
 
 
@@ -128,7 +116,7 @@ def test_two_classes_or_one_group_need_no_column(tmp_path: Path) -> None:
     federated(tmp_path, GROUPS, "")
     file = PartyFile.read(tmp_path / "a" / "party.toml")
     for settings in ({"name": "multiclass-histogram"}, {"name": "grouped-histogram"}):
-        protocol = protocol_of(settings["name"], {"epsilon": 1.0})
+        protocol = tp.protocol_of(settings["name"], {"epsilon": 1.0})
         assert not any(columns_misfit(file, protocol))
         assert read_records(file, protocol).categories is None
 
@@ -142,10 +130,10 @@ def test_the_mark_of_records_holds_classes_scores_and_groups(
 ) -> None:
     """Records that differ in one of them are others: a run that began with these is declined."""
     federated(tmp_path, protocol)
-    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
-        before = fingerprint(ledger, desk_of(tmp_path, 0).records)
+    with tacit.Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        before = session.debits.fingerprint(ledger, desk_of(tmp_path, 0).records)
         edited(records_of(tmp_path), (old, new))
-        assert fingerprint(ledger, desk_of(tmp_path, 0).records) != before
+        assert session.debits.fingerprint(ledger, desk_of(tmp_path, 0).records) != before
 
 
 def test_scores_of_every_class_are_checked_for_their_unit(tmp_path: Path) -> None:
@@ -179,7 +167,7 @@ def test_a_database_gives_the_records_of_a_file(tmp_path: Path, protocol: str) -
     np.testing.assert_array_equal(_values(tmp_path, protocol), from_file)
     with duckdb.connect(str(tmp_path / "a" / "clinic.duckdb")) as connection:
         connection.execute("UPDATE scored SET diagnosis = NULL, ward = NULL WHERE score > 0.9")
-    with pytest.raises(DataError, match=r"has no value in .*, row"):
+    with pytest.raises(tacit.DataError, match=r"has no value in .*, row"):
         _values(tmp_path, protocol)
 
 
@@ -188,24 +176,24 @@ def test_a_database_gives_the_records_of_a_file(tmp_path: Path, protocol: str) -
     [
         (
             classified.class_clients(240, 5),
-            MulticlassHistogram(SecureSum(0.2), 2.0, classes=classified.CLASSES, height=3),
+            tacit.MulticlassHistogram(tp.SecureSum(0.2), 2.0, classes=classified.CLASSES, height=3),
         ),
         (
             classified.group_clients(240, 5),
-            GroupedHistogram(SecureSum(0.2), 2.0, group_names=classified.GROUPS, height=3),
+            tacit.GroupedHistogram(tp.SecureSum(0.2), 2.0, group_names=classified.GROUPS, height=3),
         ),
     ],
     ids=["classes", "groups"],
 )
 def test_a_party_that_vanishes_is_left_out_with_its_classes(
-    clients: Clients, protocol: Protocol
+    clients: tacit.Clients, protocol: tacit.Protocol
 ) -> None:
     """The counts of the other four are exact without noise, also when messages come twice."""
-    faults = [Fault("drop", 4, 0), Fault("duplicate", 1, 2)]
-    found = rehearse(
-        clients, protocol, faults, noise=lambda party: NoNoise(), min_clients=4
+    faults = [tacit.Fault("drop", 4, 0), tacit.Fault("duplicate", 1, 2)]
+    found = tacit.rehearse(
+        clients, protocol, faults, noise=lambda party: tp.NoNoise(), min_clients=4
     ).server_result
-    alone = simulate(clients.part(0, 4), protocol, NoNoise()).server_result
+    alone = simulation.simulate(clients.part(0, 4), protocol, tp.NoNoise()).server_result
     assert found is not None
     assert found.value == pytest.approx(float(alone.value))
 
@@ -215,8 +203,8 @@ def test_incomplete_records_are_not_left_out_beside_classes(tmp_path: Path) -> N
     party_file = PartyFile.read(tmp_path / "a" / "party.toml")
     party_file = replace(party_file, columns=replace(party_file.columns, drop=True))
     classes = {"epsilon": 1.0, "classes": ("bacterial", "viral", "healthy")}
-    protocol = protocol_of("multiclass-histogram", classes)
+    protocol = tp.protocol_of("multiclass-histogram", classes)
     with pytest.raises(
-        DataError, match="cannot be left out together with several classes or groups"
+        tacit.DataError, match="cannot be left out together with several classes or groups"
     ):
         read_records(party_file, protocol)

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit
 from tacit.data.ragged import Ragged
-from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, worst_case
+from tacit.privacy.cost import NOTHING, UNPROTECTED, worst_case
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import decode, encode
 from tacit.protocol.values import decode_values, encode_values
-from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.debits import Debit, DeclinedError, unrecorded
 from tacit.running.session.messages import (
@@ -28,7 +27,7 @@ from tacit.running.session.messages import (
     verified,
 )
 from tacit.running.session.party import Party
-from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
+from tacit.testing.rehearsal import Keys, Rehearsal
 from tests.federations import binormal_clients
 from tests.laws import ONE_OF_EACH, PROTOCOLS
 
@@ -37,11 +36,11 @@ CLIENTS = binormal_clients(30, 40, PARTIES)
 
 
 def rehearsed(
-    protocol: Protocol, faults: list[Fault], **options: Any
-) -> tuple[Rehearsal, list[Cost]]:
+    protocol: tacit.Protocol, faults: list[tacit.Fault], **options: Any
+) -> tuple[Rehearsal, list[tacit.Cost]]:
     """A run that begins again where it must, and what each party debited."""
     debits: list[list[Debit]] = [[] for _ in range(PARTIES)]
-    run = rehearse(
+    run = tacit.rehearse(
         CLIENTS,
         protocol,
         faults,
@@ -68,9 +67,9 @@ def test_what_is_stated_is_what_members_debited_whatever_is_lost(name: str) -> N
         summed = whole.messages["down", turn, 0][KIND_POSITION] in (Kind.SUM, Kind.ROUND)
         lost = (0, 3) if summed else (3,)
         try:
-            run, paid = rehearsed(protocol, [Fault("drop", party, turn) for party in lost])
+            run, paid = rehearsed(protocol, [tacit.Fault("drop", party, turn) for party in lost])
         except RunError as error:
-            if isinstance(protocol, FheAUC):  # every party has to take part
+            if isinstance(protocol, tacit.FheAUC):  # every party has to take part
                 reasons = [str(refusal.reason) for refusal in error.refusals]
                 assert reasons
                 assert all("at least 5 of them were agreed, got 4" in why for why in reasons)
@@ -87,7 +86,7 @@ def test_what_is_stated_is_what_members_debited_whatever_is_lost(name: str) -> N
 def test_labels_that_stay_flipped_are_stated_at_what_they_cost_once(restarts: bool) -> None:
     """The run that begins again uses them, and debits nothing."""
     protocol = PROTOCOLS["fedauc-response"]
-    run, paid = rehearsed(protocol, [Fault("drop", 3, 1)], restarts=restarts)
+    run, paid = rehearsed(protocol, [tacit.Fault("drop", 3, 1)], restarts=restarts)
     assert run.members == (0, 1, 2, 4)
     assert run.spent == protocol.guarantee.figures == paid[0]
 
@@ -102,7 +101,7 @@ def test_why_a_party_declined_a_run_that_broke_off_is_known_in_the_next() -> Non
 
     guards = [unrecorded, unrecorded, unrecorded, declines, unrecorded]
     protocol = PROTOCOLS["fedauc-adaptive"]
-    run = rehearse(CLIENTS, protocol, guards=guards, min_clients=4, on_loss="restart")
+    run = tacit.rehearse(CLIENTS, protocol, guards=guards, min_clients=4, on_loss="restart")
     assert (run.members, run.declined) == ((0, 1, 2, 4), {3: "its limit is reached"})
 
 

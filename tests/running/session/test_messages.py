@@ -12,27 +12,18 @@ from hypothesis import strategies as st
 
 from tacit import DPAUC, FedAUC, ScoreHistogram
 from tacit.crypto.identities import Identity
-from tacit.running.session.messages import (
-    COORDINATOR,
-    HEAD,
-    Agreement,
-    ForeignMessageError,
-    ForgedMessageError,
-    Kind,
-    MalformedMessageError,
-    SignedMessage,
-    SignedMessageError,
-    verified,
-)
+from tacit.running.session import messages
 
 ADA, BOB, CENTRE = (Identity.generate() for _ in range(3))
-AGREED = Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, min_clients=2)
-MESSAGE = SignedMessage(Kind.REPLY, bytes(16), 3, 0, COORDINATOR, b"a body")
+AGREED = messages.Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, min_clients=2)
+MESSAGE = messages.SignedMessage(
+    messages.Kind.REPLY, bytes(16), 3, 0, messages.COORDINATOR, b"a body"
+)
 SIGNED = MESSAGE.signed(AGREED, ADA)
 
 
 def test_a_letter_comes_back_as_it_was() -> None:
-    assert verified(SIGNED, AGREED, 0, COORDINATOR) == MESSAGE
+    assert messages.verified(SIGNED, AGREED, 0, messages.COORDINATOR) == MESSAGE
 
 
 @settings(max_examples=200)
@@ -40,16 +31,16 @@ def test_a_letter_comes_back_as_it_was() -> None:
 def test_every_changed_byte_is_noticed(index: int, change: int) -> None:
     message = bytearray(SIGNED)
     message[index] ^= change
-    with pytest.raises(SignedMessageError):
-        verified(bytes(message), AGREED, 0, COORDINATOR)
+    with pytest.raises(messages.SignedMessageError):
+        messages.verified(bytes(message), AGREED, 0, messages.COORDINATOR)
 
 
 @given(st.binary(max_size=300))
 def test_random_bytes_are_no_letter(message: bytes) -> None:
-    with pytest.raises(SignedMessageError):
-        verified(message, AGREED, 0, COORDINATOR)
-    with pytest.raises(SignedMessageError):
-        verified(SIGNED[: HEAD.size] + message, AGREED, 0, COORDINATOR)
+    with pytest.raises(messages.SignedMessageError):
+        messages.verified(message, AGREED, 0, messages.COORDINATOR)
+    with pytest.raises(messages.SignedMessageError):
+        messages.verified(SIGNED[: messages.HEAD.size] + message, AGREED, 0, messages.COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -69,27 +60,27 @@ def test_a_letter_under_other_terms_is_foreign(change: dict[str, Any], match: st
         "coordinator": AGREED.coordinator,
         "min_clients": 2,
     }
-    with pytest.raises(ForeignMessageError, match=match):
-        verified(SIGNED, Agreement(**(terms | change)), 0, COORDINATOR)
+    with pytest.raises(messages.ForeignMessageError, match=match):
+        messages.verified(SIGNED, messages.Agreement(**(terms | change)), 0, messages.COORDINATOR)
 
 
 def test_a_letter_of_or_to_somebody_else_is_foreign() -> None:
-    with pytest.raises(ForeignMessageError, match="from party 0 to the coordinator"):
-        verified(SIGNED, AGREED, 1, COORDINATOR)
-    with pytest.raises(ForeignMessageError):
-        verified(SIGNED, AGREED, 0, 1)
+    with pytest.raises(messages.ForeignMessageError, match="from party 0 to the coordinator"):
+        messages.verified(SIGNED, AGREED, 1, messages.COORDINATOR)
+    with pytest.raises(messages.ForeignMessageError):
+        messages.verified(SIGNED, AGREED, 0, 1)
 
 
 def test_a_letter_signed_by_somebody_else_is_forged() -> None:
-    with pytest.raises(ForgedMessageError, match="not signed by party 0"):
-        verified(MESSAGE.signed(AGREED, BOB), AGREED, 0, COORDINATOR)
+    with pytest.raises(messages.ForgedMessageError, match="not signed by party 0"):
+        messages.verified(MESSAGE.signed(AGREED, BOB), AGREED, 0, messages.COORDINATOR)
 
 
 def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
-    with pytest.raises(MalformedMessageError, match="version must be 2, got 1"):
-        verified(SIGNED[:4] + b"\x01" + SIGNED[5:], AGREED, 0, COORDINATOR)
-    with pytest.raises(MalformedMessageError, match="unknown kind of message 99"):
-        verified(SIGNED[:5] + b"\x63" + SIGNED[6:], AGREED, 0, COORDINATOR)
+    with pytest.raises(messages.MalformedMessageError, match="version must be 2, got 1"):
+        messages.verified(SIGNED[:4] + b"\x01" + SIGNED[5:], AGREED, 0, messages.COORDINATOR)
+    with pytest.raises(messages.MalformedMessageError, match="unknown kind of message 99"):
+        messages.verified(SIGNED[:5] + b"\x63" + SIGNED[6:], AGREED, 0, messages.COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -107,12 +98,12 @@ def test_an_agreement_is_checked(change: dict[str, Any], match: str) -> None:
     terms: dict[str, Any]
     terms = {"protocol": DPAUC(1.0), "parties": AGREED.parties, "coordinator": CENTRE.public}
     with pytest.raises(ValueError, match=match):
-        Agreement(**(terms | change))
+        messages.Agreement(**(terms | change))
 
 
-def of_ten(**terms: Any) -> Agreement:
+def of_ten(**terms: Any) -> messages.Agreement:
     usual: dict[str, Any] = {"protocol": DPAUC(1.0), "parties": TEN, "coordinator": TEN_CENTRE}
-    return Agreement(**(usual | terms))
+    return messages.Agreement(**(usual | terms))
 
 
 TEN = tuple(Identity.generate().public for _ in range(10))

@@ -13,26 +13,13 @@ from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.privacy.noise import NoiseSource, NoNoise
+from tacit.protocol import fields, values
 from tacit.protocol.conversation import Query, View
-from tacit.protocol.fields import MessageError, encode
-from tacit.protocol.values import decode_values, encode_query, encode_values
 from tacit.protocols.fedauc.hidden_ranks import RankProgram, rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.mpc.transport import Announcement, UnreachableError
-from tacit.running.session import exchanges
-from tacit.running.session.coordinator import LostPartyError, RunError
-from tacit.running.session.debits import Debit, unrecorded
-from tacit.running.session.messages import (
-    COORDINATOR,
-    Kind,
-    MalformedMessageError,
-    SignedMessage,
-    StaleMessageError,
-    announced,
-    query_name,
-)
+from tacit.running.session import coordinator, debits, exchanges, messages, together
 from tacit.running.session.party import Party
-from tacit.running.session.together import STOPPED
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.testing.room import Room
@@ -53,7 +40,7 @@ class Books:
     """What every party debited, but for messages that cost nothing."""
 
     def __init__(self, parties: int = 3) -> None:
-        self.debits: list[list[Debit]] = [[] for _ in range(parties)]
+        self.debits: list[list[debits.Debit]] = [[] for _ in range(parties)]
 
     @property
     def guards(self) -> list[Any]:
@@ -99,14 +86,17 @@ def test_a_query_that_comes_twice_is_computed_once() -> None:
 
 def test_a_party_that_does_not_announce_itself_ends_the_run_before_anybody_pays() -> None:
     ledgers = Books()
-    with pytest.raises(RunError, match="a result needs 3 parties, and 2 answered"):
+    with pytest.raises(coordinator.RunError, match="a result needs 3 parties, and 2 answered"):
         run([Fault("drop", 1, ANNOUNCED)], ledgers)
     assert not any(ledgers.steps(index) for index in range(3))
 
 
 def test_a_party_that_vanishes_ends_the_computation_and_what_was_paid_stays() -> None:
     ledgers = Books()
-    with pytest.raises(RunError, match=f"party 0, party 2 declined: {STOPPED}; a result needs 3"):
+    with pytest.raises(
+        coordinator.RunError,
+        match=f"party 0, party 2 declined: {together.STOPPED}; a result needs 3",
+    ):
         run([Fault("drop", 1, COMPUTED, "down")], ledgers)
     assert [ledgers.steps(index) for index in range(3)] == [
         ["rank_together"],
@@ -116,7 +106,7 @@ def test_a_party_that_vanishes_ends_the_computation_and_what_was_paid_stays() ->
 
 
 def test_an_output_that_does_not_arrive_ends_the_run() -> None:
-    with pytest.raises(LostPartyError, match="party 2 vanished"):
+    with pytest.raises(coordinator.LostPartyError, match="party 2 vanished"):
         run([Fault("drop", 2, COMPUTED)], min_clients=2)
 
 
@@ -134,7 +124,7 @@ def test_outputs_that_differ_end_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
         return {"records": np.array(records + (rest[-1].index == 2))}
 
     monkeypatch.setattr(RankProgram, "compute", lie)
-    with pytest.raises(RunError, match="the outputs of parties 0 and 2 differ"):
+    with pytest.raises(coordinator.RunError, match="the outputs of parties 0 and 2 differ"):
         run()
 
 
@@ -149,7 +139,7 @@ def test_shares_that_add_up_to_no_bits_end_the_run(monkeypatch: pytest.MonkeyPat
         return {"values": np.asarray(reply["values"]) + 5 * (rest[-1].index == 1)}
 
     monkeypatch.setattr(PairsProgram, "compute", lie)
-    with pytest.raises(RunError, match="do not add up to bits"):
+    with pytest.raises(coordinator.RunError, match="do not add up to bits"):
         rehearse(CLIENTS, PAIRS)
 
 
@@ -162,38 +152,40 @@ class Nowhere(Room):
 
 def test_a_party_that_cannot_be_reached_declines_before_it_pays() -> None:
     ledgers = Books()
-    with pytest.raises(RunError, match="party 0, party 1, party 2 declined: it cannot be reached"):
+    with pytest.raises(
+        coordinator.RunError, match="party 0, party 1, party 2 declined: it cannot be reached"
+    ):
         rehearse(CLIENTS, HIDDEN, guards=ledgers.guards, transport=Nowhere())
     assert not any(ledgers.steps(index) for index in range(3))
 
 
-def swapped(index: int, kind: Kind, body: bytes) -> bytes:
+def swapped(index: int, kind: messages.Kind, body: bytes) -> bytes:
     """A coordinator that puts itself between the first two parties."""
-    if kind is not Kind.COMPUTE or index != 0:
+    if kind is not messages.Kind.COMPUTE or index != 0:
         return body
-    inputs = list(decode_values(body)["announcements"])
-    part = announced(bytes(32), 1, Identity.generate(), {"host": "here"}, {"records": 1})
-    return encode_values({"announcements": [inputs[0], part, inputs[2]]})
+    inputs = list(values.decode_values(body)["announcements"])
+    part = messages.announced(bytes(32), 1, Identity.generate(), {"host": "here"}, {"records": 1})
+    return values.encode_values({"announcements": [inputs[0], part, inputs[2]]})
 
 
-def moved(index: int, kind: Kind, body: bytes) -> bytes:
+def moved(index: int, kind: messages.Kind, body: bytes) -> bytes:
     """A coordinator that gives a party the announcements in another order."""
-    if kind is not Kind.COMPUTE or index != 0:
+    if kind is not messages.Kind.COMPUTE or index != 0:
         return body
-    first, second, third = decode_values(body)["announcements"]
-    return encode_values({"announcements": [first, third, second]})
+    first, second, third = values.decode_values(body)["announcements"]
+    return values.encode_values({"announcements": [first, third, second]})
 
 
-def fewer(place: int, kind: Kind, body: bytes) -> bytes:
+def fewer(place: int, kind: messages.Kind, body: bytes) -> bytes:
     """A coordinator that lets two of three parties compute."""
-    if kind is not Kind.MPC:
+    if kind is not messages.Kind.MPC:
         return body
-    return encode_values({"ask": decode_values(body)["ask"], "members": (0, 1)})
+    return values.encode_values({"ask": values.decode_values(body)["ask"], "members": (0, 1)})
 
 
-def alone(place: int, kind: Kind, body: bytes) -> bytes:
+def alone(place: int, kind: messages.Kind, body: bytes) -> bytes:
     """A coordinator that asks a party by itself for what is computed together."""
-    return encode_query(Query(rank_together, HIDDEN)) if kind is Kind.ASK else body
+    return values.encode_query(Query(rank_together, HIDDEN)) if kind is messages.Kind.ASK else body
 
 
 LIES = {
@@ -208,7 +200,7 @@ LIES = {
 def test_a_lying_coordinator_is_refused_before_anything_is_paid(name: str) -> None:
     forge, said = LIES[name]
     ledgers = Books()
-    with pytest.raises(RunError) as caught:
+    with pytest.raises(coordinator.RunError) as caught:
         run(ledgers=ledgers, forge=forge)
     refused = [str(each.reason) for each in caught.value.refusals if each.party == 0]
     assert any(said in reason for reason in refused)
@@ -221,23 +213,23 @@ class Scene:
     def __init__(self, protocol: Any, min_clients: int = 0) -> None:
         self.keys = Keys.generate(3)
         self.agreement = self.keys.agreement(protocol, min_clients)
-        self.debits: list[Debit] = []
+        self.debits: list[debits.Debit] = []
         records = CLIENTS.part(0, 1)
         key = self.keys.parties[0]
         guard = self.debits.append
         self.party = Party(0, key, self.agreement, records, NoNoise(), guard, transport=Room(0.2))
         self.round = -1
 
-    def send(self, kind: Kind, body: bytes) -> bytes:
+    def send(self, kind: messages.Kind, body: bytes) -> bytes:
         self.round += 1
-        message = SignedMessage(kind, bytes(16), self.round, COORDINATOR, 0, body)
+        message = messages.SignedMessage(kind, bytes(16), self.round, messages.COORDINATOR, 0, body)
         return self.party.answer(message.signed(self.agreement, self.keys.coordinator))
 
     def announcements(self, queries: Sequence[bytes]) -> bytes:
         """What each party would announce for the query that it was shown."""
         inputs = [
-            announced(
-                query_name(self.agreement, bytes(16), query),
+            messages.announced(
+                messages.query_name(self.agreement, bytes(16), query),
                 index,
                 self.keys.parties[index],
                 {},
@@ -245,11 +237,11 @@ class Scene:
             )
             for index, query in enumerate(queries)
         ]
-        return encode_values({"announcements": inputs})
+        return values.encode_values({"announcements": inputs})
 
 
 def request_of(query: Query) -> bytes:
-    return encode_values({"ask": encode_query(query), "members": (0, 1, 2)})
+    return values.encode_values({"ask": values.encode_query(query), "members": (0, 1, 2)})
 
 
 def seats_query(epsilon: float, first: int = 0) -> bytes:
@@ -261,53 +253,58 @@ def seats_query(epsilon: float, first: int = 0) -> bytes:
 def test_parties_that_were_asked_different_things_do_not_compute() -> None:
     """Other seats for one party would make pairs of the others with records of its choice."""
     scene, requested = Scene(PAIRS), seats_query(0.5)
-    scene.send(Kind.MPC, requested)
+    scene.send(messages.Kind.MPC, requested)
     with pytest.raises(
-        MalformedMessageError, match="of party 1 is not signed by it for this query"
+        messages.MalformedMessageError, match="of party 1 is not signed by it for this query"
     ):
         scene.send(
-            Kind.COMPUTE, scene.announcements([requested, seats_query(0.5, first=1), requested])
+            messages.Kind.COMPUTE,
+            scene.announcements([requested, seats_query(0.5, first=1), requested]),
         )
     assert all(debit.step == "mpc" for debit in scene.debits)
 
 
 def test_no_more_is_computed_than_the_guarantee_allows() -> None:
     scene = Scene(PAIRS)
-    with pytest.raises(MalformedMessageError, match="more than the agreed guarantee"):
-        scene.send(Kind.MPC, seats_query(1.5))
+    with pytest.raises(messages.MalformedMessageError, match="more than the agreed guarantee"):
+        scene.send(messages.Kind.MPC, seats_query(1.5))
 
 
 def test_nothing_is_computed_that_was_not_announced() -> None:
     scene, request = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
-    with pytest.raises(StaleMessageError, match="no computation was announced"):
-        scene.send(Kind.COMPUTE, scene.announcements([request] * 3))
+    with pytest.raises(messages.StaleMessageError, match="no computation was announced"):
+        scene.send(messages.Kind.COMPUTE, scene.announcements([request] * 3))
 
 
 def test_a_step_is_computed_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RankProgram, "compute", lambda *given: {"records": np.array(3)})
     scene, request = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
-    scene.send(Kind.MPC, request)
-    scene.send(Kind.COMPUTE, scene.announcements([request] * 3))
-    with pytest.raises(MalformedMessageError, match="step rank_together was computed in this run"):
-        scene.send(Kind.MPC, request)
+    scene.send(messages.Kind.MPC, request)
+    scene.send(messages.Kind.COMPUTE, scene.announcements([request] * 3))
+    with pytest.raises(
+        messages.MalformedMessageError, match="step rank_together was computed in this run"
+    ):
+        scene.send(messages.Kind.MPC, request)
 
 
 def test_a_party_left_alone_says_why_on_its_own_side_only() -> None:
     scene, request = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
-    scene.send(Kind.MPC, request)
-    reply = scene.send(Kind.COMPUTE, scene.announcements([request] * 3))
-    assert STOPPED.encode() in reply
+    scene.send(messages.Kind.MPC, request)
+    reply = scene.send(messages.Kind.COMPUTE, scene.announcements([request] * 3))
+    assert together.STOPPED.encode() in reply
     assert "party 1 did not come" in scene.party.failure
-    with pytest.raises(StaleMessageError, match="has declined the run"):
-        scene.send(Kind.MPC, request)
+    with pytest.raises(messages.StaleMessageError, match="has declined the run"):
+        scene.send(messages.Kind.MPC, request)
 
 
 def test_a_party_without_a_way_to_others_declines() -> None:
     keys = Keys.generate(3)
     agreement = keys.agreement(HIDDEN)
-    party = Party(0, keys.parties[0], agreement, CLIENTS.part(0, 1), NoNoise(), unrecorded)
+    party = Party(0, keys.parties[0], agreement, CLIENTS.part(0, 1), NoNoise(), debits.unrecorded)
     request = request_of(Query(rank_together, HIDDEN, view=View.MPC))
-    message = SignedMessage(Kind.MPC, bytes(16), 0, COORDINATOR, 0, request)
+    message = messages.SignedMessage(
+        messages.Kind.MPC, bytes(16), 0, messages.COORDINATOR, 0, request
+    )
     reply = party.answer(message.signed(agreement, keys.coordinator))
     assert b"does not say where other parties reach it" in reply
 
@@ -331,16 +328,16 @@ def test_a_party_that_tells_false_figures_is_not_believed(name: str) -> None:
     query = Query(rank_together, HIDDEN, view=View.MPC)
     exchange = exchanges.exchange(query, (0, 1, 2), agreement, bytes(16))
     _, take = next(exchange)
-    asked = query_name(agreement, bytes(16), request_of(query))
+    asked = messages.query_name(agreement, bytes(16), request_of(query))
     for index, key in enumerate(keys.parties):
-        content, signature = announced(asked, index, key, {}, {"records": 1})
-        take(index, encode_values({"announcement": content, "signature": signature}))
+        content, signature = messages.announced(asked, index, key, {}, {"records": 1})
+        take(index, values.encode_values({"announcement": content, "signature": signature}))
     _, take = next(exchange)
-    honest = {"reply": encode({"records": np.array(3)}), "sent": 5, "sessions": []}
-    with pytest.raises(MessageError):
-        take(1, encode_values(honest | FALSE_FIGURES[name]))
+    honest = {"reply": fields.encode({"records": np.array(3)}), "sent": 5, "sessions": []}
+    with pytest.raises(fields.MessageError):
+        take(1, values.encode_values(honest | FALSE_FIGURES[name]))
     for index in range(3):
-        take(index, encode_values(honest | {"sessions": [((0, 1), 3, 1.0, 2)]}))
+        take(index, values.encode_values(honest | {"sessions": [((0, 1), 3, 1.0, 2)]}))
     with pytest.raises(StopIteration) as ended:
         next(exchange)
     assert ended.value.value.sent == dict.fromkeys(range(3), 5)

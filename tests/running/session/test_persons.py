@@ -22,19 +22,7 @@ from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
 from tacit.running.spending import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients, per_record
 from tacit.testing.rehearsal import Keys, rehearse
-from tests.running.desks import (
-    FEDAUC,
-    ONE_SUM,
-    RESPONSE,
-    advanced,
-    carried,
-    coordinated,
-    desk_of,
-    edited,
-    federation,
-    messages_in,
-    reopened,
-)
+from tests.running import desks
 
 PROTOCOLS = (FedAUC(1.0), DPAUC(1.0), ScoreHistogram("secure-sum", 1.0), TwoRoundAUC(2.0))
 
@@ -51,10 +39,10 @@ def visits(clients: int = 4, records: int = 200) -> Clients:
 
 def with_persons(home: Path, protocol: str, per_person: int = 2) -> Identity:
     """A federation's files in which every three rows are one person's."""
-    coordinator = federation(home, protocol)
-    edited(home / "plan.toml", ("[plan]", f"[plan]\nper_person = {per_person}"))
+    coordinator = desks.federation(home, protocol)
+    desks.edited(home / "plan.toml", ("[plan]", f"[plan]\nper_person = {per_person}"))
     for party in home.glob("*/party.toml"):
-        edited(party, ("[data]", '[data]\nperson = "who"'))
+        desks.edited(party, ("[data]", '[data]\nperson = "who"'))
         records = party.parent / "records.csv"
         header, *rows = records.read_text().splitlines()
         named = [f"{row},{index // 3}" for index, row in enumerate(rows)]
@@ -64,7 +52,7 @@ def with_persons(home: Path, protocol: str, per_person: int = 2) -> Identity:
 
 def limit_at(home: Path, adjacency: str) -> None:
     for party in home.glob("*/party.toml"):
-        edited(party, ('adjacency = "label"', f'adjacency = "{adjacency}"'))
+        desks.edited(party, ('adjacency = "label"', f'adjacency = "{adjacency}"'))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
@@ -121,12 +109,14 @@ def test_the_agreement_covers_how_many_count() -> None:
         Agreement(DPAUC(1.0), public, keys.coordinator.public, per_person=-1)
 
 
-@pytest.mark.parametrize(("protocol", "unit"), [(ONE_SUM, "person"), (FEDAUC, "person-label")])
+@pytest.mark.parametrize(
+    ("protocol", "unit"), [(desks.ONE_SUM, "person"), (desks.FEDAUC, "person-label")]
+)
 def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) -> None:
     identity = with_persons(tmp_path, protocol)
     limit_at(tmp_path, unit)
-    coordinator = carried(tmp_path, identity)
-    lines = messages_in(tmp_path)
+    coordinator = desks.carried(tmp_path, identity)
+    lines = desks.messages_in(tmp_path)
     assert {line.adjacency for line in lines} == {unit}
     assert sum(line.epsilon for line in lines) == pytest.approx(1.0)
     result = concluded(Plan.read(tmp_path / "plan.toml"), coordinator, {})
@@ -137,9 +127,9 @@ def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) ->
 
 
 def test_flipped_labels_of_counted_records_outlive_a_run(tmp_path: Path) -> None:
-    identity = with_persons(tmp_path, RESPONSE)
+    identity = with_persons(tmp_path, desks.RESPONSE)
     limit_at(tmp_path, "person-label")
-    first, second = (carried(tmp_path, identity) for _ in range(2))
+    first, second = (desks.carried(tmp_path, identity) for _ in range(2))
     assert first.server_result is not None
     assert second.server_result is not None
     assert first.server_result.positives == second.server_result.positives
@@ -150,22 +140,22 @@ def test_flipped_labels_of_counted_records_outlive_a_run(tmp_path: Path) -> None
 
 def test_records_that_became_another_persons_within_a_run_are_declined(tmp_path: Path) -> None:
     """Other records of a person would count in the second round than in the first."""
-    identity = with_persons(tmp_path, FEDAUC)
+    identity = with_persons(tmp_path, desks.FEDAUC)
     limit_at(tmp_path, "person-label")
-    coordinator = coordinated(tmp_path, identity)
-    messages = advanced(tmp_path, coordinator, rounds=1)
+    coordinator = desks.coordinated(tmp_path, identity)
+    messages = desks.advanced(tmp_path, coordinator, rounds=1)
     records = tmp_path / "a" / "records.csv"
     header, *rows = records.read_text().splitlines()
     rows[0], rows[3] = (f"{rows[at].rpartition(',')[0]},{who}" for at, who in ((0, 1), (3, 0)))
     records.write_text("\n".join([header, *rows]) + "\n")
-    coordinator.receive(0, desk_of(tmp_path, 0).answer(messages[0]))
+    coordinator.receive(0, desks.desk_of(tmp_path, 0).answer(messages[0]))
     assert coordinator.declined == {0: CHANGED_RECORDS}
 
 
 def test_a_limit_on_records_counts_a_persons_run_as_two_changes(tmp_path: Path) -> None:
-    identity = with_persons(tmp_path, ONE_SUM)
+    identity = with_persons(tmp_path, desks.ONE_SUM)
     limit_at(tmp_path, "record")
-    carried(tmp_path, identity)
+    desks.carried(tmp_path, identity)
     with Ledger(tmp_path / "a" / "ledger.db") as ledger:
         (spending,) = ledger.spending("registry")
         assert spending.limit.adjacency is Adjacency.RECORD
@@ -173,46 +163,46 @@ def test_a_limit_on_records_counts_a_persons_run_as_two_changes(tmp_path: Path) 
 
 
 def test_a_limit_on_persons_refuses_a_run_about_records(tmp_path: Path) -> None:
-    identity = federation(tmp_path, ONE_SUM)
+    identity = desks.federation(tmp_path, desks.ONE_SUM)
     limit_at(tmp_path, "person")
     with pytest.raises(RunError, match="declined"):
-        carried(tmp_path, identity)
+        desks.carried(tmp_path, identity)
 
 
 def test_a_file_that_names_no_person_is_refused_on_the_partys_screen(tmp_path: Path) -> None:
-    with_persons(tmp_path, ONE_SUM)
+    with_persons(tmp_path, desks.ONE_SUM)
     party, one_each = tmp_path / "a" / "party.toml", "every_record_another_person = true"
-    edited(party, ('person = "who"\n', ""))
+    desks.edited(party, ('person = "who"\n', ""))
     desk = PartyDesk.open(party)
     assert any(desk.misfit)
     with pytest.raises(PlanError, match=one_each):
         desk.check_unit()
-    edited(party, ("[data]", f"[data]\n{one_each}"))
+    desks.edited(party, ("[data]", f"[data]\n{one_each}"))
     assert not any(PartyDesk.open(party).misfit)
-    edited(party, ("[data]", '[data]\nperson = "who"'))
+    desks.edited(party, ("[data]", '[data]\nperson = "who"'))
     with pytest.raises(PlanError, match="cannot both be given"):
         PartyDesk.open(party)
 
 
 def test_a_file_with_persons_is_refused_where_the_plan_protects_records(tmp_path: Path) -> None:
-    with_persons(tmp_path, ONE_SUM)
-    edited(tmp_path / "plan.toml", ("per_person = 2\n", ""))
+    with_persons(tmp_path, desks.ONE_SUM)
+    desks.edited(tmp_path / "plan.toml", ("per_person = 2\n", ""))
     with pytest.raises(PlanError, match="the plan needs per_person"):
-        reopened(tmp_path, 0).check_unit()
+        desks.reopened(tmp_path, 0).check_unit()
 
 
 def test_every_record_another_person_takes_part(tmp_path: Path) -> None:
-    identity = with_persons(tmp_path, ONE_SUM)
+    identity = with_persons(tmp_path, desks.ONE_SUM)
     for party in tmp_path.glob("*/party.toml"):
-        edited(party, ('person = "who"', "every_record_another_person = true"))
+        desks.edited(party, ('person = "who"', "every_record_another_person = true"))
     limit_at(tmp_path, "person")
-    assert carried(tmp_path, identity).server_result is not None
+    assert desks.carried(tmp_path, identity).server_result is not None
 
 
 @pytest.mark.parametrize("number", ["0", "2.5", "true", "100000"])
 def test_numbers_of_persons_records_that_cannot_be_are_refused(tmp_path: Path, number: str) -> None:
-    federation(tmp_path, ONE_SUM)
-    edited(tmp_path / "plan.toml", ("[plan]", f"[plan]\nper_person = {number}"))
+    desks.federation(tmp_path, desks.ONE_SUM)
+    desks.edited(tmp_path / "plan.toml", ("[plan]", f"[plan]\nper_person = {number}"))
     with pytest.raises(PlanError, match=r"per_person must be from 1 to"):
         Plan.read(tmp_path / "plan.toml")
 
@@ -225,9 +215,9 @@ def test_a_plan_without_a_budget_for_each_record_is_refused(tmp_path: Path) -> N
 
 def test_what_is_read_stays_in_memory(tmp_path: Path) -> None:
     """No digest of a person is in any file that a party writes."""
-    identity = with_persons(tmp_path, ONE_SUM)
+    identity = with_persons(tmp_path, desks.ONE_SUM)
     limit_at(tmp_path, "person")
-    carried(tmp_path, identity)
+    desks.carried(tmp_path, identity)
     digests = {bytes(digest) for digest in as_persons(np.arange(50))}
     for path in (tmp_path / "a").rglob("*"):
         if path.is_file():

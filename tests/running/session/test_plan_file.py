@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit import FedAUC
+import tacit
 from tacit.data.columns import Columns
-from tacit.data.form import FileForm
 from tacit.ledger.entries import Limit
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.session.party_file import PartyFile, read_records
@@ -61,7 +60,7 @@ def read(tmp_path: Path, text: str) -> Plan:
 
 def test_a_plan_is_read(tmp_path: Path) -> None:
     plan = read(tmp_path, PLAN)
-    assert plan.protocol == FedAUC(1.5)
+    assert plan.protocol == tacit.FedAUC(1.5)
     assert [party.name for party in plan.parties] == ["a", "b"]
     assert (plan.min_clients, plan.retries, plan.on_loss) == (2, 1, "fail")
     agreement = plan.agreement()
@@ -342,6 +341,6 @@ def test_a_party_says_how_its_file_is_written(tmp_path: Path) -> None:
     path = tmp_path / "party.toml"
     path.write_text(PARTY.replace('dataset = "registry"', f'dataset = "registry"\n{data}'))
     party = PartyFile.read(path)
-    assert party.columns.form == FileForm(("yes", "Y"), ";", ",", percent=True)
+    assert party.columns.form == tacit.FileForm(("yes", "Y"), ";", ",", percent=True)
     (tmp_path / "records.csv").write_text("score;label\n12,5%;no\n80 %;yes\n")
     assert read_records(party).scores.tolist() == [12.5, 80.0]

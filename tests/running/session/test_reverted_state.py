@@ -13,9 +13,8 @@ import pytest
 
 from tacit.ledger.entries import ConflictError, RepeatedError
 from tacit.ledger.ledger import Ledger
-from tacit.protocol.fields import decode
-from tacit.protocol.values import decode_query, named_values
-from tacit.running.session.coordinator import Coordinator
+from tacit.protocol import fields, values
+from tacit.running.session import coordinator, plan_file, service
 from tacit.running.session.messages import (
     COORDINATOR,
     Kind,
@@ -23,8 +22,6 @@ from tacit.running.session.messages import (
     SignedMessageError,
     verified,
 )
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
 from tests.running.desks import ONE_SUM, RESPONSE, federation
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
@@ -52,18 +49,18 @@ class Attack:
         self.identity = federation(home, protocol, parties, limit, extra)
         for name in "abc"[:parties]:
             self.party(name).set_limit()
-        self.agreement = Plan.read(home / "plan.toml").agreement()
+        self.agreement = plan_file.Plan.read(home / "plan.toml").agreement()
         self.copies: list[Path] = []
         self.replies: dict[bytes, bytes] = {}
         """Every reply of party a, with the message that it answers."""
         self.begin()
 
-    def party(self, name: str) -> PartyDesk:
-        return PartyDesk.open(self.home / name / "party.toml")
+    def party(self, name: str) -> service.PartyDesk:
+        return service.PartyDesk.open(self.home / name / "party.toml")
 
     def begin(self) -> None:
         """Open a new run."""
-        self.coordinator = Coordinator(self.agreement, self.identity)
+        self.coordinator = coordinator.Coordinator(self.agreement, self.identity)
         self.rounds = [self.coordinator.open()]
 
     def send(self, message: bytes) -> SignedMessage | None:
@@ -118,7 +115,7 @@ class Attack:
         spoken = np.zeros(records.records, dtype=np.int64)
         for message in self.replies.values():
             signed_message = verified(message, self.agreement, COORDINATOR, 0)
-            query = decode_query(signed_message.body, self.agreement.protocol)
+            query = values.decode_query(signed_message.body, self.agreement.protocol)
             if query.step.name != "draw_turns":
                 spoken += query.step.participates(records, query)
         return float(spoken.max())
@@ -165,7 +162,7 @@ def test_a_reply_tells_what_its_ledger_knows(tmp_path: Path) -> None:
     attack.revert()
     message = attack.send(attack.rounds[-1][0])
     assert message is not None
-    said = named_values(message.body, content=bytes, spent=dict)["spent"]
+    said = values.named_values(message.body, content=bytes, spent=dict)["spent"]
     assert said["epsilon"] == attack.debited == 2.0
 
 
@@ -222,7 +219,7 @@ def reason_of(message: SignedMessage | None) -> str:
     assert message is not None
     if message.kind is not Kind.DECLINE:
         return ""
-    reason: str = named_values(message.body, reason=str)["reason"]
+    reason: str = values.named_values(message.body, reason=str)["reason"]
     return reason
 
 
@@ -231,7 +228,7 @@ def answers_of(attack: Attack) -> dict[tuple[bytes, int], set[bytes]]:
     result: dict[tuple[bytes, int], set[bytes]] = {}
     for reply in attack.replies:
         message = verified(reply, attack.agreement, 0, COORDINATOR)
-        content = named_values(message.body, content=bytes, spent=dict)["content"]
+        content = values.named_values(message.body, content=bytes, spent=dict)["content"]
         result.setdefault((message.session, message.round), set()).add(content)
     return result
 
@@ -274,7 +271,7 @@ def test_keys_that_have_masked_mask_for_no_other_survivors(tmp_path: Path) -> No
     protocol = ONE_SUM.replace("secure-sum", "secure-sum(dropouts=0.34)")
     attack = Attack(tmp_path, protocol, parties=3, extra=settings)
     whole, messages = attack.coordinator, attack.rounds[-1]
-    without = Coordinator(attack.agreement, attack.identity)
+    without = coordinator.Coordinator(attack.agreement, attack.identity)
     without.session = whole.session
     assert without.open() == messages
     for left in (3, 2):
@@ -366,7 +363,7 @@ def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -
     counts = set()
     for reply in attack.replies:
         body = verified(reply, attack.agreement, 0, COORDINATOR).body
-        content = decode(named_values(body, content=bytes, spent=dict)["content"])
+        content = fields.decode(values.named_values(body, content=bytes, spent=dict)["content"])
         counts.add(tuple(np.asarray(value).tobytes() for value in content.values()))
     assert 1 < len(counts) < len(attack.replies)
     assert attack.debited >= len(counts)

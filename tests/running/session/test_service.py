@@ -16,20 +16,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit import FedAUC, PublishedFedAUC
+import tacit
 from tacit.crypto.homomorphic import keys as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.ledger.entries import DEBIT, RepeatedError
-from tacit.ledger.ledger import Ledger
 from tacit.privacy.noise import NoNoise
-from tacit.protocol import registry
-from tacit.protocol.values import decode_values, encode_values
-from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocol import registry, values
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.encrypted.steps import SeenSession
 from tacit.protocols.published.fhe.bfv import ExactParty
-from tacit.results.evaluation import Evaluation
-from tacit.running.session.answers import REFUSED, Progress
+from tacit.running.session import answers, party, plan_file, service
 from tacit.running.session.coordinator import Coordinator, RunError, concluded
 from tacit.running.session.messages import (
     COORDINATOR,
@@ -40,17 +36,6 @@ from tacit.running.session.messages import (
     SignedMessageError,
     StaleMessageError,
     verified,
-)
-from tacit.running.session.party import state_kinds
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import (
-    CHANGED_RECORDS,
-    CLIENT_STATE_FILE,
-    LOST_MARK,
-    RECORDS_MARK,
-    RUN,
-    PartyDesk,
-    read_identity,
 )
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
@@ -105,13 +90,18 @@ def test_drafts_of_processes_that_were_killed_stop_no_answer_and_are_removed(
     state = tmp_path / "a" / "ledger-state"
     state.mkdir(mode=0o700)
     session = messages[0][SESSION_POSITION].hex()
-    names = (CLIENT_STATE_FILE, f"{session}.{RUN}", f"{session}.{RECORDS_MARK}", f"0.{RUN}")
+    names = (
+        service.CLIENT_STATE_FILE,
+        f"{session}.{service.RUN}",
+        f"{session}.{service.RECORDS_MARK}",
+        f"0.{service.RUN}",
+    )
     drafts = [state / f".{name}.{os.getpid()}.part" for name in names]
     for draft in drafts:
         draft.write_bytes(b"half")
     assert desk_of(tmp_path, 0).answer(messages[0])
     assert not any(draft.exists() for draft in drafts)
-    assert (state / f"{session}.{RUN}").exists()
+    assert (state / f"{session}.{service.RUN}").exists()
 
 
 def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
@@ -161,7 +151,7 @@ class Flipped:
 
 
 @dataclass(frozen=True)
-class Namesake(FedAUC):
+class Namesake(tacit.FedAUC):
     """A protocol whose notes are called as those of FedAUC, and are not meant to last."""
 
     state_types: ClassVar[Any] = (Flipped,)
@@ -186,7 +176,7 @@ def test_a_class_of_the_same_name_forgets_no_flipped_labels(
 ) -> None:
     identity = federation(tmp_path, RESPONSE)
     carried(tmp_path, identity)
-    notebook = tmp_path / "a" / "ledger-state" / CLIENT_STATE_FILE
+    notebook = tmp_path / "a" / "ledger-state" / service.CLIENT_STATE_FILE
     before = notebook.read_bytes()
     monkeypatch.setattr(registry, "_registered", {"namesake": Namesake})
     edited(tmp_path / "plan.toml", (RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
@@ -196,13 +186,13 @@ def test_a_class_of_the_same_name_forgets_no_flipped_labels(
 
 
 def test_notes_of_two_classes_with_one_name_are_refused() -> None:
-    protocol = FedAUC(1.0)
-    object.__setattr__(protocol, "state_types", (*FedAUC.state_types, Flipped))
+    protocol = tacit.FedAUC(1.0)
+    object.__setattr__(protocol, "state_types", (*tacit.FedAUC.state_types, Flipped))
     with pytest.raises(TypeError, match="fedauc notes values of two classes called Flipped"):
-        state_kinds(protocol)
-    object.__setattr__(protocol, "state_types", (Progress,))
+        party.state_kinds(protocol)
+    object.__setattr__(protocol, "state_types", (answers.Progress,))
     with pytest.raises(TypeError, match="two classes called Progress"):
-        state_kinds(protocol)
+        party.state_kinds(protocol)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +207,7 @@ def test_records_that_changed_places_between_rounds_are_declined(
     coordinator, message = asked_last(tmp_path, protocol, rounds)
     rewritten(tmp_path, lambda rows: rows[::-1])
     coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
-    assert coordinator.declined == {0: CHANGED_RECORDS}
+    assert coordinator.declined == {0: service.CHANGED_RECORDS}
 
 
 def asked_last(home: Path, protocol: str, rounds: int = 1) -> tuple[Coordinator, bytes]:
@@ -240,13 +230,13 @@ def test_a_runs_files_are_removed_together(tmp_path: Path, aged: tuple[str, ...]
         return
     rewritten(tmp_path, lambda rows: [*rows[:-1], f"{rows[-1][:-1]}{1 - int(rows[-1][-1])}"])
     coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
-    assert coordinator.declined == {0: CHANGED_RECORDS}
+    assert coordinator.declined == {0: service.CHANGED_RECORDS}
     assert all(path.exists() for path in files.values())
 
 
 def coordinator_again(home: Path) -> Coordinator:
     """A coordinator of another run."""
-    return coordinated(home, read_identity(home / "centre" / "identity.key"))
+    return coordinated(home, service.read_identity(home / "centre" / "identity.key"))
 
 
 def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> None:
@@ -255,13 +245,13 @@ def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> 
     (mark,) = (tmp_path / "a" / "ledger-state").glob("*.records")
     mark.unlink()
     coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
-    assert coordinator.declined == {0: LOST_MARK}
+    assert coordinator.declined == {0: service.LOST_MARK}
 
 
 def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Path) -> None:
     """Fresh turns would belong to the new order, and early records would speak a second time."""
     identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0')
-    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
     messages = coordinated(tmp_path, identity).open()
     desk_of(tmp_path, 0).answer(messages[0])
     rewritten(tmp_path, lambda rows: rows[::-1])
@@ -340,12 +330,14 @@ def until_answers(home: Path, coordinator: Coordinator) -> dict[int, bytes]:
     return messages
 
 
-def revealed(home: Path, protocol: str, thresholds: int) -> tuple[Evaluation, list[dict[str, Any]]]:
+def revealed(
+    home: Path, protocol: str, thresholds: int
+) -> tuple[tacit.Evaluation, list[dict[str, Any]]]:
     """The coordinator's result of a run whose figure the parties alone learn, and their files."""
     settings = f'name = "{protocol}"\nthresholds = {thresholds}\nmost_records = 1000'
     settings += '\nreveal = "parties"'
     identity = federation(home, settings, limit=UNLIMITED)
-    result = concluded(Plan.read(home / "plan.toml"), carried(home, identity), {})
+    result = concluded(plan_file.Plan.read(home / "plan.toml"), carried(home, identity), {})
     assert not result.has_signal
     assert result.breakdown is None
     return result, told(home)
@@ -355,7 +347,7 @@ def test_each_party_is_told_in_a_file_of_its_own(tmp_path: Path) -> None:
     """The coordinator's result, and every message that it had, are without a figure."""
     result, files = revealed(tmp_path, "encrypted-auc", 10)
     assert any("told to the parties alone" in warning for warning in result.warnings)
-    expected = simulate(pooled(tmp_path), EncryptedAUC(10, most_records=1000), NoNoise())
+    expected = simulate(pooled(tmp_path), tacit.EncryptedAUC(10, most_records=1000), NoNoise())
     assert len({each["value"] for each in files}) == 1
     assert files[0]["value"] == pytest.approx(float(expected.server_result.value), abs=1e-6)
     low, high = files[0]["interval"]
@@ -394,38 +386,38 @@ def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
             letters[place] = run.close()
     desk = desk_of(tmp_path, 0)
     kept = (desk.party_file.state / "notebook").read_bytes()
-    notes = decode_values(kept, desk._kinds, opaque=True)["notes"]
+    notes = values.decode_values(kept, desk._kinds, opaque=True)["notes"]
     assert sum(isinstance(note, SeenSession) for note in notes.values()) == 3
 
 
 def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
     """The message with the first run's answer in place of both."""
-    agreement = Plan.read(home / "plan.toml").agreement()
+    agreement = plan_file.Plan.read(home / "plan.toml").agreement()
     signed_message = verified(message, agreement, COORDINATOR, 1)
-    content = decode_values(signed_message.body)
+    content = values.decode_values(signed_message.body)
     answer = content["shared"]["answer"]
     address = (sealed_counts.Kind.ANSWER, answer[6:22], sealed_counts.EVERYBODY)
     first, _ = sealed_counts.read(answer, *address)
     content["shared"]["answer"] = sealed_counts.write(*address, [first, first])
-    body = encode_values(content)
+    body = values.encode_values(content)
     return replace(signed_message, body=body).signed(agreement, identity)
 
 
 def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_path: Path) -> None:
     """One refusal, which says nothing but that it is one; the state file holds no session more."""
     identity, messages = first_messages(tmp_path)
-    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
     forged = cheated(tmp_path, identity, messages[1])
     reply = verified(desk_of(tmp_path, 1).answer(forged), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
-    assert decode_values(reply.body) == {"reason": REFUSED}
+    assert values.decode_values(reply.body) == {"reason": answers.REFUSED}
     with pytest.raises(StaleMessageError):
         desk_of(tmp_path, 1).answer(messages[1])
     kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
     assert kept == {("encrypted-auc", "confirmed"), ("encrypted-auc", "refused")}
     another = Coordinator(agreement, identity).open()
     declined = verified(desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
-    assert decode_values(declined.body) == {"reason": REFUSED_BEFORE}
+    assert values.decode_values(declined.body) == {"reason": REFUSED_BEFORE}
     desk_of(tmp_path, 0).answer(another[0])
 
 
@@ -435,14 +427,14 @@ def test_of_sessions_that_began_before_a_refusal_none_is_opened(
     """Each would be another attempt: also for a party that lost its note of the first one."""
     identity, first = first_messages(tmp_path)
     for desk in desks_of(tmp_path):
-        (desk.party_file.state / CLIENT_STATE_FILE).unlink()
+        (desk.party_file.state / service.CLIENT_STATE_FILE).unlink()
     second = until_answers(tmp_path, coordinated(tmp_path, identity))
-    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
     desk_of(tmp_path, 1).answer(cheated(tmp_path, identity, first[1]))
     assert "go on with a plan that has another most_records" in capsys.readouterr().err
     reply = verified(desk_of(tmp_path, 1).answer(second[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
-    assert decode_values(reply.body) == {"reason": REFUSED_BEFORE}
+    assert values.decode_values(reply.body) == {"reason": REFUSED_BEFORE}
     accepted = verified(desk_of(tmp_path, 0).answer(second[0]), agreement, 0, COORDINATOR)
     assert accepted.kind is Kind.REPLY
 
@@ -480,53 +472,53 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
         patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):
             desk_of(tmp_path, 1).answer(messages[1])
-    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
     reply = verified(desk_of(tmp_path, 1).answer(messages[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     another = Coordinator(agreement, identity).open()
     declined = verified(desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
-    assert decode_values(declined.body) == {"reason": NOT_OPENED}
+    assert values.decode_values(declined.body) == {"reason": NOT_OPENED}
 
 
 def notes_on_disk(home: Path, name: str) -> list[Any]:
     """The names of the notes in a party's state file."""
-    (state,) = PartyDesk.open(home / name / "party.toml").party_file.state.glob("*.run")
-    return list(decode_values(state.read_bytes(), opaque=True)["notes"])
+    (state,) = service.PartyDesk.open(home / name / "party.toml").party_file.state.glob("*.run")
+    return list(values.decode_values(state.read_bytes(), opaque=True)["notes"])
 
 
 def test_key_files_that_others_may_read_are_refused(tmp_path: Path) -> None:
     write_identity(tmp_path / "identity.key")
     (tmp_path / "identity.key").chmod(0o644)
     with pytest.raises(PlanError, match="be its owner's only"):
-        read_identity(tmp_path / "identity.key")
+        service.read_identity(tmp_path / "identity.key")
     (tmp_path / "other.key").write_text("no key", encoding="ascii")
     (tmp_path / "other.key").chmod(0o600)
     with pytest.raises(PlanError, match="no identity key"):
-        read_identity(tmp_path / "other.key")
+        service.read_identity(tmp_path / "other.key")
 
 
 def test_a_key_that_the_plan_does_not_name_is_refused(tmp_path: Path) -> None:
     federation(tmp_path, FEDAUC)
     write_identity(tmp_path / "a" / "identity.key")
     with pytest.raises(PlanError, match="does not name the key"):
-        PartyDesk.open(tmp_path / "a" / "party.toml")
+        service.PartyDesk.open(tmp_path / "a" / "party.toml")
 
 
 def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC)
-    first = Plan.read(tmp_path / "plan.toml")
+    first = plan_file.Plan.read(tmp_path / "plan.toml")
     shutil.copy(tmp_path / "plan.toml", tmp_path / "later.toml")
     edited(tmp_path / "later.toml", ("epsilon = 1.0", "epsilon = 2.0"))
-    later = Plan.read(tmp_path / "later.toml").agreement()
+    later = plan_file.Plan.read(tmp_path / "later.toml").agreement()
     path = tmp_path / "a" / "party.toml"
     message = Coordinator(later, identity).open()[0]
     with pytest.raises(PlanError, match="agreed to no such plan"):
-        PartyDesk.open(path, message[MARK_POSITION])
+        service.PartyDesk.open(path, message[MARK_POSITION])
     edited(path, ('"../plan.toml"', '["../plan.toml", "../later.toml"]'))
-    assert PartyDesk.open(path).plan == first
-    desk = PartyDesk.open(path, message[MARK_POSITION])
+    assert service.PartyDesk.open(path).plan == first
+    desk = service.PartyDesk.open(path, message[MARK_POSITION])
     desk.set_limit()
-    assert desk.plan.protocol == PublishedFedAUC(2.0, "staircase")
+    assert desk.plan.protocol == tacit.PublishedFedAUC(2.0, "staircase")
     assert desk.answer(message)
 
 
@@ -535,7 +527,7 @@ def test_a_party_under_another_name_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a" / "party.toml"
     edited(path, ('name = "a"', 'name = "z"'))
     with pytest.raises(PlanError, match="calls the owner of this key 'a', the file 'z'"):
-        PartyDesk.open(path)
+        service.PartyDesk.open(path)
 
 
 def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
@@ -549,7 +541,7 @@ def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
         desk.answer(messages[0])
 
 
-def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | None:
+def answered_or_killed(desk: service.PartyDesk, message: bytes, after: int) -> bytes | None:
     """The reply of a child process, or None where it was killed after so many calls; 0: never."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -580,8 +572,8 @@ def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | N
     return reply
 
 
-def debits_of(desk: PartyDesk) -> list[str]:
-    with Ledger(desk.party_file.ledger) as ledger:
+def debits_of(desk: service.PartyDesk) -> list[str]:
+    with tacit.Ledger(desk.party_file.ledger) as ledger:
         ledger.verify()
         return [line.step or "" for line in ledger.lines() if line.kind == DEBIT]
 

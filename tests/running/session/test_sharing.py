@@ -9,33 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost
+import tacit
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.noise import NoiseSource, NoNoise
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Layout,
-    Protocol,
-    Query,
-    Reply,
-    Step,
-    View,
-    step,
-)
+from tacit.protocol.conversation import Conversation, Layout, Query, Reply, Step, View, step
 from tacit.protocol.steps import NoiseSharing
 from tacit.protocol.values import decode_values, encode_values
 from tacit.results.server_result import ServerResult
-from tacit.running.session.coordinator import RunError
-from tacit.running.session.messages import Kind
+from tacit.running.session import coordinator, messages
 from tacit.testing.checks import conversation_of
-from tacit.testing.rehearsal import Rehearsal, rehearse
+from tacit.testing.rehearsal import Rehearsal
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
 
-EPSILON = Cost(1.0, adjacency=Adjacency.RECORD)
+EPSILON = tacit.Cost(1.0, adjacency=tacit.Adjacency.RECORD)
 
 
 def one_count(query: Query) -> Layout:
@@ -46,7 +34,9 @@ def counting(shares: NoiseSharing | None) -> Step:
     """A step whose noise is divided among the members that the query names."""
 
     @step(cost=lambda clients, query, state: EPSILON, sums=one_count, shares=shares)
-    def count(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    def count(
+        clients: tacit.Clients, query: Query, noise: NoiseSource, state: tacit.ClientState
+    ) -> Reply:
         share = Fraction(clients.count, query.broadcast["members"])
         return {"count": np.asarray(clients.records + noise.draw(PolyaShare(1, 1.0, share), ()))}
 
@@ -54,7 +44,7 @@ def counting(shares: NoiseSharing | None) -> Step:
 
 
 @dataclass
-class Counts(Protocol):
+class Counts(tacit.Protocol):
     """The number of all records."""
 
     counted: Step
@@ -67,7 +57,7 @@ class Counts(Protocol):
     def steps(self) -> Any:
         return (self.counted,)
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tacit.Clients) -> int:
         return 1
 
     def conversation(self, clients: int) -> Conversation:
@@ -79,8 +69,8 @@ class Counts(Protocol):
 def saying(members: Any) -> Any:
     """A coordinator that says another number of members."""
 
-    def forge(place: int, kind: Kind, body: bytes) -> bytes:
-        if kind is not Kind.SUM:
+    def forge(place: int, kind: messages.Kind, body: bytes) -> bytes:
+        if kind is not messages.Kind.SUM:
             return body
         content = decode_values(body)
         query = decode_values(content["ask"])
@@ -94,7 +84,7 @@ def run(shares: NoiseSharing | None, members: Any = 5) -> Rehearsal:
     """Five parties; the messages say ``members``."""
     clients = binormal_clients(30, 40, 5)
     protocol = Counts(counting(shares))
-    return rehearse(clients, protocol, forge=saying(members), noise=lambda place: NoNoise())
+    return tacit.rehearse(clients, protocol, forge=saying(members), noise=lambda place: NoNoise())
 
 
 def named(query: Query) -> int:
@@ -108,14 +98,14 @@ def test_a_sum_whose_step_declares_its_sharing_is_answered() -> None:
 
 @pytest.mark.parametrize("members", [50, 4, 5.0, True, np.array([5])])
 def test_another_number_of_sharers_is_refused_under_any_name(members: Any) -> None:
-    with pytest.raises(RunError) as caught:
+    with pytest.raises(coordinator.RunError) as caught:
         run(named, members)
     reasons = {str(refusal.reason) for refusal in caught.value.refusals}
     assert reasons == {f"5 parties share the noise, and the message says {members!r}"}
 
 
 def test_a_sum_whose_step_declares_nothing_is_refused() -> None:
-    with pytest.raises(RunError) as caught:
+    with pytest.raises(coordinator.RunError) as caught:
         run(None)
     reasons = {str(refusal.reason) for refusal in caught.value.refusals}
     assert reasons == {
@@ -142,8 +132,8 @@ SUMMED = [name for name, protocol in PROTOCOLS.items() if any(s.sums for s in pr
 @pytest.mark.parametrize("name", SUMMED)
 def test_steps_declare_the_sharing_that_they_draw(name: str) -> None:
     """Seen in what one of five clients draws: its fifth, or more where some may vanish."""
-    clients, state = binormal_clients(30, 40, 5), ClientState()
-    for query, _ in conversation_of(clients, PROTOCOLS[name], NoNoise(), ClientState()):
+    clients, state = binormal_clients(30, 40, 5), tacit.ClientState()
+    for query, _ in conversation_of(clients, PROTOCOLS[name], NoNoise(), tacit.ClientState()):
         noise = Sharers()
         query.step.answer(clients.part(0, 1), query.part(0, 1), noise, state)
         if query.view is not View.SUM:
