@@ -24,16 +24,7 @@ from tacit.running.units import FOREIGN_UNIT, chosen_settings, for_plan, suited,
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.cells import CountedCells
 from tests.laws import PROTOCOLS
-from tests.running.desks import (
-    FEDAUC,
-    ONE_SUM,
-    advanced,
-    carried,
-    coordinated,
-    edited,
-    federation,
-    reopened,
-)
+from tests.running import desks as disk
 
 HISTOGRAM_PLAN = ScoreHistogram("secure-sum", 1.0)
 Change = Callable[[Any], Any]
@@ -165,12 +156,12 @@ def test_values_of_a_finite_domain_are_the_nearest() -> None:
 
 def plan_text(home: Path, protocol: str, unit: str) -> Path:
     extra = f'unit = "{unit}"\n' if unit else ""
-    federation(home, protocol, extra=extra)
+    disk.federation(home, protocol, extra=extra)
     return home / "plan.toml"
 
 
 def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
-    percent = plan_file.Plan.read(plan_text(tmp_path, FEDAUC, "percent")).agreement()
+    percent = plan_file.Plan.read(plan_text(tmp_path, disk.FEDAUC, "percent")).agreement()
     plain = messages.Agreement(percent.protocol, percent.parties, percent.coordinator)
     assert (percent.unit, plain.unit) == ("percent", "probability")
     assert percent.digest != plain.digest
@@ -187,13 +178,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("protocol", "unit", "said"),
     [
-        (ONE_SUM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
+        (disk.ONE_SUM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
         (
             'name = "fedauc"\nepsilon = 1.0\ntrust = "mpc"',
             "real",
             "fedauc takes scores from 0 to 1: unit must be probability, got 'real'",
         ),
-        (ONE_SUM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
+        (disk.ONE_SUM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
         (
             'name = "ustatistic"\nkernel = "gini(domain=range(low=1, high=5))"\nepsilon = 1.0',
             "probability",
@@ -230,7 +221,7 @@ def test_a_unit_that_does_not_suit_the_protocol_is_refused(
         plan_file.Plan.read(path)
     assert "plan.toml:4: [plan]" in str(caught.value)
     with pytest.raises(toml_source.PlanError, match=said):
-        reopened(tmp_path, 0)
+        disk.reopened(tmp_path, 0)
 
 
 def test_values_with_a_range_of_their_own_are_real_numbers() -> None:
@@ -326,9 +317,9 @@ def test_the_unit_of_a_plan_says_where_cells_lie(tmp_path: Path, unit: str) -> N
 def test_a_plan_may_name_its_cells_and_the_unit_follows(tmp_path: Path) -> None:
     by_cells = plan_file.Plan.read(plan_text(tmp_path, f'{COUNTED}\nscale = "log-odds"', ""))
     again = tmp_path / "plan.toml"
-    edited(again, ("[protocol]", 'unit = "log-odds"\n[protocol]'))
+    disk.edited(again, ("[protocol]", 'unit = "log-odds"\n[protocol]'))
     assert plan_file.Plan.read(again) == by_cells
-    edited(again, ('scale = "log-odds"\n', ""))
+    disk.edited(again, ('scale = "log-odds"\n', ""))
     by_unit = plan_file.Plan.read(again)
     assert by_unit.unit == by_cells.unit == "log-odds"
     assert by_unit.agreement().digest == by_cells.agreement().digest
@@ -343,12 +334,12 @@ def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> No
         ("units", f'unit = "{plan}"\n', ("percent", "log-odds", "probability")),
     ):
         home = tmp_path / folder
-        identity = federation(home, COUNTED, extra=unit)
+        identity = disk.federation(home, COUNTED, extra=unit)
         for name, word in zip("abc", units, strict=True):
             with_unit(home, name, word, lambda p: np.clip(p, 0.01, 0.99))
             if word:
                 with_unit(home, name, "", lambda p, to=word: converted(p, "probability", to))
-        values.append(carried(home, identity, tp.NoNoise()).server_result.value)  # type: ignore[union-attr]
+        values.append(disk.carried(home, identity, tp.NoNoise()).server_result.value)  # type: ignore[union-attr]
     assert float(values[1]) == pytest.approx(float(values[0]), abs=1e-3)
 
 
@@ -360,7 +351,12 @@ def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> No
             for word in ("", "probability", "percent", "log-odds")
         ),
         (COUNTED, "log-odds", "", "names no unit, which cannot be converted to the plan's"),
-        (ONE_SUM, "", "real", "the unit 'real', which cannot be converted to the plan's 'prob"),
+        (
+            disk.ONE_SUM,
+            "",
+            "real",
+            "the unit 'real', which cannot be converted to the plan's 'prob",
+        ),
     ],
 )
 @pytest.mark.usefixtures("counted")
@@ -392,7 +388,7 @@ def with_unit(home: Path, name: str, unit: str, change: Change = lambda p: p) ->
     """A party whose file names a unit, and whose scores were changed."""
     folder = home / name
     if unit:
-        edited(folder / "party.toml", ("[limit]", f'unit = "{unit}"\n[limit]'))
+        disk.edited(folder / "party.toml", ("[limit]", f'unit = "{unit}"\n[limit]'))
     scores, labels = np.loadtxt(folder / "records.csv", delimiter=",", skiprows=1).T
     rows = [f"{s!r},{y:.0f}" for s, y in zip(change(scores).tolist(), labels, strict=True)]
     (folder / "records.csv").write_text("\n".join(["score,label", *rows]) + "\n")
@@ -401,27 +397,27 @@ def with_unit(home: Path, name: str, unit: str, change: Change = lambda p: p) ->
 
 def test_a_desk_declines_before_it_reads_a_record(tmp_path: Path) -> None:
     """Its file of records is not there, and it answers all the same."""
-    identity = federation(tmp_path, ONE_SUM)
+    identity = disk.federation(tmp_path, disk.ONE_SUM)
     with_unit(tmp_path, "b", "permille")
     (tmp_path / "b" / "records.csv").unlink()
-    coordinator = coordinated(tmp_path, identity)
+    coordinator = disk.coordinated(tmp_path, identity)
     with pytest.raises(RunError, match=FOREIGN_UNIT):
-        advanced(tmp_path, coordinator)
+        disk.advanced(tmp_path, coordinator)
     assert coordinator.declined == {1: FOREIGN_UNIT}
 
 
 def test_records_out_of_range_are_told_to_their_owner_and_join(tmp_path: Path) -> None:
-    federation(tmp_path, ONE_SUM)
+    disk.federation(tmp_path, disk.ONE_SUM)
     desk = with_unit(tmp_path, "b", "", lambda p: 100 * p)
     check_records(desk)
     (reported,) = doubts(desk)
     assert "of 60 scores are outside of what the plan takes as probability" in reported
     assert "under [data], unit is one of probability, percent, log-odds, real" in reported
-    assert doubts(reopened(tmp_path, 0)) == []
+    assert doubts(disk.reopened(tmp_path, 0)) == []
 
 
 def test_percent_that_lie_within_one_are_doubted(tmp_path: Path) -> None:
-    federation(tmp_path, ONE_SUM)
+    disk.federation(tmp_path, disk.ONE_SUM)
     desk = with_unit(tmp_path, "b", "percent")
     assert doubts(desk) == ["all scores are from 0 to 1, and are read as percent"]
     assert ("scores", "percent, converted to the plan's probability") in preview(desk)
@@ -432,16 +428,16 @@ def test_scores_of_a_plan_in_one_process_must_be_of_one_scale(tmp_path: Path) ->
     pytest.importorskip("flwr")
     from tacit.running.deployment.local import check_parties
 
-    federation(tmp_path, FEDAUC)
+    disk.federation(tmp_path, disk.FEDAUC)
     with_unit(tmp_path, "b", "", lambda p: 100 * p)
-    desks = [reopened(tmp_path, index) for index in range(3)]
+    desks = [disk.reopened(tmp_path, index) for index in range(3)]
     with pytest.raises(DataError, match="seem to be of different scales"):
         check_parties(desks)
 
 
 def test_more_records_than_sums_have_room_for_are_told_to_their_owner(tmp_path: Path) -> None:
-    federation(tmp_path, ONE_SUM)
-    desk = reopened(tmp_path, 0)
+    disk.federation(tmp_path, disk.ONE_SUM)
+    desk = disk.reopened(tmp_path, 0)
     assert doubts(replace(desk, plan=replace(desk.plan, most_records=desk.records.records))) == []
     (reported,) = doubts(replace(desk, plan=replace(desk.plan, most_records=5)))
     assert "records are more than the 5 of a party for which the plan's sums have room" in reported

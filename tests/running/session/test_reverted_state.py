@@ -15,13 +15,7 @@ from tacit.ledger.entries import ConflictError, RepeatedError
 from tacit.ledger.ledger import Ledger
 from tacit.protocol import fields, values
 from tacit.running.session import coordinator, plan_file, service
-from tacit.running.session.messages import (
-    COORDINATOR,
-    Kind,
-    SignedMessage,
-    SignedMessageError,
-    verified,
-)
+from tacit.running.session import messages as signed
 from tests.running.desks import ONE_SUM, RESPONSE, federation
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
@@ -63,14 +57,14 @@ class Attack:
         self.coordinator = coordinator.Coordinator(self.agreement, self.identity)
         self.rounds = [self.coordinator.open()]
 
-    def send(self, message: bytes) -> SignedMessage | None:
+    def send(self, message: bytes) -> signed.SignedMessage | None:
         """What party a answers; None where it refuses the message."""
         try:
             reply = self.party("a").answer(message)
-        except SignedMessageError:
+        except signed.SignedMessageError:
             return None
-        signed_message = verified(reply, self.agreement, 0, COORDINATOR)
-        if signed_message.kind is Kind.REPLY:
+        signed_message = signed.verified(reply, self.agreement, 0, signed.COORDINATOR)
+        if signed_message.kind is signed.Kind.REPLY:
             self.replies[reply] = message
         return signed_message
 
@@ -87,7 +81,7 @@ class Attack:
 
     def at(self, turn: int, message: bytes) -> bytes:
         """The same question in another turn."""
-        signed_message = verified(message, self.agreement, COORDINATOR, 0)
+        signed_message = signed.verified(message, self.agreement, signed.COORDINATOR, 0)
         return replace(signed_message, round=turn).signed(self.agreement, self.identity)
 
     def copy(self) -> None:
@@ -114,7 +108,7 @@ class Attack:
         records = self.party("a").records
         spoken = np.zeros(records.records, dtype=np.int64)
         for message in self.replies.values():
-            signed_message = verified(message, self.agreement, COORDINATOR, 0)
+            signed_message = signed.verified(message, self.agreement, signed.COORDINATOR, 0)
             query = values.decode_query(signed_message.body, self.agreement.protocol)
             if query.step.name != "draw_turns":
                 spoken += query.step.participates(records, query)
@@ -147,8 +141,8 @@ def test_the_limit_stops_what_comes_again(tmp_path: Path) -> None:
     for _ in range(6):
         messages.append(attack.send(attack.rounds[-1][0]))
         attack.revert()
-    assert [message.kind for message in messages if message] == [Kind.REPLY] * 3 + [
-        Kind.DECLINE
+    assert [message.kind for message in messages if message] == [signed.Kind.REPLY] * 3 + [
+        signed.Kind.DECLINE
     ] * 3
     assert attack.debited == attack.spent == 3.0
 
@@ -214,10 +208,10 @@ def test_a_ledger_that_is_older_than_the_state_is_not_gone_on_from(tmp_path: Pat
     assert reason == "declined: the ledger is not available"
 
 
-def reason_of(message: SignedMessage | None) -> str:
+def reason_of(message: signed.SignedMessage | None) -> str:
     """Why party a declined; empty where it replied."""
     assert message is not None
-    if message.kind is not Kind.DECLINE:
+    if message.kind is not signed.Kind.DECLINE:
         return ""
     reason: str = values.named_values(message.body, reason=str)["reason"]
     return reason
@@ -227,7 +221,7 @@ def answers_of(attack: Attack) -> dict[tuple[bytes, int], set[bytes]]:
     """All different answers of party a, by session and turn."""
     result: dict[tuple[bytes, int], set[bytes]] = {}
     for reply in attack.replies:
-        message = verified(reply, attack.agreement, 0, COORDINATOR)
+        message = signed.verified(reply, attack.agreement, 0, signed.COORDINATOR)
         content = values.named_values(message.body, content=bytes, spent=dict)["content"]
         result.setdefault((message.session, message.round), set()).add(content)
     return result
@@ -344,7 +338,7 @@ def test_a_sum_is_certified_and_opened_once(tmp_path: Path, back: int) -> None:
     attack.revert(len(attack.rounds) - back)
     message = attack.send(again)
     assert message is not None
-    assert message.kind is Kind.DECLINE
+    assert message.kind is signed.Kind.DECLINE
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -362,7 +356,7 @@ def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -
             attack.begin()
     counts = set()
     for reply in attack.replies:
-        body = verified(reply, attack.agreement, 0, COORDINATOR).body
+        body = signed.verified(reply, attack.agreement, 0, signed.COORDINATOR).body
         content = fields.decode(values.named_values(body, content=bytes, spent=dict)["content"])
         counts.add(tuple(np.asarray(value).tobytes() for value in content.values()))
     assert 1 < len(counts) < len(attack.replies)

@@ -39,31 +39,14 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
-from tests.running.desks import (
-    FEDAUC,
-    HISTOGRAM,
-    ONE_SUM,
-    RESPONSE,
-    UNLIMITED,
-    advanced,
-    carried,
-    coordinated,
-    desk_of,
-    desks_of,
-    edited,
-    federation,
-    messages_in,
-    pooled,
-    told,
-    write_identity,
-)
+from tests.running import desks as disk
 
 FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\ntrust = "local"'
 
 
 def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) -> None:
-    carried(tmp_path, federation(tmp_path, HISTOGRAM))
-    messages = messages_in(tmp_path)
+    disk.carried(tmp_path, disk.federation(tmp_path, disk.HISTOGRAM))
+    messages = disk.messages_in(tmp_path)
     paid = [line for line in messages if line.epsilon]
     assert {(line.adjacency, line.dataset) for line in paid} == {("record", "registry")}
     steps = [str(line.step).split()[1] for line in paid]
@@ -76,17 +59,17 @@ def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) ->
 
 
 def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
-    messages = coordinated(tmp_path, federation(tmp_path, FEDAUC)).open()
-    first, again = (desk_of(tmp_path, 0).answer(messages[0]) for _ in range(2))
+    messages = disk.coordinated(tmp_path, disk.federation(tmp_path, disk.FEDAUC)).open()
+    first, again = (disk.desk_of(tmp_path, 0).answer(messages[0]) for _ in range(2))
     assert first == again
-    assert len(messages_in(tmp_path)) == 1
+    assert len(disk.messages_in(tmp_path)) == 1
 
 
 def test_drafts_of_processes_that_were_killed_stop_no_answer_and_are_removed(
     tmp_path: Path,
 ) -> None:
     """Also where this process has the number of the other, as processes in containers have."""
-    messages = coordinated(tmp_path, federation(tmp_path, ONE_SUM)).open()
+    messages = disk.coordinated(tmp_path, disk.federation(tmp_path, disk.ONE_SUM)).open()
     state = tmp_path / "a" / "ledger-state"
     state.mkdir(mode=0o700)
     session = messages[0][SESSION_POSITION].hex()
@@ -99,14 +82,14 @@ def test_drafts_of_processes_that_were_killed_stop_no_answer_and_are_removed(
     drafts = [state / f".{name}.{os.getpid()}.part" for name in names]
     for draft in drafts:
         draft.write_bytes(b"half")
-    assert desk_of(tmp_path, 0).answer(messages[0])
+    assert disk.desk_of(tmp_path, 0).answer(messages[0])
     assert not any(draft.exists() for draft in drafts)
     assert (state / f"{session}.{service.RUN}").exists()
 
 
 def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
-    identity = federation(tmp_path, RESPONSE)
-    first, second = (carried(tmp_path, identity) for _ in range(2))
+    identity = disk.federation(tmp_path, disk.RESPONSE)
+    first, second = (disk.carried(tmp_path, identity) for _ in range(2))
     assert first.server_result is not None
     assert second.server_result is not None
     assert first.server_result.value == second.server_result.value
@@ -125,20 +108,20 @@ def by_label(rows: list[str]) -> list[str]:
     return sorted(rows, key=lambda row: row[-1])
 
 
-@pytest.mark.parametrize("protocol", [RESPONSE, FEDAUC_RESPONSE], ids=["dpauc", "fedauc"])
+@pytest.mark.parametrize("protocol", [disk.RESPONSE, FEDAUC_RESPONSE], ids=["dpauc", "fedauc"])
 def test_flips_of_records_in_another_order_are_paid(tmp_path: Path, protocol: str) -> None:
     """Sorted by label, and in another order within each: every place keeps its label.
 
     Taken as the same flips, each run would be an independent response of every record.
     """
-    identity = federation(tmp_path, protocol)
+    identity = disk.federation(tmp_path, protocol)
     rewritten(tmp_path, by_label)
     spent = []
     for order in (by_label, lambda rows: by_label(rows[::-1]), by_label):
         rewritten(tmp_path, order)
-        spent.append([cost.epsilon for cost in carried(tmp_path, identity).spent.values()])
+        spent.append([cost.epsilon for cost in disk.carried(tmp_path, identity).spent.values()])
     assert spent == [[1.0] * 3, [1.0, 0.0, 0.0], [0.0] * 3]
-    assert sum(line.epsilon for line in messages_in(tmp_path)) == 2.0
+    assert sum(line.epsilon for line in disk.messages_in(tmp_path)) == 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +142,12 @@ class Namesake(tacit.FedAUC):
 
 def test_a_run_that_does_not_know_flipped_labels_goes_on_and_leaves_them(tmp_path: Path) -> None:
     """It has several rounds, between which the party's process ends."""
-    identity = federation(tmp_path, RESPONSE)
-    first, path = carried(tmp_path, identity), tmp_path / "plan.toml"
-    edited(path, (RESPONSE, ONE_SUM))
-    assert carried(tmp_path, identity).server_result is not None
-    edited(path, (ONE_SUM, RESPONSE))
-    again = carried(tmp_path, identity)
+    identity = disk.federation(tmp_path, disk.RESPONSE)
+    first, path = disk.carried(tmp_path, identity), tmp_path / "plan.toml"
+    disk.edited(path, (disk.RESPONSE, disk.ONE_SUM))
+    assert disk.carried(tmp_path, identity).server_result is not None
+    disk.edited(path, (disk.ONE_SUM, disk.RESPONSE))
+    again = disk.carried(tmp_path, identity)
     assert first.server_result is not None
     assert again.server_result is not None
     assert again.server_result.value == first.server_result.value
@@ -174,14 +157,14 @@ def test_a_run_that_does_not_know_flipped_labels_goes_on_and_leaves_them(tmp_pat
 def test_a_class_of_the_same_name_forgets_no_flipped_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    identity = federation(tmp_path, RESPONSE)
-    carried(tmp_path, identity)
+    identity = disk.federation(tmp_path, disk.RESPONSE)
+    disk.carried(tmp_path, identity)
     notebook = tmp_path / "a" / "ledger-state" / service.CLIENT_STATE_FILE
     before = notebook.read_bytes()
     monkeypatch.setattr(registry, "_registered", {"namesake": Namesake})
-    edited(tmp_path / "plan.toml", (RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
-    messages = coordinated(tmp_path, identity).open()
-    desk_of(tmp_path, 0).answer(messages[0])
+    disk.edited(tmp_path / "plan.toml", (disk.RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
+    messages = disk.coordinated(tmp_path, identity).open()
+    disk.desk_of(tmp_path, 0).answer(messages[0])
     assert notebook.read_bytes() == before
 
 
@@ -197,7 +180,7 @@ def test_notes_of_two_classes_with_one_name_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "rounds"),
-    [('name = "two-round-auc"\nepsilon = 1.0', 2), (FEDAUC, 1)],
+    [('name = "two-round-auc"\nepsilon = 1.0', 2), (disk.FEDAUC, 1)],
     ids=["turns", "ranks"],
 )
 def test_records_that_changed_places_between_rounds_are_declined(
@@ -206,66 +189,66 @@ def test_records_that_changed_places_between_rounds_are_declined(
     """What a run keeps by the place of a record in the file would be another record's."""
     coordinator, message = asked_last(tmp_path, protocol, rounds)
     rewritten(tmp_path, lambda rows: rows[::-1])
-    coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
+    coordinator.receive(0, disk.desk_of(tmp_path, 0).answer(message))
     assert coordinator.declined == {0: service.CHANGED_RECORDS}
 
 
 def asked_last(home: Path, protocol: str, rounds: int = 1) -> tuple[Coordinator, bytes]:
     """A run after so many rounds, and what party a is asked then."""
-    coordinator = coordinated(home, federation(home, protocol, extra="min_clients = 2\n"))
-    return coordinator, advanced(home, coordinator, rounds)[0]
+    coordinator = disk.coordinated(home, disk.federation(home, protocol, extra="min_clients = 2\n"))
+    return coordinator, disk.advanced(home, coordinator, rounds)[0]
 
 
 @pytest.mark.parametrize("aged", [("records",), ("run",), ("records", "run")], ids="-".join)
 def test_a_runs_files_are_removed_together(tmp_path: Path, aged: tuple[str, ...]) -> None:
     """By the younger: a run that goes on for long still knows with which records it began."""
-    coordinator, message = asked_last(tmp_path, FEDAUC)
+    coordinator, message = asked_last(tmp_path, disk.FEDAUC)
     folder, then = tmp_path / "a" / "ledger-state", time.time() - 31 * 86_400
     files = {path.suffix[1:]: path for path in (*folder.glob("*.run"), *folder.glob("*.records"))}
     for ending in aged:
         os.utime(files[ending], (then, then))
     if len(aged) == 2:
-        desk_of(tmp_path, 0).answer(coordinator_again(tmp_path).open()[0])
+        disk.desk_of(tmp_path, 0).answer(coordinator_again(tmp_path).open()[0])
         assert not any(path.exists() for path in files.values())
         return
     rewritten(tmp_path, lambda rows: [*rows[:-1], f"{rows[-1][:-1]}{1 - int(rows[-1][-1])}"])
-    coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
+    coordinator.receive(0, disk.desk_of(tmp_path, 0).answer(message))
     assert coordinator.declined == {0: service.CHANGED_RECORDS}
     assert all(path.exists() for path in files.values())
 
 
 def coordinator_again(home: Path) -> Coordinator:
     """A coordinator of another run."""
-    return coordinated(home, service.read_identity(home / "centre" / "identity.key"))
+    return disk.coordinated(home, service.read_identity(home / "centre" / "identity.key"))
 
 
 def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> None:
     """Its records may be others than those that it began with."""
-    coordinator, message = asked_last(tmp_path, FEDAUC)
+    coordinator, message = asked_last(tmp_path, disk.FEDAUC)
     (mark,) = (tmp_path / "a" / "ledger-state").glob("*.records")
     mark.unlink()
-    coordinator.receive(0, desk_of(tmp_path, 0).answer(message))
+    coordinator.receive(0, disk.desk_of(tmp_path, 0).answer(message))
     assert coordinator.declined == {0: service.LOST_MARK}
 
 
 def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Path) -> None:
     """Fresh turns would belong to the new order, and early records would speak a second time."""
-    identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0')
+    identity = disk.federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0')
     agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
-    messages = coordinated(tmp_path, identity).open()
-    desk_of(tmp_path, 0).answer(messages[0])
+    messages = disk.coordinated(tmp_path, identity).open()
+    disk.desk_of(tmp_path, 0).answer(messages[0])
     rewritten(tmp_path, lambda rows: rows[::-1])
     again = replace(verified(messages[0], agreement, COORDINATOR, 0), round=2)
     with pytest.raises(
         SignedMessageError, match="step draw_turns was answered in this run already"
     ):
-        desk_of(tmp_path, 0).answer(again.signed(agreement, identity))
+        disk.desk_of(tmp_path, 0).answer(again.signed(agreement, identity))
 
 
 def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> None:
     """A run's state is kept 30 days after its last message, and what was flipped once for good."""
-    identity = federation(tmp_path, RESPONSE)
-    carried(tmp_path, identity)
+    identity = disk.federation(tmp_path, disk.RESPONSE)
+    disk.carried(tmp_path, identity)
     folder = tmp_path / "a" / "ledger-state"
     (old,), notebook = folder.glob("*.run"), folder / "notebook"
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -274,22 +257,22 @@ def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> Non
         then = time.time() - days * 86_400
         for path in (old, old.with_suffix(".records")):
             os.utime(path, (then, then))
-        carried(tmp_path, identity)
+        disk.carried(tmp_path, identity)
         assert old.exists() is left
     assert notebook.exists()
 
 
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
-    identity = federation(tmp_path, ONE_SUM, limit="epsilon = 1.5")
-    carried(tmp_path, identity)
+    identity = disk.federation(tmp_path, disk.ONE_SUM, limit="epsilon = 1.5")
+    disk.carried(tmp_path, identity)
     with pytest.raises(RunError, match="declined: the privacy budget does not allow it") as caught:
-        carried(tmp_path, identity)
+        disk.carried(tmp_path, identity)
     assert "1.5" not in str(caught.value)
 
 
 def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
-    federation(tmp_path, FEDAUC)
-    desk = desk_of(tmp_path, 0)
+    disk.federation(tmp_path, disk.FEDAUC)
+    desk = disk.desk_of(tmp_path, 0)
     for message in (b"", b"x" * 40, b"x" * 400):
         with pytest.raises(SignedMessageError):
             desk.answer(message)
@@ -297,9 +280,9 @@ def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
 
 
 def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
-    identity = federation(tmp_path, FEDAUC)
-    one, other = (coordinated(tmp_path, identity) for _ in range(2))
-    desk, messages, others = desk_of(tmp_path, 0), one.open(), other.open()
+    identity = disk.federation(tmp_path, disk.FEDAUC)
+    one, other = (disk.coordinated(tmp_path, identity) for _ in range(2))
+    desk, messages, others = disk.desk_of(tmp_path, 0), one.open(), other.open()
     reply = desk.answer(messages[0])
     with pytest.raises(ForeignMessageError):
         other.receive(0, reply)
@@ -319,13 +302,13 @@ MASKED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost
 def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
     """A federation on disk in which all have confirmed an answer, and the honest messages."""
     pytest.importorskip("tenseal")
-    identity = federation(home, FHE, limit=UNLIMITED)
-    return identity, until_answers(home, coordinated(home, identity))
+    identity = disk.federation(home, FHE, limit=disk.UNLIMITED)
+    return identity, until_answers(home, disk.coordinated(home, identity))
 
 
 def until_answers(home: Path, coordinator: Coordinator) -> dict[int, bytes]:
     """The messages with the answers of a session, which everybody has confirmed."""
-    messages = advanced(home, coordinator, rounds=4)
+    messages = disk.advanced(home, coordinator, rounds=4)
     assert coordinator.round == 4
     return messages
 
@@ -336,18 +319,18 @@ def revealed(
     """The coordinator's result of a run whose figure the parties alone learn, and their files."""
     settings = f'name = "{protocol}"\nthresholds = {thresholds}\nmost_records = 1000'
     settings += '\nreveal = "parties"'
-    identity = federation(home, settings, limit=UNLIMITED)
-    result = concluded(plan_file.Plan.read(home / "plan.toml"), carried(home, identity), {})
+    identity = disk.federation(home, settings, limit=disk.UNLIMITED)
+    result = concluded(plan_file.Plan.read(home / "plan.toml"), disk.carried(home, identity), {})
     assert not result.has_signal
     assert result.breakdown is None
-    return result, told(home)
+    return result, disk.told(home)
 
 
 def test_each_party_is_told_in_a_file_of_its_own(tmp_path: Path) -> None:
     """The coordinator's result, and every message that it had, are without a figure."""
     result, files = revealed(tmp_path, "encrypted-auc", 10)
     assert any("told to the parties alone" in warning for warning in result.warnings)
-    expected = simulate(pooled(tmp_path), tacit.EncryptedAUC(10, most_records=1000), NoNoise())
+    expected = simulate(disk.pooled(tmp_path), tacit.EncryptedAUC(10, most_records=1000), NoNoise())
     assert len({each["value"] for each in files}) == 1
     assert files[0]["value"] == pytest.approx(float(expected.server_result.value), abs=1e-6)
     low, high = files[0]["interval"]
@@ -375,16 +358,16 @@ def test_the_file_of_a_party_has_the_warnings_of_its_result(tmp_path: Path) -> N
 def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
     """After an earlier one, so that both begin with a note of it."""
     settings = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
-    identity = federation(tmp_path, settings, limit=UNLIMITED)
-    carried(tmp_path, identity)
-    runs = [coordinated(tmp_path, identity) for _ in range(2)]
+    identity = disk.federation(tmp_path, settings, limit=disk.UNLIMITED)
+    disk.carried(tmp_path, identity)
+    runs = [disk.coordinated(tmp_path, identity) for _ in range(2)]
     letters = [run.open() for run in runs]
     while all(letters):
         for place, run in enumerate(runs):
             for index, message in letters[place].items():
-                run.receive(index, desk_of(tmp_path, index).answer(message))
+                run.receive(index, disk.desk_of(tmp_path, index).answer(message))
             letters[place] = run.close()
-    desk = desk_of(tmp_path, 0)
+    desk = disk.desk_of(tmp_path, 0)
     kept = (desk.party_file.state / "notebook").read_bytes()
     notes = values.decode_values(kept, desk._kinds, opaque=True)["notes"]
     assert sum(isinstance(note, SeenSession) for note in notes.values()) == 3
@@ -408,17 +391,17 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     identity, messages = first_messages(tmp_path)
     agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
     forged = cheated(tmp_path, identity, messages[1])
-    reply = verified(desk_of(tmp_path, 1).answer(forged), agreement, 1, COORDINATOR)
+    reply = verified(disk.desk_of(tmp_path, 1).answer(forged), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     assert values.decode_values(reply.body) == {"reason": answers.REFUSED}
     with pytest.raises(StaleMessageError):
-        desk_of(tmp_path, 1).answer(messages[1])
+        disk.desk_of(tmp_path, 1).answer(messages[1])
     kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
     assert kept == {("encrypted-auc", "confirmed"), ("encrypted-auc", "refused")}
     another = Coordinator(agreement, identity).open()
-    declined = verified(desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
+    declined = verified(disk.desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
     assert values.decode_values(declined.body) == {"reason": REFUSED_BEFORE}
-    desk_of(tmp_path, 0).answer(another[0])
+    disk.desk_of(tmp_path, 0).answer(another[0])
 
 
 def test_of_sessions_that_began_before_a_refusal_none_is_opened(
@@ -426,16 +409,16 @@ def test_of_sessions_that_began_before_a_refusal_none_is_opened(
 ) -> None:
     """Each would be another attempt: also for a party that lost its note of the first one."""
     identity, first = first_messages(tmp_path)
-    for desk in desks_of(tmp_path):
+    for desk in disk.desks_of(tmp_path):
         (desk.party_file.state / service.CLIENT_STATE_FILE).unlink()
-    second = until_answers(tmp_path, coordinated(tmp_path, identity))
+    second = until_answers(tmp_path, disk.coordinated(tmp_path, identity))
     agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
-    desk_of(tmp_path, 1).answer(cheated(tmp_path, identity, first[1]))
+    disk.desk_of(tmp_path, 1).answer(cheated(tmp_path, identity, first[1]))
     assert "go on with a plan that has another most_records" in capsys.readouterr().err
-    reply = verified(desk_of(tmp_path, 1).answer(second[1]), agreement, 1, COORDINATOR)
+    reply = verified(disk.desk_of(tmp_path, 1).answer(second[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     assert values.decode_values(reply.body) == {"reason": REFUSED_BEFORE}
-    accepted = verified(desk_of(tmp_path, 0).answer(second[0]), agreement, 0, COORDINATOR)
+    accepted = verified(disk.desk_of(tmp_path, 0).answer(second[0]), agreement, 0, COORDINATOR)
     assert accepted.kind is Kind.REPLY
 
 
@@ -443,12 +426,12 @@ def test_of_sessions_that_began_before_a_refusal_none_is_opened(
 def test_no_stored_state_has_the_identity_key(tmp_path: Path, settings: str) -> None:
     """It is in the party's key file alone; copies of a state are not guarded as that one is."""
     pytest.importorskip("tenseal")
-    identity = federation(tmp_path, settings, limit=UNLIMITED)
-    coordinator = coordinated(tmp_path, identity)
+    identity = disk.federation(tmp_path, settings, limit=disk.UNLIMITED)
+    coordinator = disk.coordinated(tmp_path, identity)
     messages, stored = coordinator.open(), 0
     while messages:
         for index, message in messages.items():
-            desk = desk_of(tmp_path, index)
+            desk = disk.desk_of(tmp_path, index)
             coordinator.receive(index, desk.answer(message))
             for file in desk.party_file.state.iterdir():
                 assert desk.identity.to_bytes() not in file.read_bytes(), file.name
@@ -471,12 +454,12 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
     with monkeypatch.context() as patched:
         patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):
-            desk_of(tmp_path, 1).answer(messages[1])
+            disk.desk_of(tmp_path, 1).answer(messages[1])
     agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
-    reply = verified(desk_of(tmp_path, 1).answer(messages[1]), agreement, 1, COORDINATOR)
+    reply = verified(disk.desk_of(tmp_path, 1).answer(messages[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     another = Coordinator(agreement, identity).open()
-    declined = verified(desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
+    declined = verified(disk.desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
     assert values.decode_values(declined.body) == {"reason": NOT_OPENED}
 
 
@@ -487,7 +470,7 @@ def notes_on_disk(home: Path, name: str) -> list[Any]:
 
 
 def test_key_files_that_others_may_read_are_refused(tmp_path: Path) -> None:
-    write_identity(tmp_path / "identity.key")
+    disk.write_identity(tmp_path / "identity.key")
     (tmp_path / "identity.key").chmod(0o644)
     with pytest.raises(PlanError, match="be its owner's only"):
         service.read_identity(tmp_path / "identity.key")
@@ -498,23 +481,23 @@ def test_key_files_that_others_may_read_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_key_that_the_plan_does_not_name_is_refused(tmp_path: Path) -> None:
-    federation(tmp_path, FEDAUC)
-    write_identity(tmp_path / "a" / "identity.key")
+    disk.federation(tmp_path, disk.FEDAUC)
+    disk.write_identity(tmp_path / "a" / "identity.key")
     with pytest.raises(PlanError, match="does not name the key"):
         service.PartyDesk.open(tmp_path / "a" / "party.toml")
 
 
 def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> None:
-    identity = federation(tmp_path, FEDAUC)
+    identity = disk.federation(tmp_path, disk.FEDAUC)
     first = plan_file.Plan.read(tmp_path / "plan.toml")
     shutil.copy(tmp_path / "plan.toml", tmp_path / "later.toml")
-    edited(tmp_path / "later.toml", ("epsilon = 1.0", "epsilon = 2.0"))
+    disk.edited(tmp_path / "later.toml", ("epsilon = 1.0", "epsilon = 2.0"))
     later = plan_file.Plan.read(tmp_path / "later.toml").agreement()
     path = tmp_path / "a" / "party.toml"
     message = Coordinator(later, identity).open()[0]
     with pytest.raises(PlanError, match="agreed to no such plan"):
         service.PartyDesk.open(path, message[MARK_POSITION])
-    edited(path, ('"../plan.toml"', '["../plan.toml", "../later.toml"]'))
+    disk.edited(path, ('"../plan.toml"', '["../plan.toml", "../later.toml"]'))
     assert service.PartyDesk.open(path).plan == first
     desk = service.PartyDesk.open(path, message[MARK_POSITION])
     desk.set_limit()
@@ -523,17 +506,17 @@ def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> No
 
 
 def test_a_party_under_another_name_is_refused(tmp_path: Path) -> None:
-    federation(tmp_path, FEDAUC)
+    disk.federation(tmp_path, disk.FEDAUC)
     path = tmp_path / "a" / "party.toml"
-    edited(path, ('name = "a"', 'name = "z"'))
+    disk.edited(path, ('name = "a"', 'name = "z"'))
     with pytest.raises(PlanError, match="calls the owner of this key 'a', the file 'z'"):
         service.PartyDesk.open(path)
 
 
 def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
-    coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
+    coordinator = disk.coordinated(tmp_path, disk.federation(tmp_path, disk.FEDAUC))
     messages = coordinator.open()
-    desk = desk_of(tmp_path, 0)
+    desk = disk.desk_of(tmp_path, 0)
     desk.answer(messages[0])
     (state,) = desk.party_file.state.glob("*.run")
     state.write_bytes(state.read_bytes()[:-40])
@@ -580,17 +563,17 @@ def debits_of(desk: service.PartyDesk) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
 @pytest.mark.parametrize("most", [16, pytest.param(300, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("protocol", [FEDAUC, ONE_SUM], ids=["fedauc", "histogram"])
+@pytest.mark.parametrize("protocol", [disk.FEDAUC, disk.ONE_SUM], ids=["fedauc", "histogram"])
 def test_a_killed_party_never_replies_without_its_debit(
     tmp_path: Path, protocol: str, most: int
 ) -> None:
     """So many kills, anywhere from an answer's first calls to its last. One that is killed
     between the debit and the state of an answer that leaves once declines."""
-    identity = federation(tmp_path, protocol, parties=2, limit="epsilon = inf")
+    identity = disk.federation(tmp_path, protocol, parties=2, limit="epsilon = inf")
     rng, kills, replies, finished = np.random.default_rng(5), 0, 0, 0
-    desks = desks_of(tmp_path)
+    desks = disk.desks_of(tmp_path)
     while kills < most or not finished:
-        coordinator = coordinated(tmp_path, identity)
+        coordinator = disk.coordinated(tmp_path, identity)
         messages, has_declined = coordinator.open(), False
         while messages and not has_declined:
             coordinator.receive(1, desks[1].answer(messages[1]))
@@ -604,12 +587,14 @@ def test_a_killed_party_never_replies_without_its_debit(
             has_declined = bool(coordinator.declined)
             replies += not has_declined
             if has_declined:
-                assert protocol == ONE_SUM
+                assert protocol == disk.ONE_SUM
                 assert coordinator.declined == {0: RepeatedError.public}
             else:
                 messages = coordinator.close()
         finished += coordinator.server_result is not None
         assert has_declined or coordinator.server_result is not None
     assert len(paid) >= replies
-    answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
+    answered = (
+        {"0 share_scores", "1 noisy_rank_sums"} if protocol == disk.FEDAUC else {"2 summed_trees"}
+    )
     assert answered <= set(paid)
