@@ -13,17 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import tacit.protocol as tp
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.planning.planner import Choice, choose
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocol.registry import protocol_of
 from tacit.results.evaluation import Evaluation
-from tacit.running.evaluating import Engine, Setup, check_protocol
+from tacit.running import evaluating, spending
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers
-from tacit.running.spending import unit_of
 
 ACCEPTED = (
     "records must be Clients, a data frame, a pair (scores, labels) of arrays, a triple (scores, "
@@ -89,7 +85,7 @@ def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
 def _clients_of_tables(tables: Mapping[str, Any], **columns: Any) -> Clients:
     """One client a table, with the mapping's names."""
     if columns.get("client") is not None:
-        raise DataError(f"each table is a client: leave client={columns['client']!r} out")
+        raise tp.DataError(f"each table is a client: leave client={columns['client']!r} out")
     return Clients.concatenate(
         [
             replace(Clients.from_frame(each, **columns), names=(name,))
@@ -111,7 +107,7 @@ def _refuse_swapped(scores: Any, labels: Any) -> None:
     if set("".join(kinds)) - set("biuf") or not first.size:
         return
     if np.isin(first, (0, 1)).all() and not np.isin(second, (0, 1)).all():
-        raise DataError(
+        raise tp.DataError(
             "the first array has only 0 and 1 and the second has other numbers: the order is "
             "(scores, labels)"
         )
@@ -128,7 +124,7 @@ def _called(value: Any) -> str:
 
 def evaluate(
     records: Any,
-    protocol: Protocol | str | None = None,
+    protocol: tp.Protocol | str | None = None,
     seed: int | None = None,
     *,
     epsilon: float | None = None,
@@ -140,11 +136,11 @@ def evaluate(
     person: str | None = None,
     per_person: int | None = None,
     missing_epsilon: float | None = None,
-    state: ClientState | None = None,
-    noise: NoiseSource | None = None,
+    state: tp.ClientState | None = None,
+    noise: tp.NoiseSource | None = None,
     exact: bool = False,
     federation: str | None = None,
-    engine: Engine = "ideal",
+    engine: evaluating.Engine = "ideal",
     ledgers: Ledgers = NO_LEDGERS,
     **settings: Any,
 ) -> Evaluation:
@@ -223,11 +219,11 @@ def evaluate(
     clients = clients_of(records, score=score, label=label, client=client, unit=unit, person=person)
     choice: Choice | None = None
     if named is None:
-        most = unit_of(clients, per_person)
+        most = spending.unit_of(clients, per_person)
         names = scored_classes(clients.categories)
         choice = choose(clients.count, clients.records, budget, trust, most, names)
         named = choice.protocol
-    setup = Setup.of(
+    setup = evaluating.Setup.of(
         clients,
         named,
         seed,
@@ -242,11 +238,11 @@ def evaluate(
     return result if choice is None else replace(result, choice=choice.line)
 
 
-def _named(protocol: Any, settings: Mapping[str, Any]) -> Protocol:
+def _named(protocol: Any, settings: Mapping[str, Any]) -> tp.Protocol:
     """The protocol that was given, or that of a name with its settings."""
     if isinstance(protocol, str):
-        return protocol_of(protocol, settings)
-    check_protocol(protocol)
+        return tp.protocol_of(protocol, settings)
+    evaluating.check_protocol(protocol)
     if settings:
         listed = ", ".join(settings)
         raise TypeError(

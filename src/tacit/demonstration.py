@@ -10,20 +10,17 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+import tacit.protocol as tp
 from tacit.api import evaluate
-from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
 from tacit.extras import extra
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.metrics.ranking import auc
-from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results import drawing
+from tacit.results import drawing, evaluation, text
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
-from tacit.results.evaluation import Evaluation
 from tacit.results.measures.catalogue import label
-from tacit.results.text import ruled
 
 DATA_SEED = 0
 """The records are the same in every demonstration; only the noise differs."""
@@ -38,14 +35,14 @@ THRESHOLD = 0.2
 
 DRAWN_BUCKETS = 12
 
-HOSPITAL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
+HOSPITAL_PROTOCOLS: tuple[tuple[str, tp.Protocol], ...] = (
     ("score-histogram, secure sum", ScoreHistogram("secure-sum", 1.0)),
 )
-LABEL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
+LABEL_PROTOCOLS: tuple[tuple[str, tp.Protocol], ...] = (
     ("fedauc", FedAUC(1.0)),
     ("fedauc, labels flipped once", FedAUC(1.0, trust="local")),
 )
-PHONE_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
+PHONE_PROTOCOLS: tuple[tuple[str, tp.Protocol], ...] = (
     ("two-round-auc", TwoRoundAUC(5.0)),
     ("score-histogram, local", ScoreHistogram("local", 5.0)),
 )
@@ -76,9 +73,9 @@ class Scene:
     """
 
     title: str
-    clients: Clients
+    clients: tp.Clients
     exact: float
-    results: tuple[tuple[str, Evaluation], ...]
+    results: tuple[tuple[str, evaluation.Evaluation], ...]
 
 
 def demonstrate(seed: int | None = None) -> list[Scene]:
@@ -101,7 +98,7 @@ def demonstrate(seed: int | None = None) -> list[Scene]:
 
 
 def compare(
-    title: str, clients: Clients, protocols: Sequence[tuple[str, Protocol]], seed: int
+    title: str, clients: tp.Clients, protocols: Sequence[tuple[str, tp.Protocol]], seed: int
 ) -> Scene:
     """Evaluate protocols on one federation, each with its own noise."""
     seeds = np.random.SeedSequence(seed).generate_state(len(protocols), np.uint64)
@@ -112,33 +109,33 @@ def compare(
     return Scene(title, clients, auc(clients.scores, clients.labels), tuple(results))
 
 
-def hospital_clients() -> tuple[str, Clients]:
+def hospital_clients() -> tuple[str, tp.Clients]:
     """Calibrated scores at hospitals that see between 3 % and a quarter of positives."""
     rng = np.random.default_rng(DATA_SEED)
     log_odds = np.linspace(*FRACTIONS, HOSPITALS).repeat(PATIENTS)
     scores = expit(log_odds + rng.standard_normal(log_odds.size))
     labels = rng.random(scores.size) < scores
     names = np.arange(HOSPITALS).repeat(PATIENTS)
-    clients = replace(Clients.from_arrays(scores, labels, names), simulated=True)
+    clients = replace(tp.Clients.from_arrays(scores, labels, names), simulated=True)
     return f"Ten hospitals of {PATIENTS:,} patients each", clients
 
 
-def advertiser_clients() -> tuple[str, Clients]:
+def advertiser_clients() -> tuple[str, tp.Clients]:
     """Binormal scores at many advertisers."""
     clicks = ADVERTISERS * CLICKS
     scores, labels = binormal_scores(clicks // 10, 9 * clicks // 10, FEDERATION_AUC, DATA_SEED)
-    split = Clients.split(scores, labels, ADVERTISERS, seed=DATA_SEED)
+    split = tp.Clients.split(scores, labels, ADVERTISERS, seed=DATA_SEED)
     return f"A thousand advertisers with {CLICKS} clicks each", split
 
 
-def phone_clients() -> tuple[str, Clients]:
+def phone_clients() -> tuple[str, tp.Clients]:
     """Binormal scores, one record a phone."""
     scores, labels = binormal_scores(PHONES // 5, 4 * PHONES // 5, FEDERATION_AUC, DATA_SEED)
-    split = Clients.split(scores, labels, PHONES, seed=DATA_SEED)
+    split = tp.Clients.split(scores, labels, PHONES, seed=DATA_SEED)
     return "A hundred thousand phones with one record each", split
 
 
-def mean_of_aucs(clients: Clients) -> float:
+def mean_of_aucs(clients: tp.Clients) -> float:
     """The mean of the clients' own AUCs, which is not the AUC of all records."""
     parts = [clients.part(index, index + 1) for index in range(clients.count)]
     return float(np.mean([auc(part.scores, part.labels) for part in parts]))
@@ -184,12 +181,12 @@ def _scene_text(scene: Scene) -> str:
     lines = [f"AUC of all records    {scene.exact:.4f}", ""]
     if first.histogram is not None:
         mean = f"mean of the ten AUCs  {mean_of_aucs(scene.clients):.4f}"
-        lines = [mean, *lines, *ruled([FIGURES, *_figures(scene, first)]), ""]
-    protocols = ruled([HEADER, *(_row(*each) for each in scene.results)])
+        lines = [mean, *lines, *text.ruled([FIGURES, *_figures(scene, first)]), ""]
+    protocols = text.ruled([HEADER, *(_row(*each) for each in scene.results)])
     return "\n".join([scene.title, "", *lines, *protocols])
 
 
-def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:
+def _figures(scene: Scene, result: evaluation.Evaluation) -> Iterator[tuple[str, ...]]:
     """The histogram's figures compared with those of exact counts."""
     exact = evaluate(scene.clients, ScoreHistogram("exact-sum"))
     yield "AUC", f"{scene.exact:.4f}", *_value(result.auc)
@@ -201,7 +198,7 @@ def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:
         yield label(name), f"{truth.value:.4f}", *_value(estimate)
 
 
-def _row(name: str, result: Evaluation) -> tuple[str, ...]:
+def _row(name: str, result: evaluation.Evaluation) -> tuple[str, ...]:
     spent, sent = result.spent, result.traffic.to_dict()["bytes_sent_per_client"]["median"]
     hidden = "none" if spent.adjacency is None else spent.adjacency.value
     return (name, *_value(result.auc), f"{spent.epsilon:g}", hidden, f"{sent:,.0f}")

@@ -338,8 +338,8 @@ def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> No
         for name, word in zip("abc", units, strict=True):
             with_unit(home, name, word, lambda p: np.clip(p, 0.01, 0.99))
             if word:
-                with_unit(home, name, "", lambda p, to=word: converted(p, "probability", to))
-        values.append(disk.carried(home, identity, tp.NoNoise()).server_result.value)  # type: ignore[union-attr]
+                with_unit(home, name, "", into(word))
+        values.append(disk.carried(home, identity, tp.NoNoise()).server_result.value)
     assert float(values[1]) == pytest.approx(float(values[0]), abs=1e-3)
 
 
@@ -382,6 +382,11 @@ def test_log_odds_of_a_plan_of_log_odds_are_not_converted(tmp_path: Path) -> Non
 
 
 # A party's own files
+
+
+def into(unit: str) -> Change:
+    """A change of probabilities into a unit."""
+    return lambda scores: converted(scores, "probability", unit)
 
 
 def with_unit(home: Path, name: str, unit: str, change: Change = lambda p: p) -> service.PartyDesk:

@@ -7,29 +7,25 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+import tacit.protocol as tp
 from tacit.data.checking import as_scores
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.registry import comparison_names
 from tacit.results.server_result import ComparisonResult
 from tacit.results.several import Comparison
-from tacit.running.evaluating import Setup, check_given
-from tacit.running.simulation import simulate
-from tacit.running.spending import per_record
+from tacit.running import evaluating, simulation, spending
 
 
 def compare(
     first: Clients,
     second: Clients | ArrayLike | None,
-    protocol: Protocol,
+    protocol: tp.Protocol,
     seed: int | None = None,
     *,
     names: tuple[str, str] = ("first", "second"),
-    state: ClientState | None = None,
-    noise: NoiseSource | None = None,
+    state: tp.ClientState | None = None,
+    noise: tp.NoiseSource | None = None,
     exact: bool = False,
     federation: str | None = None,
     per_person: int | None = None,
@@ -76,11 +72,11 @@ def compare(
     >>> low < comparison.exact[0] - comparison.exact[1] < high
     True
     """
-    check_given(first, protocol, seed, noise)
+    evaluating.check_given(first, protocol, seed, noise)
     if len(set(names)) != 2:
         raise ValueError(f"two models need two names, got {names!r}")
     chosen = _comparing(protocol)
-    setup = Setup.of(
+    setup = evaluating.Setup.of(
         _together(first, second),
         chosen,
         seed,
@@ -89,8 +85,8 @@ def compare(
         per_person=per_person,
         federation=federation,
     )
-    divided = per_record(chosen, setup.per_person)
-    run = simulate(setup.clients, divided, setup.source, setup.state)
+    divided = spending.per_record(chosen, setup.per_person)
+    run = simulation.simulate(setup.clients, divided, setup.source, setup.state)
     server_result = run.server_result.published()
     if (
         not isinstance(server_result, ComparisonResult)
@@ -115,17 +111,17 @@ def _together(first: Clients, second: Clients | ArrayLike | None) -> Clients:
         return replace(first, second=as_scores(second, "the second model's scores"))
     same = np.array_equal(first.offsets, second.offsets) and first.names == second.names
     if not same:
-        raise DataError("two models are compared on the same clients with the same records")
+        raise tp.DataError("two models are compared on the same clients with the same records")
     different = np.flatnonzero(first.labels != second.labels)
     if different.size:
-        raise DataError(
+        raise tp.DataError(
             "two models are compared on the same records, "
             f"got different labels in {first.location(int(different[0]))}"
         )
     return replace(first, second=second.scores)
 
 
-def _comparing(protocol: Protocol) -> Protocol:
+def _comparing(protocol: tp.Protocol) -> tp.Protocol:
     """The comparison with this protocol's budget and mechanism."""
     comparison = protocol.comparison()
     if comparison is None:

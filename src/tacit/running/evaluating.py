@@ -14,21 +14,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
 from tacit.privacy import composition
-from tacit.privacy.cost import Adjacency, check_budget
-from tacit.privacy.noise import NoiseSource, SimulatedNoise, SystemNoise
-from tacit.protocol.conversation import ClientState, Protocol, View
-from tacit.protocol.declared import result_of_client, revealed_to
-from tacit.protocol.registry import protocol_kinds
+from tacit.protocol import declared, registry
 from tacit.protocol.settings import known_settings
-from tacit.protocol.trust import Trust
-from tacit.results.concluding import evaluation_of
-from tacit.results.evaluation import Evaluation
+from tacit.results import concluding, evaluation
 from tacit.results.run import LeftOut, Traffic
-from tacit.results.server_result import ServerResult
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, run_mpc
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.spending import counted_clients, per_record, unit_of
@@ -71,9 +64,9 @@ class Setup:
 
     clients: Clients
     inside: NDArray[np.bool_]
-    source: NoiseSource
+    source: tp.NoiseSource
     per_person: int
-    state: ClientState
+    state: tp.ClientState
     federation: str | None
     engine: Engine
     ledgers: Ledgers
@@ -82,11 +75,11 @@ class Setup:
     def of(
         cls,
         clients: Clients,
-        protocol: Protocol,
+        protocol: tp.Protocol,
         seed: int | None = None,
         *,
-        noise: NoiseSource | None = None,
-        state: ClientState | None = None,
+        noise: tp.NoiseSource | None = None,
+        state: tp.ClientState | None = None,
         per_person: int | None = None,
         federation: str | None = None,
         engine: Engine = "ideal",
@@ -117,11 +110,11 @@ class Setup:
                 "clients in separate processes have a state each: state cannot be given"
             )
         source = noise_source(clients, seed, engine) if noise is None else noise
-        stored, most = ClientState() if state is None else state, unit_of(clients, per_person)
+        stored, most = tp.ClientState() if state is None else state, unit_of(clients, per_person)
         counted, inside = counted_clients(clients, most, stored, source)
         return cls(counted, inside, source, most, stored, federation, engine, ledgers)
 
-    def evaluated(self, protocol: Protocol, *, exact: bool = False) -> Evaluation:
+    def evaluated(self, protocol: tp.Protocol, *, exact: bool = False) -> evaluation.Evaluation:
         """The evaluation of one run.
 
         Parameters
@@ -141,17 +134,17 @@ class Setup:
             run = run_mpc(clients, divided, self.source, ledgers=self.ledgers, per_person=most)
         else:
             run = simulate(clients, divided, self.source, self.state)
-        revealed = revealed_to(self.state)
+        revealed = declared.revealed_to(self.state)
         return replace(self, clients=clients).concluded(
             protocol,
             run,
-            known=None if revealed is None else result_of_client(divided, revealed),
+            known=None if revealed is None else declared.result_of_client(divided, revealed),
             exact=protocol.exact(clients) if exact else None,
         )
 
     def evaluated_with_missing(
-        self, protocol: Protocol, missing_epsilon: float | None, *, exact: bool = False
-    ) -> Evaluation:
+        self, protocol: tp.Protocol, missing_epsilon: float | None, *, exact: bool = False
+    ) -> evaluation.Evaluation:
         """The evaluation with what a result may say of records left out as incomplete.
 
         Parameters
@@ -181,12 +174,12 @@ class Setup:
 
     def concluded(
         self,
-        protocol: Protocol,
+        protocol: tp.Protocol,
         run: Run,
         *,
-        known: ServerResult | None = None,
+        known: tp.ServerResult | None = None,
         exact: float | None = None,
-    ) -> Evaluation:
+    ) -> evaluation.Evaluation:
         """The evaluation of a run of these clients.
 
         Parameters
@@ -199,7 +192,7 @@ class Setup:
         clients, source = self.clients, self.source
         by_processes = self.engine == "spu"
         computed = HERE if by_processes else IDEAL
-        return evaluation_of(
+        return concluding.evaluation_of(
             protocol,
             run.server_result if known is None else known,
             # processes state a person's cost; elsewhere a record's counts per_person times
@@ -211,15 +204,15 @@ class Setup:
             before=(*simulation_warnings(clients, source), *((computed,) if run.mpc else ())),
             names=clients.names,
             federation=self.federation,
-            simulated=clients.simulated or not isinstance(source, SystemNoise),
-            time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
+            simulated=clients.simulated or not isinstance(source, tp.SystemNoise),
+            time=None if isinstance(source, tp.SimulatedNoise) else datetime.now(UTC),
             unit=result_unit(protocol, clients),
             per_person=self.per_person,
         )
 
 
 def repeat(
-    clients: Clients, protocol: Protocol, times: int, seed: int | None = None
+    clients: Clients, protocol: tp.Protocol, times: int, seed: int | None = None
 ) -> NDArray[np.float64]:
     """The estimates of many independent simulated evaluations, shape (times,).
 
@@ -237,8 +230,8 @@ def repeat(
 
 
 def repeat_results(
-    clients: Clients, protocol: Protocol, times: int, seed: int | None = None
-) -> ServerResult:
+    clients: Clients, protocol: tp.Protocol, times: int, seed: int | None = None
+) -> tp.ServerResult:
     """As ``repeat``, with every repetition's own errors and class sizes."""
     check_given(clients, protocol)
     _check_records(clients)
@@ -253,39 +246,39 @@ def exact_auc(clients: Clients) -> float:
 
 def _check_records(clients: Clients) -> None:
     if clients.records < 2:
-        raise DataError(f"an evaluation needs at least two records, got {clients.records}")
+        raise tp.DataError(f"an evaluation needs at least two records, got {clients.records}")
 
 
-def noise_source(clients: Clients, seed: int | None, engine: str = "ideal") -> NoiseSource:
+def noise_source(clients: Clients, seed: int | None, engine: str = "ideal") -> tp.NoiseSource:
     """Simulated noise where a seed or clients that do not exist ask for it, else the system's.
 
     Clients in separate processes draw noise from the system where no seed is given.
     """
     simulated = seed is not None or (clients.simulated and engine != "spu")
-    return SimulatedNoise(seed) if simulated else SystemNoise()
+    return tp.SimulatedNoise(seed) if simulated else tp.SystemNoise()
 
 
-def noise_name(source: NoiseSource) -> str:
+def noise_name(source: tp.NoiseSource) -> str:
     """What a result calls its noise."""
-    if isinstance(source, SystemNoise):
+    if isinstance(source, tp.SystemNoise):
         return "system"
-    return "simulated" if isinstance(source, SimulatedNoise) else "none"
+    return "simulated" if isinstance(source, tp.SimulatedNoise) else "none"
 
 
-def simulation_warnings(clients: Clients, source: NoiseSource) -> tuple[str, ...]:
+def simulation_warnings(clients: Clients, source: tp.NoiseSource) -> tuple[str, ...]:
     """What a result says where nothing is protected."""
     if clients.simulated:
         return (
             f"this is a simulation: the records were dealt out to {clients.count} clients that do "
             "not exist, and nothing is protected",
         )
-    if not isinstance(source, SystemNoise):
+    if not isinstance(source, tp.SystemNoise):
         return ("this is a simulation: its noise is not fit for a release",)
     return ()
 
 
 def check_given(
-    clients: Any, protocol: Any, seed: int | None = None, noise: NoiseSource | None = None
+    clients: Any, protocol: Any, seed: int | None = None, noise: tp.NoiseSource | None = None
 ) -> None:
     """Refuse anything but clients, with how they are made, and a protocol with its settings.
 
@@ -318,9 +311,9 @@ def check_protocol(protocol: Any) -> None:
     Traceback (most recent call last):
     TypeError: protocol must be a protocol with its settings, got 1.0: write epsilon=1.0
     """
-    if isinstance(protocol, Protocol):
+    if isinstance(protocol, tp.Protocol):
         return
-    if isinstance(protocol, type) and issubclass(protocol, Protocol):
+    if isinstance(protocol, type) and issubclass(protocol, tp.Protocol):
         settings = "epsilon=1.0" if "epsilon" in known_settings(protocol) else ""
         name = protocol.__name__
         raise TypeError(f"{EXPECTED}, got the class {name}: write {name}({settings})")
@@ -339,7 +332,7 @@ def check_protocol(protocol: Any) -> None:
     raise TypeError(f"{EXPECTED}, got {type(protocol).__name__}")
 
 
-def shared_budget(protocol: Protocol, missing_epsilon: float) -> Protocol:
+def shared_budget(protocol: tp.Protocol, missing_epsilon: float) -> tp.Protocol:
     """The protocol with what is left of its epsilon for it.
 
     Parameters
@@ -351,7 +344,7 @@ def shared_budget(protocol: Protocol, missing_epsilon: float) -> Protocol:
     ------
     ValueError : for a part that is not below the whole, and for a protocol without a budget.
     """
-    check_budget(missing_epsilon)
+    tp.check_budget(missing_epsilon)
     changeable: Any = protocol
     whole = getattr(protocol, "epsilon", None)
     private = math.isfinite(protocol.guarantee.epsilon)
@@ -360,11 +353,15 @@ def shared_budget(protocol: Protocol, missing_epsilon: float) -> Protocol:
             f"{protocol.name} with these settings has no epsilon of which a count of incomplete "
             "records could take a part"
         )
-    if protocol.guarantee.adjacency not in (Adjacency.RECORD, Adjacency.REPLACE, Adjacency.LABEL):
+    if protocol.guarantee.adjacency not in (
+        tp.Adjacency.RECORD,
+        tp.Adjacency.REPLACE,
+        tp.Adjacency.LABEL,
+    ):
         raise ValueError(f"{protocol.name} hides no label, so no count of missing ones is private")
     if missing_epsilon >= whole:
         raise ValueError(f"missing_epsilon must be below epsilon, {whole:g}, got {missing_epsilon}")
-    rest: Protocol = replace(changeable, epsilon=whole - missing_epsilon)
+    rest: tp.Protocol = replace(changeable, epsilon=whole - missing_epsilon)
     return rest
 
 
@@ -385,7 +382,7 @@ def _check_countable(setup: Setup) -> None:
         )
 
 
-def counting_protocol(protocol: Protocol, epsilon: float) -> Protocol:
+def counting_protocol(protocol: tp.Protocol, epsilon: float) -> tp.Protocol:
     """The protocol that counts incomplete records under the trust and adjacency of another.
 
     It counts by a sum where all that the other one asks for are sums, and else by client.
@@ -394,13 +391,13 @@ def counting_protocol(protocol: Protocol, epsilon: float) -> Protocol:
     ------
     ValueError : where no registered protocol counts them.
     """
-    kinds = [kind for kind in protocol_kinds().values() if kind.counts_missing]
+    kinds = [kind for kind in registry.protocol_kinds().values() if kind.counts_missing]
     if not kinds:
         raise ValueError("no registered protocol counts incomplete records")
-    summed = all(step.view_under(protocol) is View.SUM for step in protocol.steps)
-    trust = Trust.SECURE_SUM if summed else Trust.EACH
+    summed = all(step.view_under(protocol) is tp.View.SUM for step in protocol.steps)
+    trust = tp.Trust.SECURE_SUM if summed else tp.Trust.EACH
     adjacency = protocol.guarantee.adjacency
-    made: Protocol = kinds[0](
+    made: tp.Protocol = kinds[0](
         epsilon=epsilon,
         trust=trust.value,
         adjacency=None if adjacency is None else adjacency.value,

@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.data.categories import Groups
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.privacy import composition
-from tacit.privacy.cost import Adjacency, worst_case
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.privacy.cost import worst_case
 from tacit.results.several import Group, GroupedEvaluation
-from tacit.running.evaluating import Engine, Setup, check_given, left_out_in_result, noise_source
-from tacit.running.spending import per_record
+from tacit.running import evaluating, spending
 
 READ_OFF = (
     "the list of groups was read off the records, so it shows that each of them has a record, "
@@ -26,12 +24,12 @@ READ_OFF = (
 def evaluate_groups(
     clients: Clients,
     groups: Groups,
-    protocol: Protocol,
+    protocol: tp.Protocol,
     seed: int | None = None,
     *,
     exact: bool = False,
     federation: str | None = None,
-    engine: Engine = "ideal",
+    engine: evaluating.Engine = "ideal",
     per_person: int | None = None,
 ) -> GroupedEvaluation:
     """Evaluate each group's records once, and compare the groups' figures.
@@ -85,11 +83,11 @@ def evaluate_groups(
     >>> low < grouped["0"].evaluation.exact < high
     True
     """
-    check_given(clients, protocol)
+    evaluating.check_given(clients, protocol)
     if groups.of_record.size != clients.records:
-        raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
+        raise tp.DataError(f"{clients.records} records but {groups.of_record.size} groups")
     seeds = _seeds(seed, len(groups.names))
-    setup = Setup.of(clients, protocol, seed, per_person=per_person, engine=engine)
+    setup = evaluating.Setup.of(clients, protocol, seed, per_person=per_person, engine=engine)
     groups, most = replace(groups, of_record=groups.of_record[setup.inside]), setup.per_person
     hidden = protocol.guarantee.hides_presence
     results, costs = [], []
@@ -103,17 +101,17 @@ def evaluate_groups(
         part = replace(
             setup,
             clients=members,
-            source=noise_source(members, seeds[index], engine),
-            state=ClientState(),
+            source=evaluating.noise_source(members, seeds[index], engine),
+            state=tp.ClientState(),
             federation=None if federation is None else f"{federation}, group {name}",
         )
         try:
             result = part.evaluated(protocol, exact=exact and not _lacks_a_class(members, protocol))
-        except DataError as error:
+        except tp.DataError as error:
             if not (_tells_classes(protocol) and _lacks_a_class(members, protocol)):
                 raise
             results.append(Group(name, size, None, str(error)))
-            costs.append(composition.of_person(per_record(protocol, most).guarantee, most))
+            costs.append(composition.of_person(spending.per_record(protocol, most).guarantee, most))
             continue
         results.append(Group(name, size, result))
         costs.append(result.spent)
@@ -123,17 +121,17 @@ def evaluate_groups(
         worst_case(costs),
         protocol.figure,
         notes,
-        left_out_in_result(clients, exact),
+        evaluating.left_out_in_result(clients, exact),
     )
 
 
-def _tells_classes(protocol: Protocol) -> bool:
+def _tells_classes(protocol: tp.Protocol) -> bool:
     """Whether a refusal may follow from an absent class, since labels are not protected."""
     cost = protocol.guarantee
-    return math.isinf(cost.epsilon) or cost.adjacency is Adjacency.SCORE
+    return math.isinf(cost.epsilon) or cost.adjacency is tp.Adjacency.SCORE
 
 
-def _lacks_a_class(clients: Clients, protocol: Protocol) -> bool:
+def _lacks_a_class(clients: Clients, protocol: tp.Protocol) -> bool:
     """Whether these records have no figure; asked only for what is not private."""
     return protocol.needs_both_classes and clients.positives in (0, clients.records)
 

@@ -8,24 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
+import tacit.protocol as tp
 from tacit.metrics import errors
-from tacit.privacy.cost import Cost, worst_case
-from tacit.privacy.noise import NoiseSource, SimulatedNoise
+from tacit.privacy.cost import worst_case
 from tacit.protocol import releases
-from tacit.protocol.conversation import (
-    ONE_REPLICATE,
-    ClientState,
-    Protocol,
-    Query,
-    Reply,
-    View,
-    stack,
-    total,
-)
+from tacit.protocol.conversation import ONE_REPLICATE, stack, total
 from tacit.protocol.fields import bytes_sent
-from tacit.results.server_result import ServerResult
 from tacit.running.mpc.transport import Session
 from tacit.running.spending import Payment, most_spent
 
@@ -47,8 +35,8 @@ class Run:
     sessions : one entry for every computation of two or three parties that did so.
     """
 
-    server_result: ServerResult
-    spent: Cost
+    server_result: tp.ServerResult
+    spent: tp.Cost
     rounds: int
     bytes_sent: NDArray[np.int64]
     mpc: bool = False
@@ -56,10 +44,10 @@ class Run:
 
 
 def simulate(
-    clients: Clients,
-    protocol: Protocol,
-    noise: NoiseSource,
-    state: ClientState | None = None,
+    clients: tp.Clients,
+    protocol: tp.Protocol,
+    noise: tp.NoiseSource,
+    state: tp.ClientState | None = None,
     chunk: int | None = None,
     asked: int | None = None,
 ) -> Run:
@@ -84,10 +72,10 @@ def simulate(
     DataError : for records whose persons are known, of which no one said how many count.
     """
     if clients.persons is not None:
-        raise DataError(
+        raise tp.DataError(
             "persons are known: a run begins with the records that count (Clients.counted)"
         )
-    stored = ClientState() if state is None else state
+    stored = tp.ClientState() if state is None else state
     payments: list[Payment] = []
     sent = np.zeros(clients.count, dtype=np.int64)
     mpc = False
@@ -96,7 +84,7 @@ def simulate(
     while True:
         reply, payment = _answer(clients, query, noise, stored, chunk)
         payments.append(payment)
-        mpc = mpc or query.view is View.MPC
+        mpc = mpc or query.view is tp.View.MPC
         sent += bytes_sent(reply, query, clients.count)
         try:
             query = conversation.send(reply)
@@ -107,8 +95,8 @@ def simulate(
 
 
 def replicate(
-    clients: Clients, protocol: Protocol, times: int, seed: int | None = None
-) -> ServerResult:
+    clients: tp.Clients, protocol: tp.Protocol, times: int, seed: int | None = None
+) -> tp.ServerResult:
     """Run a protocol ``times`` times with independent simulated noise; ranks are computed once.
 
     Returns a result whose arrays have a leading axis of length ``times``.
@@ -122,18 +110,22 @@ def replicate(
         size = min(group, times - start)
         group_seed = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
         server_result = simulate(
-            clients, protocol, SimulatedNoise(group_seed, replicates=size)
+            clients, protocol, tp.SimulatedNoise(group_seed, replicates=size)
         ).server_result
         parts.append((size, server_result))
     return _join_result(parts)
 
 
 def _answer(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState, chunk: int | None
-) -> tuple[Reply, Payment]:
+    clients: tp.Clients,
+    query: tp.Query,
+    noise: tp.NoiseSource,
+    state: tp.ClientState,
+    chunk: int | None,
+) -> tuple[tp.Reply, Payment]:
     """What the server sees of one query, and what it costs whom."""
     replies, costs = [], []
-    step = clients.count if chunk is None or query.view is View.MPC else chunk
+    step = clients.count if chunk is None or query.view is tp.View.MPC else chunk
     for start in range(0, clients.count, step):
         stop = min(start + step, clients.count)
         whole = stop - start == clients.count
@@ -146,14 +138,14 @@ def _answer(
     return _shown(replies, query.view), payment
 
 
-def _shown(replies: list[Reply], view: View) -> Reply:
+def _shown(replies: list[tp.Reply], view: tp.View) -> tp.Reply:
     """What the server sees of the replies of consecutive batches."""
-    if view is View.MPC:
+    if view is tp.View.MPC:
         return replies[0]
-    return total(replies) if view is View.SUM else stack(replies)
+    return total(replies) if view is tp.View.SUM else stack(replies)
 
 
-def _join_result(parts: list[tuple[int, ServerResult]]) -> ServerResult:
+def _join_result(parts: list[tuple[int, tp.ServerResult]]) -> tp.ServerResult:
     """Join groups of replicates; a figure without noise is the same in every replicate."""
 
     first = parts[0][1]
@@ -161,8 +153,8 @@ def _join_result(parts: list[tuple[int, ServerResult]]) -> ServerResult:
         field.name: np.concatenate(
             [np.broadcast_to(getattr(result, field.name), (size,)) for size, result in parts]
         )
-        for field in fields(ServerResult)
+        for field in fields(tp.ServerResult)
         if isinstance(getattr(first, field.name), float | np.ndarray)
     }
     law = errors.joined_laws([(size, result.law) for size, result in parts])
-    return ServerResult(**numbers, law=law, limits=first.limits)
+    return tp.ServerResult(**numbers, law=law, limits=first.limits)

@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
+import tacit.protocol as tp
 from tacit.data.persons import SEED_BYTES
 from tacit.privacy import composition
-from tacit.privacy.cost import MIN_BUDGET, NOTHING, Cost, worst_case
+from tacit.privacy.cost import MIN_BUDGET, Cost, worst_case
 from tacit.privacy.mechanisms.response import UniformIntegers
-from tacit.privacy.noise import NoiseSource, SystemNoise
-from tacit.protocol.conversation import ClientState, Lasting, Protocol
 from tacit.protocol.settings import known_settings
 
 MAX_ROUNDS = 60
@@ -73,9 +70,9 @@ def most_spent(payments: Sequence[Payment]) -> Cost:
     >>> most_spent([Payment(one, first), Payment(one, second)]).epsilon
     1.0
     """
-    paid = [payment for payment in payments if payment.cost != NOTHING]
+    paid = [payment for payment in payments if payment.cost != tp.NOTHING]
     if not paid:
-        return NOTHING
+        return tp.NOTHING
     if len(paid) > MAX_ROUNDS:
         raise ValueError(f"records are asked at most {MAX_ROUNDS} paid questions, got {len(paid)}")
     records = max(payment.speaking.size for payment in paid)
@@ -89,7 +86,9 @@ def most_spent(payments: Sequence[Payment]) -> Cost:
     if not patterns.size:
         patterns = np.array([(1 << len(paid)) - 1])
     return worst_case(
-        sum((payment.cost for index, payment in enumerate(paid) if pattern >> index & 1), NOTHING)
+        sum(
+            (payment.cost for index, payment in enumerate(paid) if pattern >> index & 1), tp.NOTHING
+        )
         for pattern in patterns.tolist()
     )
 
@@ -104,7 +103,7 @@ def exceeds(spent: Cost, allowed: Cost) -> bool:
     >>> exceeds(one, one), exceeds(one + one, one)
     (False, True)
     """
-    if spent == NOTHING or allowed.epsilon == np.inf:
+    if spent == tp.NOTHING or allowed.epsilon == np.inf:
         return False
     return (
         spent.adjacency != allowed.adjacency
@@ -124,14 +123,14 @@ def added(before: Cost, after: Cost) -> Cost:
     (1.0, 0.0)
     """
     if np.isinf(after.epsilon):
-        return after if np.isfinite(before.epsilon) else NOTHING
+        return after if np.isfinite(before.epsilon) else tp.NOTHING
     rho = None if after.rho is None else max(after.rho - (before.rho or 0.0), 0.0)
     epsilon, delta = max(after.epsilon - before.epsilon, 0.0), max(after.delta - before.delta, 0.0)
-    return Cost(epsilon, delta, after.adjacency, rho) if epsilon or delta or rho else NOTHING
+    return Cost(epsilon, delta, after.adjacency, rho) if epsilon or delta or rho else tp.NOTHING
 
 
 @dataclass(frozen=True)
-class CountedSeed(Lasting):
+class CountedSeed(tp.Lasting):
     """What draws a client's counted records; a client has one, so that every run counts the same.
 
     Parameters
@@ -142,7 +141,7 @@ class CountedSeed(Lasting):
     seed: bytes
 
 
-def seed_of(state: ClientState, noise: NoiseSource | None = None) -> bytes:
+def seed_of(state: tp.ClientState, noise: tp.NoiseSource | None = None) -> bytes:
     """The seed in a client's state; the first call draws and notes it.
 
     Parameters
@@ -172,8 +171,8 @@ def persons_misfit(per_person: int, named: bool, one_each: bool) -> str:
 
 
 def counted_clients(
-    clients: Clients, per_person: int, state: ClientState, noise: NoiseSource | None = None
-) -> tuple[Clients, NDArray[np.bool_]]:
+    clients: tp.Clients, per_person: int, state: tp.ClientState, noise: tp.NoiseSource | None = None
+) -> tuple[tp.Clients, NDArray[np.bool_]]:
     """The records that count, as client steps see them, and which those are, shape (M,).
 
     Parameters
@@ -192,7 +191,7 @@ def counted_clients(
     return clients.counted(per_person, seed_of(state, noise))
 
 
-def unit_of(clients: Clients, per_person: int | None) -> int:
+def unit_of(clients: tp.Clients, per_person: int | None) -> int:
     """How many records of a person count: one, where persons are known and no number is given.
 
     Raises
@@ -201,7 +200,7 @@ def unit_of(clients: Clients, per_person: int | None) -> int:
     ValueError : for a number that cannot be.
     """
     if clients.persons is None and per_person is not None:
-        raise DataError("per_person needs persons: nothing says whose records these are")
+        raise tp.DataError("per_person needs persons: nothing says whose records these are")
     if clients.persons is None:
         return 0
     chosen = 1 if per_person is None else per_person
@@ -209,14 +208,14 @@ def unit_of(clients: Clients, per_person: int | None) -> int:
     return chosen
 
 
-def _drawn_seed(noise: NoiseSource | None) -> bytes:
-    if noise is None or isinstance(noise, SystemNoise):
+def _drawn_seed(noise: tp.NoiseSource | None) -> bytes:
+    if noise is None or isinstance(noise, tp.SystemNoise):
         return secrets.token_bytes(SEED_BYTES)
     words: NDArray[Any] = noise.draw(UniformIntegers(2**32), (SEED_BYTES // 4,))
     return words.ravel()[: SEED_BYTES // 4].astype("<u4").tobytes()
 
 
-def per_record(protocol: Protocol, per_person: int) -> Protocol:
+def per_record(protocol: tp.Protocol, per_person: int) -> tp.Protocol:
     """The protocol with the part of its budget that one of a person's counted records has.
 
     The epsilon of the settings is a person's: a record has a k-th of it, and the delta with which k
@@ -268,7 +267,7 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
         )
         changes |= _with_delta(settings, delta)
     changeable: Any = protocol
-    divided: Protocol = replace(changeable, **changes)
+    divided: tp.Protocol = replace(changeable, **changes)
     spent = composition.of_person(divided.guarantee, per_person)
     if spent.epsilon > guarantee.epsilon * SLACK or spent.delta > guarantee.delta * SLACK:
         raise ValueError(

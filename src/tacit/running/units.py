@@ -10,25 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tacit.data import units
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.scales import in_unit
-from tacit.protocol.choices import Choice
-from tacit.protocol.conversation import Protocol
-from tacit.protocol.scaled import UNIT_INTERVAL
+import tacit.protocol as tp
+from tacit.data import scales, units
 from tacit.protocol.settings import changed_settings, known_settings
 
 FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 """Reason that a party gives where the plan needs another unit."""
 
 
-def default_unit(protocol: Protocol) -> str:
+def default_unit(protocol: tp.Protocol) -> str:
     """The unit of a plan that names none: what its protocol takes, or probabilities."""
     return protocol.unit or units.PROBABILITY
 
 
-def suited(protocol: Protocol, unit: str, given: Collection[str]) -> Protocol:
+def suited(protocol: tp.Protocol, unit: str, given: Collection[str]) -> tp.Protocol:
     """The protocol for scores of a unit; as it is where a setting that was given says otherwise.
 
     Parameters
@@ -48,10 +43,10 @@ def suited(protocol: Protocol, unit: str, given: Collection[str]) -> Protocol:
 
 def _is_bare(value: object) -> bool:
     """Whether a setting is a choice with default parameters, as ``auc`` for a kernel."""
-    return isinstance(value, Choice) and str(value) == value.word
+    return isinstance(value, tp.Choice) and str(value) == value.word
 
 
-def chosen_settings(protocol: Protocol) -> frozenset[str]:
+def chosen_settings(protocol: tp.Protocol) -> frozenset[str]:
     """The settings that differ from their defaults, so that somebody chose them."""
     return frozenset(
         name
@@ -60,7 +55,7 @@ def chosen_settings(protocol: Protocol) -> frozenset[str]:
     )
 
 
-def check_plan_unit(protocol: Protocol, unit: str) -> None:
+def check_plan_unit(protocol: tp.Protocol, unit: str) -> None:
     """Refuse a unit in which a protocol cannot take scores.
 
     Raises
@@ -71,7 +66,7 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
     units.check_unit(unit)
     if protocol.unit in (None, unit):
         return
-    if protocol.score_range == UNIT_INTERVAL:
+    if protocol.score_range == tp.UNIT_INTERVAL:
         raise ValueError(
             f"{protocol.name} takes scores from 0 to 1: unit must be {units.PROBABILITY}, got "
             f"{unit!r}; "
@@ -91,7 +86,7 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
         )
 
 
-def unit_misfit(file_unit: str | None, plan_unit: str, protocol: Protocol) -> str:
+def unit_misfit(file_unit: str | None, plan_unit: str, protocol: tp.Protocol) -> str:
     """Why a party's unit does not suit a plan, as others may read it; empty where it does.
 
     A file without a unit holds probabilities, or values of a protocol that has another range.
@@ -103,14 +98,14 @@ def unit_misfit(file_unit: str | None, plan_unit: str, protocol: Protocol) -> st
     return "" if fits else FOREIGN_UNIT
 
 
-def has_another_range(protocol: Protocol) -> bool:
+def has_another_range(protocol: tp.Protocol) -> bool:
     """Whether values have a public range that is not from 0 to 1, and so no unit of scores."""
-    return protocol.score_range not in (None, UNIT_INTERVAL)
+    return protocol.score_range not in (None, tp.UNIT_INTERVAL)
 
 
 def for_plan(
-    records: Clients, file_unit: str | None, plan_unit: str, protocol: Protocol
-) -> Clients:
+    records: tp.Clients, file_unit: str | None, plan_unit: str, protocol: tp.Protocol
+) -> tp.Clients:
     """A party's records as the plan's protocol takes them: in its unit, and within its range.
 
     Parameters
@@ -128,8 +123,8 @@ def for_plan(
 
 
 def suited_to_scores(
-    protocol: Protocol, unit: str, given: Collection[str] | None = None
-) -> Protocol:
+    protocol: tp.Protocol, unit: str, given: Collection[str] | None = None
+) -> tp.Protocol:
     """The protocol for scores of a unit, which it takes as they are or converted.
 
     Parameters
@@ -146,18 +141,18 @@ def suited_to_scores(
     chosen = suited(protocol, unit, chosen_settings(protocol) if given is None else given)
     if chosen.unit is None or has_another_range(chosen) or units.are_convertible(unit, chosen.unit):
         return chosen
-    if chosen.score_range == UNIT_INTERVAL:
-        raise DataError(
+    if chosen.score_range == tp.UNIT_INTERVAL:
+        raise tp.DataError(
             f"{chosen.name} with these settings takes scores from 0 to 1, got the unit {unit!r}, "
             f"which cannot be converted; {_remedy(chosen, unit)}"
         )
-    raise DataError(
+    raise tp.DataError(
         f"{chosen.name} with these settings takes scores in {chosen.unit}, got the unit {unit!r}, "
         "which cannot be converted"
     )
 
 
-def _remedy(protocol: Protocol, unit: str) -> str:
+def _remedy(protocol: tp.Protocol, unit: str) -> str:
     """What helps where a unit cannot be converted to probabilities."""
     if protocol.for_unit(unit).unit == unit:
         return "leave the choice of cells to the unit"
@@ -165,8 +160,8 @@ def _remedy(protocol: Protocol, unit: str) -> str:
 
 
 def taken_by(
-    protocol: Protocol, clients: Clients, given: Collection[str] | None = None
-) -> tuple[Protocol, Clients]:
+    protocol: tp.Protocol, clients: tp.Clients, given: Collection[str] | None = None
+) -> tuple[tp.Protocol, tp.Clients]:
     """The protocol and the clients of one process as they suit each other.
 
     The protocol gets the cells of the unit that the clients name, unless somebody chose others;
@@ -187,10 +182,10 @@ def taken_by(
     chosen = suited_to_scores(protocol, clients.unit, given)
     if chosen.unit in (None, clients.unit) or has_another_range(chosen):
         return chosen, clients
-    return chosen, in_unit(clients, default_unit(chosen))
+    return chosen, scales.in_unit(clients, default_unit(chosen))
 
 
-def result_unit(protocol: Protocol, clients: Clients) -> str:
+def result_unit(protocol: tp.Protocol, clients: tp.Clients) -> str:
     """The unit that a result names: the clients' own word, or what their protocol takes.
 
     Where only the order of scores counts, no one named a unit, and some are outside [0, 1], they

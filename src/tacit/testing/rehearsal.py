@@ -243,8 +243,6 @@ def rehearse(
     except RunError as error:
         error.refusals = tuple(stage.refusals)
         raise
-    if coordinator.server_result is None:
-        raise RunError("the conversation ended without a result")
     return Rehearsal(
         coordinator.server_result,
         coordinator.most_spent,

@@ -270,7 +270,7 @@ def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
                 assert 0 < paid(tmp_path) == before
             coordinator.receive(index, desk_of(tmp_path, index).answer(message))
         messages, number = coordinator.close(), number + 1
-    assert coordinator.server_result is not None
+    assert coordinator.server_result
     assert paid(tmp_path) == pytest.approx(1.0)
 
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 import tacit
 import tacit.protocol as tp
 from tacit.crypto.identities import Identity
-from tacit.running import session, simulation
+from tacit.running import simulation
 from tacit.running.deployment.preview import check_records, doubts
+from tacit.running.session import coordinator, debits, service, toml_source
 from tacit.running.session.party_file import (
     NO_GROUP_COLUMN,
     PartyFile,
@@ -60,7 +61,6 @@ def test_parties_find_what_one_process_finds(tmp_path: Path, protocol: str) -> N
     parts = [replace(desk.records, names=()) for desk in desks]
     pooled = tacit.Clients.concatenate(parts)
     alone = simulation.simulate(pooled, desks[0].plan.protocol, tp.NoNoise()).server_result
-    assert found is not None
     assert found.value == pytest.approx(float(alone.value))
     assert found.breakdown is not None
     assert alone.breakdown is not None
@@ -102,13 +102,13 @@ def test_columns_that_do_not_suit_the_plan_are_refused_by_words_alone(
 ) -> None:
     federated(tmp_path, protocol, columns)
     records_of(tmp_path).unlink()  # no record is read
-    with pytest.raises(session.toml_source.PlanError, match=sentence):
-        check_records(session.service.PartyDesk.open(tmp_path / "a" / "party.toml"))
+    with pytest.raises(toml_source.PlanError, match=sentence):
+        check_records(service.PartyDesk.open(tmp_path / "a" / "party.toml"))
 
 
 def test_a_party_without_columns_declines_for_a_reason_without_records(tmp_path: Path) -> None:
     identity = federated(tmp_path, GROUPS, "")
-    with pytest.raises(session.coordinator.RunError, match=NO_GROUP_COLUMN):
+    with pytest.raises(coordinator.RunError, match=NO_GROUP_COLUMN):
         carried(tmp_path, identity)
 
 
@@ -131,9 +131,9 @@ def test_the_mark_of_records_holds_classes_scores_and_groups(
     """Records that differ in one of them are others: a run that began with these is declined."""
     federated(tmp_path, protocol)
     with tacit.Ledger(tmp_path / "a" / "ledger.db") as ledger:
-        before = session.debits.fingerprint(ledger, desk_of(tmp_path, 0).records)
+        before = debits.fingerprint(ledger, desk_of(tmp_path, 0).records)
         edited(records_of(tmp_path), (old, new))
-        assert session.debits.fingerprint(ledger, desk_of(tmp_path, 0).records) != before
+        assert debits.fingerprint(ledger, desk_of(tmp_path, 0).records) != before
 
 
 def test_scores_of_every_class_are_checked_for_their_unit(tmp_path: Path) -> None:
@@ -194,7 +194,6 @@ def test_a_party_that_vanishes_is_left_out_with_its_classes(
         clients, protocol, faults, noise=lambda party: tp.NoNoise(), min_clients=4
     ).server_result
     alone = simulation.simulate(clients.part(0, 4), protocol, tp.NoNoise()).server_result
-    assert found is not None
     assert found.value == pytest.approx(float(alone.value))
 
 

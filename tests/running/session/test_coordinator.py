@@ -156,7 +156,7 @@ def test_a_cost_beyond_all_numbers_is_stated_and_stops_nothing() -> None:
     most = {"epsilon": 1e200, "delta": 0.0, "adjacency": "label", "rho": None}
     run = lied_to("fedauc", lambda index, cost: most if index == 0 else cost)
     assert run.most_spent.epsilon == 1e200
-    assert run.server_result is not None
+    assert run.server_result
 
 
 def test_a_number_beyond_what_the_server_computes_with_ends_the_run_in_words() -> None:

@@ -19,18 +19,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.crypto.identities import Identity
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
-from tacit.privacy.noise import NoNoise, SystemNoise
 from tacit.protocol import mpc
-from tacit.protocol.registry import protocol_of
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.mpc.channels import TunnelTransport
 from tacit.running.mpc.spu import load_engine
-from tacit.running.session.debits import Guard, LedgerGuard, unrecorded
-from tacit.running.session.messages import Agreement, SignedMessageError
+from tacit.running.session import debits, messages
 from tacit.running.session.party import Party
 from tacit.running.speaking import UNFIT, tell_owner
 
@@ -89,9 +85,9 @@ def started(beginning: dict[str, Any], lost: Callable[[str], None]) -> Party:
     """
     scores, name = beginning["scores"], beginning["name"]
     offsets = np.array([0, scores.size], dtype=np.int64)
-    clients = Clients(scores, beginning["labels"], offsets, (name,), second=beginning["second"])
-    agreement = Agreement(
-        protocol_of(beginning["protocol"], beginning["settings"]),
+    clients = tp.Clients(scores, beginning["labels"], offsets, (name,), second=beginning["second"])
+    agreement = messages.Agreement(
+        tp.protocol_of(beginning["protocol"], beginning["settings"]),
         beginning["keys"],
         beginning["coordinator"],
         per_person=beginning["per_person"],
@@ -104,7 +100,7 @@ def started(beginning: dict[str, Any], lost: Callable[[str], None]) -> Party:
         Identity.from_bytes(beginning["identity"]),
         agreement,
         clients,
-        NoNoise() if beginning["silent"] else SystemNoise(),
+        tp.NoNoise() if beginning["silent"] else tp.SystemNoise(),
         guard,
         unit=agreement.unit,
         misfit="",
@@ -112,7 +108,9 @@ def started(beginning: dict[str, Any], lost: Callable[[str], None]) -> Party:
     )
 
 
-def guard_of(agreement: Agreement, clients: Clients, ledger: str | None, simulated: bool) -> Guard:
+def guard_of(
+    agreement: messages.Agreement, clients: tp.Clients, ledger: str | None, simulated: bool
+) -> debits.Guard:
     """What a party's debits go to: its ledger, under the party's name as the data set.
 
     Parameters
@@ -128,10 +126,10 @@ def guard_of(agreement: Agreement, clients: Clients, ledger: str | None, simulat
     LedgerError, OSError : where the ledger cannot be opened.
     """
     if ledger is not None:
-        return LedgerGuard.of(Ledger(ledger), clients.name(0), agreement, clients)
+        return debits.LedgerGuard.of(Ledger(ledger), clients.name(0), agreement, clients)
     if simulated is not True:
         raise mpc.MPCError("a real client answers only with a ledger, and none was given")
-    return unrecorded
+    return debits.unrecorded
 
 
 def reason_of(error: Exception) -> str:
@@ -139,8 +137,8 @@ def reason_of(error: Exception) -> str:
 
     Details about the records go to standard error, which only the party reads.
     """
-    quoting = isinstance(error, SignedMessageError) and error.__cause__ is not None
-    if quoting or isinstance(error, DataError):
+    quoting = isinstance(error, messages.SignedMessageError) and error.__cause__ is not None
+    if quoting or isinstance(error, tp.DataError):
         tell_owner(str(error))
         return UNANSWERED if quoting else UNFIT
     return str(error) if isinstance(error, mpc.MPCError) else f"{type(error).__name__}: {error}"

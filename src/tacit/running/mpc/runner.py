@@ -27,19 +27,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.crypto.identities import Identity
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
-from tacit.protocol import mpc
-from tacit.protocol.conversation import Protocol
-from tacit.protocol.fields import MAX_BYTES, MessageError
+from tacit.protocol import fields, mpc
 from tacit.protocol.values import decode_values, encode_values
+from tacit.running import simulation, speaking
 from tacit.running.mpc.spu import library
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import Agreement, SignedMessageError
-from tacit.running.simulation import Run
-from tacit.running.speaking import printable
 
 if TYPE_CHECKING:
     from tacit.running.deployment.flower_programs.programs import Program
@@ -82,8 +77,8 @@ class Parties:
 
     def __init__(
         self,
-        clients: Clients,
-        protocol: Protocol,
+        clients: tp.Clients,
+        protocol: tp.Protocol,
         timeout: float = WAITING_SECONDS,
         silent: bool = False,
         ledgers: Ledgers = NO_LEDGERS,
@@ -168,15 +163,15 @@ class Parties:
         stalled = threading.Timer(longest, self._programs[index].stop)
         stalled.start()
         try:
-            values = decode_values(self._connections[index].recv_bytes(MAX_BYTES))
+            values = decode_values(self._connections[index].recv_bytes(fields.MAX_BYTES))
         except (EOFError, OSError):
             raise mpc.MPCError(self._ended(index)) from None
-        except MessageError as error:
-            raise mpc.MPCError(f"{self.names[index]}: {printable(str(error))}") from None
+        except fields.MessageError as error:
+            raise mpc.MPCError(f"{self.names[index]}: {speaking.printable(str(error))}") from None
         finally:
             stalled.cancel()
         if "failed" in values:
-            raise mpc.MPCError(f"{self.names[index]}: {printable(str(values['failed']))}")
+            raise mpc.MPCError(f"{self.names[index]}: {speaking.printable(str(values['failed']))}")
         if index not in allowed:
             raise mpc.MPCError(f"{self.names[index]} answered out of order")
         return index, values["reply"]
@@ -235,13 +230,13 @@ class Parties:
 
 
 def run_mpc(
-    clients: Clients,
-    protocol: Protocol,
-    noise: NoiseSource | None = None,
+    clients: tp.Clients,
+    protocol: tp.Protocol,
+    noise: tp.NoiseSource | None = None,
     timeout: float = WAITING_SECONDS,
     ledgers: Ledgers = NO_LEDGERS,
     per_person: int = 0,
-) -> Run:
+) -> simulation.Run:
     """Run a protocol between processes of this machine, its joint steps by cryptography.
 
     Parameters
@@ -270,12 +265,12 @@ def run_mpc(
     _check_run(clients, protocol, noise)
     _check_ledgers(clients, ledgers)
     library("spu.libspu")
-    silent = isinstance(noise, NoNoise)
+    silent = isinstance(noise, tp.NoNoise)
     with Parties(clients, protocol, timeout, silent, ledgers, per_person) as parties:
         return _conducted(parties)
 
 
-def _conducted(parties: Parties) -> Run:
+def _conducted(parties: Parties) -> simulation.Run:
     """A whole run with the parties' processes; what they sent each other counts as sent.
 
     Raises
@@ -299,19 +294,19 @@ def _conducted(parties: Parties) -> Run:
     return coordinator.run(sent, mpc=True)
 
 
-def has_mpc_steps(protocol: Protocol) -> bool:
+def has_mpc_steps(protocol: tp.Protocol) -> bool:
     """Whether clients compute anything together under these settings."""
     return any(step.computes is not None for step in protocol.steps)
 
 
-def _check_run(clients: Clients, protocol: Protocol, noise: NoiseSource | None) -> None:
+def _check_run(clients: tp.Clients, protocol: tp.Protocol, noise: tp.NoiseSource | None) -> None:
     """Refuse what parties cannot compute, before anything starts."""
     if not has_mpc_steps(protocol):
         raise ValueError(f"protocol {protocol.name!r} computes nothing between clients")
-    if not (noise is None or isinstance(noise, SystemNoise | NoNoise)):
+    if not (noise is None or isinstance(noise, tp.SystemNoise | tp.NoNoise)):
         raise ValueError("parties draw noise from their own systems: no seed, no simulated noise")
     if not 2 <= clients.count <= MAX_PARTIES:
-        raise DataError(
+        raise tp.DataError(
             f"a computation between clients takes 2 to {MAX_PARTIES} clients, each in its own "
             f"process, got {clients.count}"
         )
@@ -319,10 +314,10 @@ def _check_run(clients: Clients, protocol: Protocol, noise: NoiseSource | None) 
     low, high = protocol.score_range or (-np.inf, np.inf)
     wrong = clients.outlier(low, high)
     if wrong is not None:
-        raise DataError(f"scores must be in [{low:g}, {high:g}], got {wrong[0]} in {wrong[1]}")
+        raise tp.DataError(f"scores must be in [{low:g}, {high:g}], got {wrong[0]} in {wrong[1]}")
 
 
-def _check_ledgers(clients: Clients, ledgers: Ledgers) -> None:
+def _check_ledgers(clients: tp.Clients, ledgers: Ledgers) -> None:
     """Refuse clients that exist without ledgers: what they spend would be written down nowhere."""
     if clients.simulated and not ledgers:
         return

@@ -8,12 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tacit.data.clients import Clients
+import tacit.protocol as tp
 from tacit.privacy import composition
-from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol import mpc
-from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply, View
+from tacit.protocol import conversation, mpc
 from tacit.running.session.debits import Debit, DeclinedError, Guard
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
 from tacit.running.spending import Payment, added, counted_clients, exceeds, most_spent
@@ -95,7 +92,7 @@ class Progress:
     computation: Computation | None = None
     receipt: bytes = b""
     request: bytes = b""
-    earlier: Cost = NOTHING
+    earlier: tp.Cost = tp.NOTHING
     first: int = 0
 
 
@@ -114,9 +111,9 @@ class Answers:
     def __init__(
         self,
         agreement: Agreement,
-        records: Clients | None,
-        noise: NoiseSource,
-        state: ClientState,
+        records: tp.Clients | None,
+        noise: tp.NoiseSource,
+        state: tp.ClientState,
         guard: Guard,
     ) -> None:
         self._agreement, self._records, self._guard = agreement, records, guard
@@ -124,7 +121,7 @@ class Answers:
         self.run = Progress()
 
     @property
-    def records(self) -> Clients:
+    def records(self) -> tp.Clients:
         """The records that count: drawn when they are needed first, after the state is there.
 
         Raises
@@ -139,7 +136,7 @@ class Answers:
         return self._records
 
     @property
-    def spent(self) -> Cost:
+    def spent(self) -> tp.Cost:
         """What the run's debits add up to; at most, where state was lost."""
         return self.run.earlier + self._of_unit(most_spent(self._counting))
 
@@ -148,11 +145,11 @@ class Answers:
         """The payments that the ledger and this party know of."""
         return self.run.payments[self.run.first :]
 
-    def _of_unit(self, cost: Cost) -> Cost:
+    def _of_unit(self, cost: tp.Cost) -> tp.Cost:
         """What a cost about a record is about the agreement's unit of privacy."""
         return composition.of_person(cost, self._agreement.per_person)
 
-    def computed(self, query: Query) -> Reply:
+    def computed(self, query: tp.Query) -> tp.Reply:
         """The step's answer; where a step refuses once, that reveals one bit, and ends the run.
 
         Raises
@@ -161,14 +158,14 @@ class Answers:
         """
         try:
             return query.step.answer(self.records, query, self.noise, self.state)
-        except PublicRefusalError as refusal:
+        except conversation.PublicRefusalError as refusal:
             raise DeclinedError(str(refusal)) from refusal
         except UNANSWERABLE as error:
             if query.step.refuses_once:
                 raise DeclinedError(REFUSED) from error
             raise
 
-    def check_budget(self, query: Query) -> Payment:
+    def check_budget(self, query: tp.Query) -> Payment:
         """What an answer costs, and which records it is about.
 
         Raises
@@ -182,7 +179,7 @@ class Answers:
             raise MalformedMessageError("this run asks for more than the agreed guarantee")
         return payment
 
-    def pay(self, query: Query, message: SignedMessage, request: bytes) -> None:
+    def pay(self, query: tp.Query, message: SignedMessage, request: bytes) -> None:
         """Record what a query adds to the cost of the run, before anything is computed.
 
         Where the ledger holds debits of the run that this party does not know, the whole cost is
@@ -192,7 +189,7 @@ class Answers:
         before, after = most_spent(self._counting), most_spent([*self._counting, payment])
         cost = added(self._of_unit(before), self._of_unit(after))
         whole = self._of_unit(payment.cost)
-        once = query.step.once or query.view is View.SUM
+        once = query.step.once or query.view is tp.View.SUM
         self.debit(message, query.step.name, request, cost, whole, once)
         self.run.payments.append(payment)
 
@@ -201,8 +198,8 @@ class Answers:
         message: SignedMessage,
         name: str,
         request: bytes,
-        cost: Cost = NOTHING,
-        whole: Cost = NOTHING,
+        cost: tp.Cost = tp.NOTHING,
+        whole: tp.Cost = tp.NOTHING,
         once: bool = False,
     ) -> None:
         """Tell the guard what a message costs; nothing, where it is part of what was paid for."""
@@ -222,7 +219,7 @@ class Answers:
         run.earlier += added(self.spent, before)
 
 
-def checked_query(query: Query, view: View, agreement: Agreement) -> Query:
+def checked_query(query: tp.Query, view: tp.View, agreement: Agreement) -> tp.Query:
     """A query that shows no more, and divides the noise among no more parties, than agreed.
 
     Raises
@@ -232,7 +229,7 @@ def checked_query(query: Query, view: View, agreement: Agreement) -> Query:
     if query.view is not view:
         raise MalformedMessageError(f"this message asks for the view {query.view.value!r}")
     agreed = query.step.view_under(query.protocol)
-    if view is not (agreed or view) or (view is View.MPC and agreed is None):
+    if view is not (agreed or view) or (view is tp.View.MPC and agreed is None):
         raise MalformedMessageError(
             f"step {query.step.name} is not answered under the view {view.value!r}"
         )
@@ -240,14 +237,14 @@ def checked_query(query: Query, view: View, agreement: Agreement) -> Query:
     return query
 
 
-def _check_sharing(query: Query, parties: int) -> None:
+def _check_sharing(query: tp.Query, parties: int) -> None:
     """Refuse a share of noise that was divided among others than the agreed parties.
 
     Where each of n parties draws 1/n of the noise, the noise protects a sum over n parties.
     Shares of 1/(100 n) would leave a hundredth of the variance.
     """
     if query.step.shares is None:
-        if query.view is View.SUM:
+        if query.view is tp.View.SUM:
             raise MalformedMessageError(
                 f"step {query.step.name} does not declare who shares its noise, so it is not "
                 "summed between parties"
@@ -260,7 +257,7 @@ def _check_sharing(query: Query, parties: int) -> None:
         )
 
 
-def program_of(query: Query) -> mpc.MPCProgram:
+def program_of(query: tp.Query) -> mpc.MPCProgram:
     """How parties compute what a query asks of them together."""
     if query.step.computes is None:
         raise MalformedMessageError(f"step {query.step.name} declares no program for real parties")

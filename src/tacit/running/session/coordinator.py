@@ -13,20 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.crypto.identities import Identity, ReplayError, SumError
 from tacit.crypto.secure_sum.terms import new_session
 from tacit.privacy import composition
-from tacit.privacy.cost import NOTHING, UNPROTECTED, Cost, cost_line, worst_case
+from tacit.privacy.cost import cost_line, worst_case
 from tacit.protocol import fields, releases
-from tacit.protocol.conversation import Conversation, Query, View
 from tacit.protocol.values import named_values
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
 from tacit.results.run import Traffic
-from tacit.results.server_result import ServerResult
 from tacit.running.mpc.transport import Session
-from tacit.running.session import exchanges, messages
-from tacit.running.session.answers import UNANSWERABLE
+from tacit.running.session import answers, exchanges, messages
 from tacit.running.session.plan_file import Plan
 from tacit.running.simulation import Run
 from tacit.running.speaking import checked_reason, printable
@@ -107,7 +105,7 @@ class Coordinator:
         identity: Identity,
         parties: Sequence[int] | None = None,
         restarts: bool = False,
-        conversation: Conversation | None = None,
+        conversation: tp.Conversation | None = None,
         names: Sequence[str] = (),
     ) -> None:
         if identity.public != agreement.coordinator:
@@ -116,11 +114,11 @@ class Coordinator:
         self.session = new_session()
         self.active = tuple(everybody if parties is None else parties)
         self.queries = 0
-        self.spent: dict[int, Cost] = dict.fromkeys(self.active, NOTHING)
+        self.spent: dict[int, tp.Cost] = dict.fromkeys(self.active, tp.NOTHING)
         self.before = dict(self.spent)
         self.repeats: tuple[str, ...] = ()
         self.declined: dict[int, str] = {}
-        self.server_result: ServerResult | None = None
+        self._result: tp.ServerResult | None = None
         self.computations: tuple[Session, ...] = ()
         self.sent_to_others = Counter[int]()
         self._agreement, self._identity = agreement, identity
@@ -133,12 +131,24 @@ class Coordinator:
         self._round = -1
         self._has_asked_for_cost = False
         self._waiting: set[int] = set()
-        self._view: View | None = None
+        self._view: tp.View | None = None
 
     @property
     def round(self) -> int:
         """The number of the present round, from 0."""
         return self._round
+
+    @property
+    def server_result(self) -> tp.ServerResult:
+        """The server's conclusions.
+
+        Raises
+        ------
+        RunError : for a run without a result.
+        """
+        if self._result is None:
+            raise RunError("the run has no result")
+        return self._result
 
     @property
     def begins_again(self) -> bool:
@@ -151,7 +161,7 @@ class Coordinator:
         return not self._has_asked_for_cost
 
     @property
-    def most_spent(self) -> Cost:
+    def most_spent(self) -> tp.Cost:
         """The most that a member spent, in this run and in those that broke off before it.
 
         It is what members say that they debited. So a member can overstate the result's cost; it
@@ -198,7 +208,7 @@ class Coordinator:
 
         Where too few come nothing is spent then, and no answer depends on another one.
         """
-        return self.begins_again and self._view is View.EACH
+        return self.begins_again and self._view is tp.View.EACH
 
     @property
     def waiting(self) -> tuple[int, ...]:
@@ -271,7 +281,7 @@ class Coordinator:
             for party, (kind, body) in asked.items()
         }
 
-    def _conversed(self, conversation: Conversation) -> Iterator[exchanges.Round]:
+    def _conversed(self, conversation: tp.Conversation) -> Iterator[exchanges.Round]:
         """The rounds of the queries of a conversation, which ends with ``server_result``."""
         query = next(conversation)
         while True:
@@ -281,15 +291,15 @@ class Coordinator:
             except StopIteration as end:
                 if np.shape(end.value.value) != ():
                     raise RunError(UNFIT_REPLIES.format("they give several figures")) from None
-                self.server_result = end.value
+                self._result = end.value
                 return
-            except UNANSWERABLE as error:
+            except answers.UNANSWERABLE as error:
                 raise RunError(UNFIT_REPLIES.format(error)) from error
 
-    def _asked(self, query: Query) -> exchanges.Exchange:
+    def _asked(self, query: tp.Query) -> exchanges.Exchange:
         """The rounds of one query, after which those who did not take part have left."""
         self.queries, self._view = self.queries + 1, query.view
-        self._has_asked_for_cost |= not query.step.is_free or query.view is View.MPC
+        self._has_asked_for_cost |= not query.step.is_free or query.view is tp.View.MPC
         attempts = SUM_ATTEMPTS if self._restarts else 1
         try:
             answered = yield from exchanges.exchange(
@@ -306,8 +316,8 @@ class Coordinator:
                 f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
                 f"and {len(answered.members)} answered"
             )
-        depending = query.view is View.EACH and self.queries > 1
-        if lost and (depending or query.view is View.MPC):
+        depending = query.view is tp.View.EACH and self.queries > 1
+        if lost and (depending or query.view is tp.View.MPC):
             raise LostPartyError(lost, self._names)
         self.computations += answered.sessions
         self.sent_to_others.update(answered.sent)
@@ -326,8 +336,6 @@ class Coordinator:
         ------
         RunError : for a run without a result.
         """
-        if self.server_result is None:
-            raise RunError("the run has no result")
         return Run(self.server_result, self.most_spent, self.queries, sent, mpc, self.computations)
 
     def _declines(self) -> str:
@@ -339,7 +347,7 @@ class Coordinator:
         return "".join(f"{', '.join(who)} declined: {why}; " for why, who in by_reason.items())
 
 
-def _stated(values: dict[str, Any], guarantee: Cost) -> Cost:
+def _stated(values: dict[str, Any], guarantee: tp.Cost) -> tp.Cost:
     """What a party says that its run has cost so far, at the guarantee's adjacency.
 
     Raises
@@ -347,10 +355,10 @@ def _stated(values: dict[str, Any], guarantee: Cost) -> Cost:
     MessageError : for anything else.
     """
     cost = messages.cost_of(values)
-    if cost == NOTHING:
+    if cost == tp.NOTHING:
         return cost
     if guarantee.adjacency is None:
-        return UNPROTECTED
+        return tp.UNPROTECTED
     try:
         return composition.restated(cost, guarantee.adjacency)
     except ValueError as error:

@@ -18,9 +18,8 @@ from tacit.protocol import fields
 from tacit.protocol.conversation import Query, Reply, View, stack
 from tacit.protocol.values import encode_query, encode_values, named_values
 from tacit.running.mpc.transport import Session
-from tacit.running.session.answers import UNANSWERABLE
+from tacit.running.session import answers, sums
 from tacit.running.session.messages import Agreement, Announced, Kind, query_name, read_announcement
-from tacit.running.session.sums import shaped, sum_terms, with_room
 
 MAX_COUNT = 2**53
 """Upper bound on the number of bytes or values that a party can send; sums of such numbers fit
@@ -136,7 +135,7 @@ def _summed(
     attempt up, and those who do are asked again.
     """
     request, layout = encode_query(query), fields.layout_of(query)
-    terms = sum_terms(agreement, session, request, with_room(query, agreement), 0)
+    terms = sums.sum_terms(agreement, session, request, sums.with_room(query, agreement), 0)
     restart = b""
     while True:
         server = SumServer(terms)
@@ -154,7 +153,7 @@ def _summed(
                 raise
         else:
             result = server.conclude()
-            reply = shaped(result.total, layout)
+            reply = sums.shaped(result.total, layout)
             if query.step.shares is not None and layout.get(COUNTED) == ():
                 reply = {**reply, COUNTED: np.asarray(len(result.clients))}
             return Answered(result.clients, reply, attempts=terms.attempt + 1)
@@ -207,7 +206,7 @@ def _computed(
         return Answered(tuple(sorted(replies)))
     try:
         reply = query.step.computes().combined(query, [replies[party] for party in active])
-    except UNANSWERABLE as error:
+    except answers.UNANSWERABLE as error:
         raise fields.MessageError(f"what the parties computed does not fit: {error}") from error
     return Answered(active, reply, sessions=_together(sessions), sent=sent)
 

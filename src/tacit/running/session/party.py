@@ -9,17 +9,13 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+import tacit.protocol as tp
 from tacit.crypto.identities import Identity, Roster
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.privacy.cost import Cost
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol import fields
-from tacit.protocol.conversation import ClientState, Protocol, View
-from tacit.protocol.declared import Revealed, revealed_to
+from tacit.protocol import declared, fields
 from tacit.protocol.values import Kind, decode_query, decode_values, encode_values
+from tacit.running import speaking, spending, units
 from tacit.running.mpc.transport import Transport
-from tacit.running.session import messages
+from tacit.running.session import debits, messages, together
 from tacit.running.session.answers import (
     UNANSWERABLE,
     Answers,
@@ -28,11 +24,6 @@ from tacit.running.session.answers import (
     Progress,
     checked_query,
 )
-from tacit.running.session.debits import DeclinedError, Guard
-from tacit.running.session.together import ClientComputations, ClientSums
-from tacit.running.speaking import UNFIT
-from tacit.running.spending import CountedSeed, Payment, persons_misfit
-from tacit.running.units import for_plan, unit_misfit
 
 
 class Party:
@@ -72,10 +63,10 @@ class Party:
         index: int,
         identity: Identity,
         agreement: messages.Agreement,
-        records: Clients | None,
-        noise: NoiseSource,
-        guard: Guard,
-        state: ClientState | None = None,
+        records: tp.Clients | None,
+        noise: tp.NoiseSource,
+        guard: debits.Guard,
+        state: tp.ClientState | None = None,
         unit: str | None = None,
         transport: Transport | None = None,
         misfit: str | None = None,
@@ -88,9 +79,9 @@ class Party:
         self._identity, self._agreement = identity, agreement
         if misfit is None:
             named = records is not None and records.persons is not None
-            misfit = unit_misfit(unit, agreement.unit, agreement.protocol) or persons_misfit(
-                agreement.per_person, named, one_each=False
-            )
+            misfit = units.unit_misfit(
+                unit, agreement.unit, agreement.protocol
+            ) or spending.persons_misfit(agreement.per_person, named, one_each=False)
         self._misfit = misfit
         self._again = partial(
             Party, index, identity, agreement, records, noise, guard, unit=unit, transport=transport
@@ -99,8 +90,8 @@ class Party:
         if not self._misfit:
             if records is None:
                 raise ValueError("a party whose unit fits the agreement needs its records")
-            converted = for_plan(records, unit, agreement.unit, agreement.protocol)
-        self._memory = ClientState() if state is None else state
+            converted = units.for_plan(records, unit, agreement.unit, agreement.protocol)
+        self._memory = tp.ClientState() if state is None else state
         before = self._memory.notes
         if len(agreement.parties) > 1:
             roster = Roster(agreement.parties)
@@ -109,8 +100,8 @@ class Party:
         self._enrolled = {k for k, note in self._memory.notes.items() if before.get(k) is not note}
         self.why_declined = ""
         self._answers = Answers(agreement, converted, noise, self._memory, guard)
-        self._sums = ClientSums(identity, agreement, self._answers)
-        self._computations = ClientComputations(
+        self._sums = together.ClientSums(identity, agreement, self._answers)
+        self._computations = together.ClientComputations(
             index, identity, agreement, self._answers, transport
         )
 
@@ -138,9 +129,9 @@ class Party:
         """The notes in its client state."""
         return self._memory.notes
 
-    def revealed(self) -> Revealed | None:
+    def revealed(self) -> declared.Revealed | None:
         """The figure that this party learned in a step, once; None for none."""
-        return revealed_to(self._memory)
+        return declared.revealed_to(self._memory)
 
     def when_taking(self, written: Callable[[], None]) -> None:
         """Have its state stored whenever a note is deleted, before the note is used."""
@@ -170,7 +161,7 @@ class Party:
             self._memory.keep(key, note)
 
     @property
-    def spent(self) -> Cost:
+    def spent(self) -> tp.Cost:
         """What the run has cost the record that spent most; at most, where state was lost."""
         return self._answers.spent
 
@@ -201,7 +192,7 @@ class Party:
             raise messages.StaleMessageError("this party has declined the run")
         try:
             kind, body = self._reply(received, request)
-        except DeclinedError as reason:
+        except debits.DeclinedError as reason:
             run.declined = True
             self.why_declined = _whole_reason(reason.__cause__ or reason)
             kind, body = messages.Kind.DECLINE, encode_values({"reason": reason.public})
@@ -229,13 +220,13 @@ class Party:
                 f"a coordinator does not send a {message.kind.name.lower()}"
             )
         if self._misfit:
-            raise DeclinedError(self._misfit)
+            raise debits.DeclinedError(self._misfit)
         try:
             content = answers[message.kind](message, request)
         except messages.SignedMessageError:
             raise
-        except DataError as error:
-            raise DeclinedError(UNFIT) from error
+        except tp.DataError as error:
+            raise debits.DeclinedError(speaking.UNFIT) from error
         except UNANSWERABLE as error:
             raise messages.MalformedMessageError(
                 f"this message cannot be answered: {error}"
@@ -247,7 +238,7 @@ class Party:
 
     def _to_query(self, message: messages.SignedMessage, request: bytes) -> bytes:
         decoded = decode_query(message.body, self._agreement.protocol)
-        query = checked_query(decoded, View.EACH, self._agreement)
+        query = checked_query(decoded, tp.View.EACH, self._agreement)
         name = query.step.name
         if name in self._run.closed:
             raise messages.MalformedMessageError(f"step {name} was answered in this run already")
@@ -263,10 +254,10 @@ def _whole_reason(error: BaseException) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
-SESSION_TYPES = (Computation, CountedSeed, OpenSum, Payment, Progress, Roster)
+SESSION_TYPES = (Computation, spending.CountedSeed, OpenSum, spending.Payment, Progress, Roster)
 
 SESSION_KINDS = (
-    Kind(Cost, messages.cost_values, lambda **values: messages.cost_of(values)),
+    Kind(tp.Cost, messages.cost_values, lambda **values: messages.cost_of(values)),
     Kind(Identity, lambda identity: {"private": identity.to_bytes()}, Identity.from_bytes),
     Kind(
         X25519PrivateKey,
@@ -278,7 +269,7 @@ SESSION_KINDS = (
 """The classes whose values every client's state may hold."""
 
 
-def state_kinds(protocol: Protocol) -> tuple[Kind, ...]:
+def state_kinds(protocol: tp.Protocol) -> tuple[Kind, ...]:
     """The classes whose values the state of a client of this protocol may hold.
 
     Raises

@@ -13,19 +13,12 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tacit.data import units
-from tacit.data.categories import is_permuted
-from tacit.data.clients import Clients
+import tacit.protocol as tp
+from tacit.data import categories, form, reading, units
 from tacit.data.columns import RULES, Columns
 from tacit.data.engines.opening import DatabaseTable, is_address
-from tacit.data.errors import DataError
-from tacit.data.form import FileForm
-from tacit.data.reading import read_columns
 from tacit.ledger.entries import Limit
-from tacit.privacy.cost import Adjacency
-from tacit.protocol.conversation import Protocol
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.toml_source import Source, Table
+from tacit.running.session import plan_file, toml_source
 
 ONE_EACH = "every_record_another_person"
 """Key by which a party's file says that no person has two of its records."""
@@ -94,7 +87,7 @@ class PartyFile:
         PlanError : for a file that is not such a file.
         OSError : for a file that cannot be read.
         """
-        source = Source.read(Path(path))
+        source = toml_source.Source.read(Path(path))
         source.only("party", "data", "limit", "mpc")
         party = source.table("party", "name", "plan", "identity", "ledger", "server")
         data = source.table("data", *DATA_KEYS)
@@ -137,7 +130,7 @@ class PartyFile:
         return self.plans[0]
 
     @property
-    def first_plan(self) -> Plan:
+    def first_plan(self) -> plan_file.Plan:
         """The first plan.
 
         Raises
@@ -145,7 +138,7 @@ class PartyFile:
         PlanError : for a file that is not such a plan.
         OSError : for a file that cannot be read.
         """
-        return Plan.read(self.plan)
+        return plan_file.Plan.read(self.plan)
 
     @property
     def state(self) -> Path:
@@ -158,7 +151,7 @@ class PartyFile:
         return self.ledger.with_name(f"{self.ledger.stem}-results")
 
 
-def _records(data: Table, home: Path) -> Path | DatabaseTable:
+def _records(data: toml_source.Table, home: Path) -> Path | DatabaseTable:
     """The file of records, or the table of a database."""
     if "records" not in data.values:
         unused = next((key for key in DATABASE_KEYS if key in data.values), None)
@@ -185,29 +178,31 @@ def _records(data: Table, home: Path) -> Path | DatabaseTable:
     return named
 
 
-def _form(data: Table) -> FileForm:
+def _form(data: toml_source.Table) -> form.FileForm:
     """How values are written in the file of records."""
     positive = data.texts("positive") if "positive" in data.values else ()
     separator, decimal = data.optional("separator"), data.text("decimal", ".")
     try:
-        return FileForm(positive, separator, decimal, data.optional("unit") == units.PERCENT)
-    except DataError as error:
+        return form.FileForm(positive, separator, decimal, data.optional("unit") == units.PERCENT)
+    except tp.DataError as error:
         refused = str(error)
         data.refuse(next((k for k in FORM_KEYS if refused.startswith(k)), "positive"), refused)
 
 
-def _limit(limit: Table, dataset: str) -> Limit | None:
+def _limit(limit: toml_source.Table, dataset: str) -> Limit | None:
     epsilon = limit.number("epsilon", None, 0.0, math.inf)
     delta = limit.number("delta", 0.0, 0.0, 1.0)
-    adjacency = Adjacency(limit.choice("adjacency", *(choice.value for choice in _limits_first())))
+    adjacency = tp.Adjacency(
+        limit.choice("adjacency", *(choice.value for choice in _limits_first()))
+    )
     period = limit.period("period")
     with limit.about("epsilon"):
         return None if epsilon is None else Limit(dataset, epsilon, delta, adjacency, period)
 
 
-def _limits_first() -> list[Adjacency]:
+def _limits_first() -> list[tp.Adjacency]:
     """All adjacencies; the default adjacency of limits comes first."""
-    return sorted(Adjacency, key=lambda adjacency: adjacency is not Adjacency.RECORD)
+    return sorted(tp.Adjacency, key=lambda adjacency: adjacency is not tp.Adjacency.RECORD)
 
 
 NO_CLASS_COLUMNS = "its own file does not name a column of scores for each class of the plan"
@@ -217,7 +212,7 @@ NO_GROUP_COLUMN = "its own file does not name the column of the plan's groups"
 """Reason that a party gives where the plan has groups and its file names no column of them."""
 
 
-def agreed_names(protocol: Protocol) -> tuple[str, ...]:
+def agreed_names(protocol: tp.Protocol) -> tuple[str, ...]:
     """The classes or groups of which records need columns; empty where they need none."""
     if not protocol.categories_setting:
         return ()
@@ -225,7 +220,7 @@ def agreed_names(protocol: Protocol) -> tuple[str, ...]:
     return names
 
 
-def columns_misfit(party_file: PartyFile, protocol: Protocol) -> tuple[str, str]:
+def columns_misfit(party_file: PartyFile, protocol: tp.Protocol) -> tuple[str, str]:
     """Why a file's columns do not suit a plan, by words of configuration alone; empty if they do.
 
     One score is enough for two classes, and one group needs no column.
@@ -243,7 +238,7 @@ def columns_misfit(party_file: PartyFile, protocol: Protocol) -> tuple[str, str]
             f"the plan has the groups {listed}, and {file} no column of them; under [data], name "
             "it as group"
         )
-    if is_permuted(columns, names):
+    if categories.is_permuted(columns, names):
         return NO_CLASS_COLUMNS, (
             f"{file} the columns of scores {', '.join(columns)}, and the plan the classes in the "
             f"order {listed}; name the columns in the plan's order"
@@ -256,7 +251,7 @@ def columns_misfit(party_file: PartyFile, protocol: Protocol) -> tuple[str, str]
     )
 
 
-def read_records(party_file: PartyFile, protocol: Protocol | None = None) -> Clients:
+def read_records(party_file: PartyFile, protocol: tp.Protocol | None = None) -> tp.Clients:
     """A party's records, as one client.
 
     Parameters
@@ -273,7 +268,7 @@ def read_records(party_file: PartyFile, protocol: Protocol | None = None) -> Cli
     columns = party_file.columns
     if by_class or (len(names) > 1 and columns.group is not None):
         if columns.drop:
-            raise DataError(
+            raise tp.DataError(
                 "records without a score or label cannot be left out together with several classes "
                 "or groups: remove missing = 'drop' under [data], and these records from the file"
             )
@@ -285,4 +280,4 @@ def read_records(party_file: PartyFile, protocol: Protocol | None = None) -> Cli
         columns = replace(columns, scores=party_file.scores, label=None, group=group)
     if isinstance(party_file.records, DatabaseTable):
         return party_file.records.read(columns, party_file.name)
-    return read_columns({str(party_file.records): columns})[0]
+    return reading.read_columns({str(party_file.records): columns})[0]

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import tacit.protocol as tp
 from tacit.crypto.secure_sum.graph import default_colluders
 from tacit.data import units
 from tacit.privacy.composition import MAX_RECORDS as MAX_PER_PERSON
 from tacit.privacy.composition import of_person
-from tacit.privacy.cost import Cost
-from tacit.protocol.conversation import MAX_RECORDS, Protocol
-from tacit.protocol.registry import SettingError, protocol_of
-from tacit.running.session.messages import Agreement, check_certified
-from tacit.running.session.toml_source import PlanError, Source, Table
+from tacit.protocol.conversation import MAX_RECORDS
+from tacit.running.session import messages, toml_source
 from tacit.running.spending import per_record
 from tacit.running.units import check_plan_unit, default_unit, suited
 
@@ -73,7 +71,7 @@ class Plan:
     """
 
     name: str
-    protocol: Protocol
+    protocol: tp.Protocol
     parties: tuple[PlanParty, ...]
     coordinator: bytes | None
     min_clients: int
@@ -90,12 +88,12 @@ class Plan:
             object.__setattr__(self, "unit", default_unit(self.protocol))
 
     @property
-    def divided(self) -> Protocol:
+    def divided(self) -> tp.Protocol:
         """The protocol as it runs, with the budget of one of a person's counted records."""
         return per_record(self.protocol, self.per_person)
 
     @property
-    def guarantee(self) -> Cost:
+    def guarantee(self) -> tp.Cost:
         """What a run costs the plan's unit of privacy at most."""
         return of_person(self.divided.guarantee, self.per_person)
 
@@ -108,7 +106,7 @@ class Plan:
         PlanError : for a file that is not such a plan.
         OSError : for a file that cannot be read.
         """
-        return cls._of(Source.read(Path(path)))
+        return cls._of(toml_source.Source.read(Path(path)))
 
     @classmethod
     def parsed(cls, text: str, what: str) -> Plan:
@@ -118,10 +116,10 @@ class Plan:
         ------
         PlanError : for a text that is not such a plan.
         """
-        return cls._of(Source.of(Path(what), text))
+        return cls._of(toml_source.Source.of(Path(what), text))
 
     @classmethod
-    def _of(cls, source: Source) -> Plan:
+    def _of(cls, source: toml_source.Source) -> Plan:
         source.only("plan", "protocol", "party")
         head = source.table("plan", *PLAN_KEYS)
         parties = _parties(source)
@@ -137,7 +135,7 @@ class Plan:
         min_clients = head.whole("min_clients", count, 1, count)
         colluders = head.whole("colluders", default, 0, max(count - 2, 0))
         with head.about("min_clients"):
-            check_certified(protocol, count, colluders, min_clients)
+            messages.check_certified(protocol, count, colluders, min_clients)
         per_person = head.whole("per_person", 0, 1, MAX_PER_PERSON)
         with head.about("per_person"):
             per_record(protocol, per_person)
@@ -156,7 +154,7 @@ class Plan:
             head.whole("most_records", MAX_RECORDS, 1, MAX_RECORDS),
         )
 
-    def agreement(self) -> Agreement:
+    def agreement(self) -> messages.Agreement:
         """What the plan says, as coordinator and parties sign it.
 
         Raises
@@ -166,11 +164,11 @@ class Plan:
         keys = []
         for party in self.parties:
             if party.key is None:
-                raise PlanError(f"the plan has no key of party {party.name!r}")
+                raise toml_source.PlanError(f"the plan has no key of party {party.name!r}")
             keys.append(party.key)
         if self.coordinator is None:
-            raise PlanError("the plan has no key of the coordinator")
-        return Agreement(
+            raise toml_source.PlanError("the plan has no key of the coordinator")
+        return messages.Agreement(
             self.divided,
             tuple(keys),
             self.coordinator,
@@ -182,12 +180,12 @@ class Plan:
         )
 
 
-def _protocol(source: Source) -> Protocol:
+def _protocol(source: toml_source.Source) -> tp.Protocol:
     settings = dict(source.table("protocol", free=True).values)
     name = settings.pop("name", None)
     try:
-        return protocol_of(str(name), settings)
-    except SettingError as error:
+        return tp.protocol_of(str(name), settings)
+    except tp.SettingError as error:
         raise source.error("protocol", error.name, str(error)) from None
     except (ValueError, TypeError) as error:
         words = re.split(r"\W", str(error))
@@ -195,11 +193,11 @@ def _protocol(source: Source) -> Protocol:
         raise source.error("protocol", named, str(error)) from None
 
 
-def _parties(source: Source) -> tuple[PlanParty, ...]:
+def _parties(source: toml_source.Source) -> tuple[PlanParty, ...]:
     entries = source.content.get("party", [])
     if not (isinstance(entries, list) and entries and all(isinstance(x, dict) for x in entries)):
         raise source.error("party", "party", "a plan names its parties as [[party]]")
-    tables = [Table(source, "party", entry) for entry in entries]
+    tables = [toml_source.Table(source, "party", entry) for entry in entries]
     for table in tables:
         table.only("name", "key")
     parties = tuple(PlanParty(table.text("name"), table.key("key")) for table in tables)
@@ -208,7 +206,7 @@ def _parties(source: Source) -> tuple[PlanParty, ...]:
     return parties
 
 
-def _refuse_twice(source: Source, what: str, entries: list[str]) -> None:
+def _refuse_twice(source: toml_source.Source, what: str, entries: list[str]) -> None:
     value, times = Counter(entries).most_common(1)[0] if entries else ("", 0)
     if times > 1:
         raise source.error("party", value, f"two parties have the {what} {value!r}")

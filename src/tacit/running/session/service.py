@@ -23,19 +23,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import tacit.protocol as tp
 from tacit import files
 from tacit.crypto.identities import Identity
-from tacit.data.clients import Clients
 from tacit.data.units import UNITS
 from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Cost
-from tacit.privacy.noise import NoiseSource, SystemNoise
-from tacit.protocol import fields, values
-from tacit.protocol.conversation import ClientState, Lasting
-from tacit.protocol.declared import Revealed, result_of_client
+from tacit.protocol import declared, fields, values
 from tacit.results.estimate import finite
 from tacit.running.mpc.transport import Transport
-from tacit.running.session import debits, messages
+from tacit.running.session import debits, messages, plan_file
 from tacit.running.session.party import Party, state_kinds
 from tacit.running.session.party_file import (
     ONE_EACH,
@@ -43,7 +39,6 @@ from tacit.running.session.party_file import (
     columns_misfit,
     read_records,
 )
-from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 from tacit.running.speaking import printable, tell_owner
 from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, persons_misfit
@@ -95,7 +90,7 @@ class PartyDesk:
     """
 
     party_file: PartyFile
-    plan: Plan
+    plan: plan_file.Plan
     index: int
     identity: Identity
 
@@ -128,7 +123,7 @@ class PartyDesk:
         return cls(party_file, plan, index, identity)
 
     @cached_property
-    def records(self) -> Clients:
+    def records(self) -> tp.Clients:
         """The party's records as its file has them, read when they are needed first.
 
         Raises
@@ -172,7 +167,7 @@ class PartyDesk:
         if remedy:
             raise PlanError(remedy)
 
-    def answer(self, message: bytes, noise: NoiseSource | None = None) -> bytes:
+    def answer(self, message: bytes, noise: tp.NoiseSource | None = None) -> bytes:
         """The signed reply to a message; what it costs is in the ledger before this returns.
 
         Parameters
@@ -216,7 +211,7 @@ class PartyDesk:
             self._tell_cost(party, spent, ledger)
             return reply
 
-    def _tell_cost(self, party: Party, before: Cost, ledger: Ledger) -> None:
+    def _tell_cost(self, party: Party, before: tp.Cost, ledger: Ledger) -> None:
         """Tell the party's owner what a message cost, or why it was declined."""
         dataset = self.party_file.dataset
         if party.why_declined:
@@ -227,12 +222,12 @@ class PartyDesk:
                 debits.paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings)
             )
 
-    def _write_revealed(self, session: str, revealed: Revealed) -> None:
+    def _write_revealed(self, session: str, revealed: declared.Revealed) -> None:
         """Write the figure that the party learned into a file that only its owner may read."""
         folder = self.party_file.results
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         protocol = self.plan.protocol
-        result = result_of_client(protocol, revealed).published()
+        result = declared.result_of_client(protocol, revealed).published()
         parts = {} if result.breakdown is None else result.breakdown.to_dict()
         low, high = revealed.value - revealed.half_range, revealed.value + revealed.half_range
         content = {
@@ -261,7 +256,7 @@ class PartyDesk:
         return {
             key: note
             for key, note in party.notes.items()
-            if key in there or isinstance(note, Lasting)
+            if key in there or isinstance(note, tp.Lasting)
         }
 
     @property
@@ -281,9 +276,9 @@ class PartyDesk:
                 )
 
     def _party(
-        self, ledger: Ledger, noise: NoiseSource | None, notes: bytes, session: str
+        self, ledger: Ledger, noise: tp.NoiseSource | None, notes: bytes, session: str
     ) -> Party:
-        state = ClientState()
+        state = tp.ClientState()
         for key, note in values.decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
         misfit, _ = self.misfit
@@ -298,7 +293,7 @@ class PartyDesk:
             self.identity,
             agreement,
             records,
-            SystemNoise() if noise is None else noise,
+            tp.SystemNoise() if noise is None else noise,
             guard,
             state,
             self.party_file.unit,
@@ -354,9 +349,9 @@ class PartyDesk:
             yield
 
 
-def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
+def _marked(party_file: PartyFile, mark: bytes | None) -> plan_file.Plan:
     """The plan with this mark, among the plans that the party agreed to."""
-    plans = [Plan.read(path) for path in party_file.plans]
+    plans = [plan_file.Plan.read(path) for path in party_file.plans]
     if mark is None:
         return plans[0]
     for plan in plans:

@@ -7,25 +7,23 @@ from hashlib import sha256
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Integers
 from tacit.crypto.identities import Roster
-from tacit.crypto.secure_sum.graph import Neighbourhood
-from tacit.crypto.secure_sum.terms import SESSION_BYTES, SumTerms
-from tacit.data.ragged import Ragged
+from tacit.crypto.secure_sum import graph, terms
 from tacit.protocol import fields
-from tacit.protocol.conversation import Layout, Query, Reply
 from tacit.running.session.messages import Agreement
 
 LARGEST_WORD = 2**63 - 1
 """Largest number of a party whose step bounds its sums: a refusal would show that it is larger."""
 
 
-def length_of(layout: Layout) -> int:
+def length_of(layout: tp.Layout) -> int:
     """How many numbers a layout holds."""
     return sum(int(np.prod(shape)) for shape in layout.values())
 
 
-def flattened(reply: Reply, layout: Layout) -> Integers:
+def flattened(reply: tp.Reply, layout: tp.Layout) -> Integers:
     """A reply's numbers as one vector, in the order of the layout.
 
     Raises
@@ -43,27 +41,27 @@ def flattened(reply: Reply, layout: Layout) -> Integers:
     parts = []
     for name, shape in layout.items():
         value = reply[name]
-        if isinstance(value, Ragged) or value.dtype != np.int64 or value.shape != shape:
+        if isinstance(value, tp.Ragged) or value.dtype != np.int64 or value.shape != shape:
             raise TypeError(f"field {name!r} must hold 64-bit integers of shape {shape}")
         parts.append(value.ravel())
     return np.concatenate(parts)
 
 
-def shaped(vector: Integers, layout: Layout) -> Reply:
+def shaped(vector: Integers, layout: tp.Layout) -> tp.Reply:
     """The named numbers of a vector."""
     ends = np.cumsum([int(np.prod(shape)) for shape in layout.values()])
     parts = np.split(vector, ends[:-1])
     return {name: part.reshape(layout[name]) for name, part in zip(layout, parts, strict=True)}
 
 
-def with_room(query: Query, agreement: Agreement) -> Query:
+def with_room(query: tp.Query, agreement: Agreement) -> tp.Query:
     """The query with the records of a party for which its sum has room."""
     return replace(query, most_records=agreement.most_records)
 
 
 def sum_terms(
-    agreement: Agreement, session: bytes, encoded: bytes, query: Query, attempt: int
-) -> SumTerms:
+    agreement: Agreement, session: bytes, encoded: bytes, query: tp.Query, attempt: int
+) -> terms.SumTerms:
     """The terms of an attempt at the sum that one query of a run is for.
 
     They name the run and the query, so that parties with another query are in another sum.
@@ -85,12 +83,12 @@ def sum_terms(
     parties = len(agreement.parties)
     min_clients = max(agreement.min_clients, agreement.protocol.min_clients(parties))
     runs = fields.runs_of(query)
-    return SumTerms(
-        sha256(name).digest()[:SESSION_BYTES],
+    return terms.SumTerms(
+        sha256(name).digest()[: terms.SESSION_BYTES],
         Roster(agreement.parties),
         length_of(fields.layout_of(query)),
         LARGEST_WORD if runs else agreement.largest,
-        Neighbourhood.of(parties, agreement.bears, min_clients),
+        graph.Neighbourhood.of(parties, agreement.bears, min_clients),
         attempt,
         runs,
     )

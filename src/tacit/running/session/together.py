@@ -9,9 +9,8 @@ from tacit.crypto.secure_sum.client import SumClient
 from tacit.protocol import fields, mpc, values
 from tacit.protocol.conversation import Query, View
 from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
-from tacit.running.session import messages
+from tacit.running.session import debits, messages
 from tacit.running.session.answers import Answers, Computation, OpenSum, checked_query, program_of
-from tacit.running.session.debits import DeclinedError
 from tacit.running.session.sums import flattened, sum_terms, with_room
 
 MASKING = 1
@@ -139,7 +138,7 @@ class ClientComputations:
         """Announce how the others reach this party, for a query that it would compute with them."""
         query, _ = self._asked(message.body)
         if self._transport is None:
-            raise DeclinedError(UNREACHABLE)
+            raise debits.DeclinedError(UNREACHABLE)
         if query.step.name in self._answers.run.closed:
             raise messages.MalformedMessageError(f"step {query.step.name} was computed in this run")
         self._answers.check_budget(query)
@@ -147,7 +146,7 @@ class ClientComputations:
         try:
             announcement = self._transport.announce()
         except UnreachableError as error:
-            raise DeclinedError(str(error)) from error
+            raise debits.DeclinedError(str(error)) from error
         self._answers.run.computation = Computation(message.body, dict(announcement.secret))
         name = messages.query_name(self._agreement, message.session, message.body)
         content, signature = messages.announced(
@@ -190,7 +189,7 @@ class ClientComputations:
             return self._reply(query, transport, meeting)
         except mpc.MPCError as error:
             self.failure = str(error)
-            raise DeclinedError(STOPPED) from error
+            raise debits.DeclinedError(STOPPED) from error
 
     def _reply(self, query: Query, transport: Transport, meeting: Meeting) -> bytes:
         answers = self._answers
