@@ -136,13 +136,8 @@ class Drawing:
         if not first:
             return clients
         early = self._turns(block) < first
-        return self._records_of(np.flatnonzero(~early if self.before else early), clients)
-
-    def _records_of(self, chosen: Integers, clients: Clients) -> Clients:
-        """Some of the records, a client each."""
-        offsets = np.arange(chosen.size + 1)
-        scores, labels = clients.scores[chosen], clients.labels[chosen]
-        return Clients(scores, labels, offsets, unit=clients.unit, _checked=True)
+        chosen = ~early if self.before else early
+        return clients.taken(chosen, np.arange(np.count_nonzero(chosen) + 1))
 
     def _turns(self, block: int) -> NDArray[np.uint8]:
         """The turns of a block's records, uniform on 0..255."""
@@ -217,13 +212,6 @@ def evaluate_one_record_clients(
     ended = conversed(protocol, devices, records.records, stages)
     if isinstance(ended, Query):
         raise TypeError("the conversation asked for more stages than it declares")
-    return _evaluation(ended, records, protocol, federation)
-
-
-def _evaluation(
-    ended: Concluded, records: RecordFiles, protocol: Protocol, federation: str | None
-) -> Evaluation:
-    devices = protocol.device_reports(records.records)
     most = max(devices.payload_bytes(query) for query in ended.queries)
     return evaluation_of(
         protocol,

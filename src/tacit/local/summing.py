@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
-from typing import Protocol as Interface
 
 import numpy as np
 import pyarrow as pa
@@ -31,20 +31,9 @@ Progress = Callable[[int], None]
 """It is called with the number of blocks that were added."""
 
 
-class Summing(Interface):
-    """Adds up a function of the numbers of blocks."""
-
-    def __call__(
-        self, function: Callable[[int], Integers], blocks: int, progress: Progress
-    ) -> Integers:
-        """The sum of ``function(0)`` to ``function(blocks - 1)``.
-
-        Parameters
-        ----------
-        function : from a block's number to counts; it can be pickled.
-        blocks : at least 1.
-        progress : receives how many were added.
-        """
+Summing = Callable[[Callable[[int], Integers], int, Progress], Integers]
+"""Adds up a function from a block's number to counts, which can be pickled: ``function(0)`` to
+``function(blocks - 1)``, at least one; it says how many were added."""
 
 
 def unheard(blocks: int) -> None:
@@ -200,7 +189,7 @@ def in_spark(session: Any) -> Summing:
     def summed(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:
         parts = min(blocks, TASKS_PER_CORE * session.sparkContext.defaultParallelism)
         numbers = session.range(0, blocks, 1, parts)
-        total = rows_total(counts_table(_spark_rows(numbers, _rows_of_blocks(function))))
+        total = _spark_total(numbers, _rows_of_blocks(function))
         progress(blocks)
         return total
 
@@ -208,12 +197,12 @@ def in_spark(session: Any) -> Summing:
 
 
 @dataclass(frozen=True)
-class SparkReports:
-    """The reports of one stage in a column of a Spark frame: a stage as estimates take it.
+class _ReportsOfWorkers(ABC):
+    """The reports of one stage in a column of a cluster's data: a stage as estimates take it.
 
     Parameters
     ----------
-    frame : a ``pyspark.sql.DataFrame``.
+    frame : the data.
     column : of payloads, binary values of one length.
     """
 
@@ -231,21 +220,32 @@ class SparkReports:
         ------
         DataError : for a report that no device sends; it names how many there are.
         """
-        _require_spark()
         counted = counts_row(devices, query)
-        rows = _spark_rows(self.frame.select(self.column), lambda column: [counted(column)])
-        return rows_total(counts_table([counted(pa.array([], pa.binary())), *rows]))
+        none = counted(pa.array([], pa.binary()))
+        return none + self._total(lambda column: [counted(column)])
+
+    @abstractmethod
+    def _total(self, rows: Rows) -> Integers:
+        """The sum of the counts of all batches of the column."""
 
 
-def _spark_rows(frame: Any, rows: Rows) -> list[Integers]:
-    """The counts of a frame's first column."""
+class SparkReports(_ReportsOfWorkers):
+    """Reports in a ``pyspark.sql.DataFrame``."""
+
+    def _total(self, rows: Rows) -> Integers:
+        _require_spark()
+        return _spark_total(self.frame.select(self.column), rows)
+
+
+def _spark_total(frame: Any, rows: Rows) -> Integers:
+    """The sum of the counts of a frame's first column."""
 
     def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from counts_table(rows(batch.column(0))).to_batches()
 
     made = frame.mapInArrow(summed, SCHEMA).toLocalIterator()
-    return [np.array(row[0], dtype=np.int64) for row in made]
+    return np.asarray(sum(np.array(row[0], dtype=np.int64) for row in made))
 
 
 def _require_spark() -> None:
@@ -266,35 +266,12 @@ def in_ray(function: Callable[[int], Integers], blocks: int, progress: Progress)
     return total
 
 
-@dataclass(frozen=True)
-class RayReports:
-    """The reports of one stage in a column of a Ray dataset: a stage as estimates take it.
+class RayReports(_ReportsOfWorkers):
+    """Reports in a ``ray.data.Dataset``."""
 
-    Parameters
-    ----------
-    dataset : a ``ray.data.Dataset``.
-    column : of payloads, binary values of one length.
-    """
-
-    dataset: Any
-    column: str = "payload"
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return int(self.dataset.count())
-
-    def counts(self, devices: DeviceReports, query: Query) -> Integers:
-        """How often each report came, counted by the workers.
-
-        Raises
-        ------
-        DataError : for a report that no device sends; it names how many there are.
-        """
+    def _total(self, rows: Rows) -> Integers:
         _ray_data()
-        counted = counts_row(devices, query)
-        return counted(pa.array([], pa.binary())) + _ray_total(
-            self.dataset, self.column, lambda column: [counted(column)], BATCH_REPORTS
-        )
+        return _ray_total(self.frame, self.column, rows, BATCH_REPORTS)
 
 
 def _ray_total(dataset: Any, column: str, rows: Rows, at_once: int) -> Integers:

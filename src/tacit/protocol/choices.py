@@ -30,13 +30,9 @@ WORDS: dict[Any, str] = {
 }
 
 
+@cache
 def field_types(kind: type) -> Mapping[str, Any]:
     """The types of a class's annotated fields by name; they are evaluated once for each class."""
-    return _evaluated(kind)
-
-
-@cache
-def _evaluated(kind: type) -> Mapping[str, Any]:
     return MappingProxyType(get_type_hints(kind))
 
 

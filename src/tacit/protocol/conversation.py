@@ -13,6 +13,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -26,7 +27,7 @@ from tacit.protocol.declared import Declarations
 from tacit.protocol.forecast import Family, Forecast, Metric, Planning, accepted
 from tacit.protocol.scaled import UNIT_INTERVAL
 from tacit.protocol.settings import check_choices, known_settings, setting, settings_of
-from tacit.protocol.steps import (
+from tacit.protocol.steps import (  # noqa: F401  # for all who import them from here
     MAX_RECORDS,
     MAX_SUM,
     WRAP_BITS,
@@ -51,28 +52,6 @@ from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
     from tacit.protocol.scenario import Scenario, Shape, Traffic
-
-__all__ = [
-    "MAX_RECORDS",
-    "MAX_SUM",
-    "ONE_REPLICATE",
-    "WRAP_BITS",
-    "ClientState",
-    "Conversation",
-    "Field",
-    "Lasting",
-    "Layout",
-    "Protocol",
-    "PublicRefusalError",
-    "Query",
-    "Reply",
-    "Step",
-    "View",
-    "stack",
-    "step",
-    "total",
-    "unshared",
-]
 
 Conversation = Generator[Query, Reply, ServerResult]
 
@@ -217,7 +196,10 @@ class Protocol(Declarations, ABC):
     scores_by_class: ClassVar[bool] = False
     """Whether records have a score of every class."""
     trusts: ClassVar[tuple[Trust, ...]] = ()
-    """The trust models under which a plan tries the protocol with its default settings."""
+    """The trust models under which a plan tries the protocol."""
+    planned: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+    """The settings without epsilon that a plan compares under ``trusts``; by default the defaults.
+    """
     given_up: ClassVar[str] = ""
     """What is given up by using the protocol, to end a plan's sentence; empty for nothing."""
     planning_module: ClassVar[str] = ""
@@ -236,16 +218,17 @@ class Protocol(Declarations, ABC):
     def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
         """The configurations that a plan tries for a metric, by what they hide and whom they trust.
 
-        The default is one configuration, under the class's ``trusts``, for its ``figure``.
+        The default is the ``planned`` settings, under the class's ``trusts``, for its ``figure``.
         """
         planning = _planning_of(cls)
-        if planning is not None:
+        if planning is not None and planning.families is not None:
             return planning.families(scenario, metric)
         if not cls.trusts or metric != Metric.of_figure(cls.figure):
             return ()
-        settings = getattr(cls, "__dataclass_fields__", {})
-        budget = {"epsilon": scenario.epsilon} if "epsilon" in settings else {}
-        return (Family(accepted([lambda: cls(**budget)]), cls.trusts, cls.given_up, metric),)
+        budget = {"epsilon": scenario.epsilon} if cls.takes_epsilon({}) else {}
+        made = accepted(partial(cls, **each, **budget) for each in cls.planned)
+        tuned = len(cls.planned) > 1
+        return (Family(made, cls.trusts, cls.given_up, metric, tuned=tuned),)
 
     def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
         """The predicted error where scores have a shape; None where nothing is predicted.

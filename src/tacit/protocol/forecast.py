@@ -228,19 +228,20 @@ class Planning:
 
     Parameters
     ----------
-    families : the configurations that a plan tries for a metric.
+    families : the configurations that a plan tries for a metric; None for those that the class
+        declares (``Protocol.planned``).
     forecast : the predicted error of one of them; None where nothing is predicted.
     traffic : the bytes and rounds of an evaluation; None to measure them in a small dry run.
     """
 
-    families: Callable[[Scenario, Metric], Sequence[Family]]
+    families: Callable[[Scenario, Metric], Sequence[Family]] | None
     forecast: Callable[[Any, Scenario, Shape, Metric], Forecast | None]
     traffic: Callable[[Any, Scenario], Traffic] | None = None
 
     @classmethod
     def of_figure(
         cls,
-        families: Callable[[Scenario], Sequence[Family]],
+        families: Callable[[Scenario], Sequence[Family]] | None,
         forecast: Callable[[Any, Scenario, Shape], Forecast | None],
         traffic: Callable[[Any, Scenario], Traffic] | None = None,
         figure: str = AUC_FIGURE,
@@ -248,7 +249,7 @@ class Planning:
         """The planning of a protocol that is planned for one figure only, mostly the AUC."""
         planned = Metric.of_figure(figure)
         return cls(
-            lambda scenario, metric: families(scenario) if metric == planned else (),
+            families and (lambda scenario, metric: families(scenario) if metric == planned else ()),
             lambda protocol, scenario, shape, metric: (
                 forecast(protocol, scenario, shape) if metric == planned else None
             ),

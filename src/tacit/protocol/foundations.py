@@ -10,23 +10,3 @@ from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
-
-__all__ = [
-    "NOTHING",
-    "UNPROTECTED",
-    "Adjacency",
-    "Clients",
-    "Cost",
-    "Curve",
-    "DataError",
-    "Figure",
-    "Histogram",
-    "NoNoise",
-    "NoiseSource",
-    "Ragged",
-    "RandomisedResponse",
-    "ServerResult",
-    "SimulatedNoise",
-    "SystemNoise",
-    "check_budget",
-]

@@ -48,19 +48,8 @@ from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
 from tacit.privacy.noise import NoiseSource
-from tacit.protocol.steps import (
-    MAX_RECORDS,
-    MAX_SUM,
-    WRAP_BITS,
-    ClientState,
-    Layout,
-    Participation,
-    Query,
-    Reply,
-    Step,
-    View,
-    step,
-)
+from tacit.protocol import steps
+from tacit.protocol.steps import ClientState, Participation, Query, Reply, Step, View, everybody
 from tacit.protocol.trust import Each, SecureSum, trust_of
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
@@ -112,11 +101,8 @@ class Released:
 
     def variance(self, noises: float = 1.0) -> float:
         """The variance of a number with this multiple of the noise that the guarantee needs."""
-        return (
-            0.0
-            if self.is_exact
-            else noises * float(distributions.discrete_laplace_variance(self.scale))
-        )
+        once = 0.0 if self.is_exact else float(distributions.discrete_laplace_variance(self.scale))
+        return noises * once
 
     def supported(self, share: float) -> float:
         """The epsilon that this share of the noise supports, below 1.
@@ -153,7 +139,7 @@ under ``View.EACH`` those of each client, shape (..., *shape, K); int64."""
 def release(
     fields: Declared,
     *,
-    participates: Participation | None = None,
+    participates: Participation = everybody,
     admits: Admission | None = None,
     once: bool = False,
 ) -> Callable[[Counting], Step]:
@@ -197,7 +183,7 @@ def release(
 
         answer.__name__, answer.__doc__ = counting.__name__, counting.__doc__
         answer.__module__ = counting.__module__
-        return step(
+        return steps.step(
             cost=lambda clients, query, state: cost_of(query.protocol, agreed(query)),
             participates=participates,
             sums=lambda query: layout_of(agreed(query)),
@@ -406,7 +392,7 @@ def _check_believable(name: str, numbers: Floats, field: Released) -> None:
     if shape != field.shape:
         raise DataError(f"{name} of each client must have the shape {field.shape}, got {shape}")
     noise = 0.0 if field.is_exact else FAR * field.scale
-    most = float(MAX_RECORDS) * field.per_record + noise
+    most = float(steps.MAX_RECORDS) * field.per_record + noise
     beyond = ~(np.abs(numbers) <= most)
     if beyond.any():
         *place, client = np.argwhere(beyond)[0].tolist()
@@ -449,9 +435,9 @@ def answered_clients(reply: Reply, planned: int) -> int:
 def _share(query: Query, batch: int) -> Fraction:
     """The noise that a batch draws, as a multiple of what the guarantee needs."""
     trust = trust_of(query.protocol)
-    return (
-        trust.share(batch, planned_clients(query)) if isinstance(trust, SecureSum) else Fraction(1)
-    )
+    if not isinstance(trust, SecureSum):
+        return Fraction(1)
+    return trust.share(batch, planned_clients(query))
 
 
 def _check_shape(name: str, exact: Any, shape: tuple[int, ...], noise: NoiseSource) -> None:
@@ -481,7 +467,7 @@ def _whole(name: str, field: Released, exact: Any, noise: NoiseSource) -> Intege
     return np.asarray(by_client + noise.draw(drawn, shape))
 
 
-def layout_of(fields: Fields) -> Layout:
+def layout_of(fields: Fields) -> steps.Layout:
     """The layout of a sum of these fields."""
     return {name: each.shape for name, each in fields.items()} | {CLIENTS: ()}
 
@@ -540,13 +526,12 @@ def sum_bound(query: Query, exact: int, noise: PolyaShare | None = None) -> int:
     (300, 361)
     """
     if noise is None:
-        return min(exact, MAX_SUM)
+        return min(exact, steps.MAX_SUM)
     shares = float(noise.share) * planned_clients(query)
-    return min(
-        exact + distributions.shared_laplace_tail(float(noise.scale), shares, WRAP_BITS), MAX_SUM
-    )
+    tail = distributions.shared_laplace_tail(float(noise.scale), shares, steps.WRAP_BITS)
+    return min(exact + tail, steps.MAX_SUM)
 
 
 def _limit(query: Query, reach: int) -> int:
     records = query.most_records or 0
-    return min(records * reach, MAX_SUM // planned_clients(query) // 2)
+    return min(records * reach, steps.MAX_SUM // planned_clients(query) // 2)

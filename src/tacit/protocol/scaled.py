@@ -12,22 +12,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 from tacit.arrays import Floats
+from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.engines.pieces import LARGEST, least_scores
 from tacit.data.errors import DataError
-from tacit.data.units import LOG_ODDS as IN_LOG_ODDS
-from tacit.data.units import PERCENT, check_unit
-from tacit.data.units import PROBABILITY as IN_PROBABILITY
-from tacit.data.units import REAL as IN_REAL
-from tacit.metrics.cells.score_scale import (
-    EVEN,
-    LOG_ODDS,
-    PROBABILITY,
-    REAL,
-    SCALES,
-    ScoreScale,
-    named_scale,
-)
+from tacit.metrics.cells import score_scale
+from tacit.metrics.cells.score_scale import PROBABILITY, SCALES, ScoreScale, named_scale
 from tacit.protocol.settings import setting
 
 UNIT_INTERVAL = (0.0, 1.0)
@@ -59,10 +49,10 @@ def check_scores_in_unit_interval(clients: Clients) -> None:
 
 
 UNIT_OF = {
-    PROBABILITY: IN_PROBABILITY,
-    EVEN: IN_PROBABILITY,
-    LOG_ODDS: IN_LOG_ODDS,
-    REAL: IN_REAL,
+    PROBABILITY: units.PROBABILITY,
+    score_scale.EVEN: units.PROBABILITY,
+    score_scale.LOG_ODDS: units.LOG_ODDS,
+    score_scale.REAL: units.REAL,
 }
 """The unit in which scores of each scale are taken."""
 
@@ -86,7 +76,7 @@ class ScaledScores:
     @property
     def score_range(self) -> tuple[float, float] | None:
         """From 0 to 1 for probabilities; any other number has a position as it is."""
-        return UNIT_INTERVAL if UNIT_OF[self.scale] == IN_PROBABILITY else None
+        return UNIT_INTERVAL if UNIT_OF[self.scale] == units.PROBABILITY else None
 
     @property
     def unit(self) -> str:
@@ -107,7 +97,7 @@ class ScaledScores:
         ------
         ValueError : for a word that is no unit, or settings that do not go with the scale.
         """
-        if check_unit(unit) in (UNIT_OF[self.scale], PERCENT):
+        if units.check_unit(unit) in (UNIT_OF[self.scale], units.PERCENT):
             return self
         # a unit's scale has its name
         return replace(self, scale=unit)  # type: ignore[type-var]

@@ -182,7 +182,7 @@ def _free(clients: Clients, query: Query, state: ClientState) -> Cost:
     return NOTHING
 
 
-def _everybody(clients: Clients, query: Query) -> NDArray[np.bool_]:
+def everybody(clients: Clients, query: Query) -> NDArray[np.bool_]:
     """All records, as one value that is read M times: memory may have no room for M values."""
     return np.broadcast_to(np.True_, (clients.records,))
 
@@ -214,10 +214,9 @@ class Step:
     which all others follow.
     """
 
-    name: str
     answer: StepFunction
-    cost: StepCost
-    participates: Participation
+    cost: StepCost = _free
+    participates: Participation = everybody
     sums: Callable[[Query], Layout] | None = None
     shares: NoiseSharing | None = None
     refuses_once: bool = False
@@ -225,6 +224,11 @@ class Step:
     computes: Callable[[], MPCProgram] | None = None
     bounds: Bounds | None = None
     releases: Releases | None = None
+
+    @property
+    def name(self) -> str:
+        """The function's name, by which queries name the step."""
+        return self.answer.__name__
 
     def view_under(self, protocol: Any) -> View | None:
         """The only view under which clients answer the step; None where a query may choose."""
@@ -255,7 +259,8 @@ class Step:
 
         Examples
         --------
-        >>> Step("send_counts", lambda *_: {}, _free, _everybody).summary
+        >>> def send_counts(clients, query, noise, state): ...
+        >>> Step(send_counts).summary
         'send counts.'
         """
         text = self.answer.__doc__ or f"{self.name.replace('_', ' ')}."
@@ -273,8 +278,8 @@ def _declared(module: str, name: str) -> Step:
 
 
 def step(
-    cost: StepCost | None = None,
-    participates: Participation | None = None,
+    cost: StepCost = _free,
+    participates: Participation = everybody,
     sums: Callable[[Query], Layout] | None = None,
     shares: NoiseSharing | None = None,
     refuses_once: bool = False,
@@ -301,23 +306,9 @@ def step(
     >>> count_records.name
     'count_records'
     """
-
-    def declare(function: StepFunction) -> Step:
-        return Step(
-            function.__name__,
-            function,
-            cost or _free,
-            participates or _everybody,
-            sums,
-            shares,
-            refuses_once,
-            once,
-            computes,
-            bounds,
-            releases,
-        )
-
-    return declare
+    return lambda function: Step(
+        function, cost, participates, sums, shares, refuses_once, once, computes, bounds, releases
+    )
 
 
 @dataclass(frozen=True)

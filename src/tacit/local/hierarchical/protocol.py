@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -163,6 +162,9 @@ class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
 
     name = "hierarchical-auc"
     planning_module = __name__
+    planned = tuple({"height": height} for height in (3, 4, 5, 6, 7, 8))
+    trusts = (tp.Trust.LOCAL,)
+    given_up = "every record's label is shown to the server"
     steps = (turns.count_records, hadamard_reports)
     threats = staticmethod(lambda settings: ONE_ANSWER)
     audit_settings = ({}, {"height": 2, "levels": str(EveryLevel(audits.DELTA))})
@@ -267,10 +269,6 @@ class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
         return self.report_noise(height).record_variances[-1] > pure.record_variances[-1]
 
 
-BIT_HEIGHTS = (3, 4, 5, 6, 7, 8)
-"""Heights that a plan compares."""
-
-
 def hierarchical_forecast(
     protocol: HierarchicalAUC, scenario: tp.Scenario, shape: tp.Shape
 ) -> forecast.Forecast:
@@ -303,20 +301,7 @@ def hierarchical_forecast(
     return forecast.Forecast(math.sqrt(variance), float(area.value) - shape.auc)
 
 
-def hierarchical_families(scenario: tp.Scenario) -> list[forecast.Family]:
-    """One family, which compares heights."""
-    heights = (partial(HierarchicalAUC, scenario.epsilon, height) for height in BIT_HEIGHTS)
-    return [
-        forecast.Family(
-            forecast.accepted(heights),
-            (tp.Trust.LOCAL,),
-            "every record's label is shown to the server",
-            tuned=True,
-        )
-    ]
-
-
-PLANNING = forecast.Planning.of_figure(hierarchical_families, hierarchical_forecast)
+PLANNING = forecast.Planning.of_figure(None, hierarchical_forecast)
 
 
 class HadamardDevices(devices.NumberReports):

@@ -104,21 +104,6 @@ def seated_pairs(seats: Integers) -> tuple[Integers, Integers]:
     return order[..., 0:end:2], order[..., 1:end:2]
 
 
-def check_seats(seats: Integers, matchings: int) -> None:
-    """Refuse seats by which a record would be in more pairs than were agreed.
-
-    Raises
-    ------
-    DataError : for another number of matchings, or a seat that is taken twice or does not exist.
-    """
-    if seats.ndim < 2 or seats.shape[-2] != matchings:
-        raise DataError(f"records take part in {matchings} matchings, got seats of {seats.shape}")
-    if not np.array_equal(
-        np.sort(seats, axis=-1), np.broadcast_to(np.arange(seats.shape[-1]), seats.shape)
-    ):
-        raise DataError("in every matching each record has one seat, and each seat one record")
-
-
 @dataclass(frozen=True, eq=False)
 class RecordPairs:
     """All pairs of records.
@@ -197,7 +182,9 @@ class PairWork:
         """A joint coin flips a value when it falls below this, of ``2**30``."""
         if isinstance(self.source, NoNoise):
             return 0
-        threshold = math.ceil(self.pair_noise.flip * kernels.COIN_MODULUS * COIN_SLACK)
+        threshold = math.ceil(
+            self.pair_noise.response.flip_probability * kernels.COIN_MODULUS * COIN_SLACK
+        )
         return min(threshold, kernels.COIN_MODULUS // 2)
 
     def shares(
@@ -314,10 +301,20 @@ class PairsProgram(MPCProgram):
 
 
 def checked_seats(query: Query) -> Ragged[np.int64]:
-    """The seats of a query, as many permutations of the records as were agreed."""
-    seats = ragged_of(query.per_client["seats"], "seats")
-    check_seats(seats.values, query.protocol.pairs_a_record)
-    return seats
+    """The seats of a query, as many permutations of the records as were agreed.
+
+    Raises
+    ------
+    DataError : for another number of matchings, or a seat that is taken twice or does not exist.
+    """
+    ragged, matchings = ragged_of(query.per_client["seats"], "seats"), query.protocol.pairs_a_record
+    seats = ragged.values
+    if seats.ndim < 2 or seats.shape[-2] != matchings:
+        raise DataError(f"records take part in {matchings} matchings, got seats of {seats.shape}")
+    every = np.broadcast_to(np.arange(seats.shape[-1]), seats.shape)
+    if not np.array_equal(np.sort(seats, axis=-1), every):
+        raise DataError("in every matching each record has one seat, and each seat one record")
+    return ragged
 
 
 def _offsets(peers: Peers, own: int, records: int) -> Integers:

@@ -14,11 +14,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Flags, Floats, Integers
 from tacit.local.paired.kernels import BOUNDS
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
-from tacit.privacy.mechanisms.response import (
-    RandomisedResponse,
-    flip_probability,
-    response_variance,
-)
+from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.noise import NoiseSource
 
 LAPLACE, SHARED, RESPONSE = "laplace", "shared", "randomised-response"
@@ -98,16 +94,6 @@ class PairNoise:
         return self.kind == RESPONSE
 
     @property
-    def scale(self) -> float:
-        """The scale of one draw of discrete Laplace noise."""
-        return float(self.whole.scale)
-
-    @property
-    def flip(self) -> float:
-        """The probability that a bit is flipped."""
-        return self.response.flip_probability
-
-    @property
     def collusion_epsilon(self) -> float:
         """The epsilon of a pair against the server together with one of the pair's two clients.
 
@@ -157,7 +143,9 @@ class PairNoise:
     def debiased(self, received: NDArray[Any]) -> Floats:
         """Unbiased values from what the server received, of the same shape."""
         if self.responds:
-            return np.asarray((received - self.flip) / math.tanh(self.epsilon / 2))
+            return np.asarray(
+                (received - self.response.flip_probability) / math.tanh(self.epsilon / 2)
+            )
         return received.astype(np.float64)
 
 
@@ -195,8 +183,7 @@ def counted_positives(
     (39.418, 2.762)
     """
     lone = sizes == 1
-    debiased = (sent - flip_probability(epsilon)) / math.tanh(epsilon / 2)
-    total = np.where(lone, debiased, sent).sum(axis=-1)
+    total = np.where(lone, PairNoise(RESPONSE, epsilon, 1).debiased(sent), sent).sum(axis=-1)
     return np.asarray(total, dtype=np.float64), count_variance(sizes, epsilon)
 
 
@@ -205,7 +192,7 @@ def count_variance(sizes: Integers, epsilon: float) -> float:
     lone = int(np.count_nonzero(sizes == 1))
     several = sizes.size - lone
     added = several * float(DiscreteLaplace(1.0, epsilon).variance)
-    return added + lone * response_variance(epsilon)
+    return added + lone * float(RandomisedResponse(epsilon).variance)
 
 
 def kernel_width(kernel: str) -> int:

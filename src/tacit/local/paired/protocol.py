@@ -19,30 +19,8 @@ from numpy.typing import NDArray
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.local.pair_kernels import KERNELS, Axis, SymbolSpace, second_values
-from tacit.local.paired import kernels, mpc
-from tacit.local.paired.estimate import (
-    MatchedSample,
-    area_shared_covariance,
-    matched_area_result,
-    matched_mean_result,
-    matching_variance,
-)
-from tacit.local.paired.kernels import Area
-from tacit.local.paired.noise import (
-    BEST,
-    LAPLACE,
-    MAX_GIVEN_MATCHINGS,
-    NOISES,
-    RESPONSE,
-    SHARED,
-    PairNoise,
-    best_matchings,
-    class_epsilon,
-    count_variance,
-    counted_positives,
-    kernel_width,
-    noisy_counts,
-)
+from tacit.local.paired import estimate, kernels, mpc
+from tacit.local.paired import noise as noises
 from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.protocol import audits, fields, forecast
@@ -81,7 +59,7 @@ SHARED_NOISE = replace(
 
 def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
     """The threat model of these settings."""
-    return SHARED_NOISE if settings.get("noise") == SHARED else WHOLE_NOISE
+    return SHARED_NOISE if settings.get("noise") == noises.SHARED else WHOLE_NOISE
 
 
 @tp.step()
@@ -114,7 +92,7 @@ def count_positives(
     """
     counts = clients.ragged(clients.labels.astype(np.int64)).sum()
     epsilon = float(query.broadcast["epsilon"])
-    return {"positives": noisy_counts(counts, clients.sizes, epsilon, noise)}
+    return {"positives": noises.noisy_counts(counts, clients.sizes, epsilon, noise)}
 
 
 @tp.step(cost=_shared_cost, computes=mpc.PairsProgram)
@@ -198,8 +176,8 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
         shown=lambda protocol: protocol.pairs_a_record,
     )
     noise: str = tp.setting(
-        default=BEST,
-        choices=(BEST, *NOISES),
+        default=noises.BEST,
+        choices=(noises.BEST, *noises.NOISES),
         help="what hides a pair's value; randomised-response by default for the AUC and "
         "collisions, else laplace",
         shown=lambda protocol: protocol.kind,
@@ -209,6 +187,12 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
     adjacency = tp.Adjacency.REPLACE
     """Of a guarantee against the server alone."""
     planning_module = __name__
+    planned = ({"kernel": "auc"},)
+    trusts = (tp.Trust.MPC,)
+    given_up = (
+        "every pair of clients needs a session under cryptography, the guarantee is "
+        "computational, and there is no curve"
+    )
     steps = (offer_numbers, count_positives, compute_pairs)
     trials_divisor = 8
     audit_records = 2
@@ -229,19 +213,17 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "figure", KERNELS[self.function].figure)
-        if self.kind == RESPONSE and self.function not in kernels.TWO_VALUED:
+        if self.kind == noises.RESPONSE and self.function not in kernels.TWO_VALUED:
             raise ValueError(
-                f"{RESPONSE} flips values of 0 and 1, and the kernel {self.function!r} has others"
+                f"{self.kind} flips values of 0 and 1, and the kernel {self.function!r} has others"
             )
-        count = self.pairs_a_record
-        if not isinstance(count, int | np.integer) or not 1 <= count <= MAX_GIVEN_MATCHINGS:
+        count, most = self.pairs_a_record, noises.MAX_GIVEN_MATCHINGS
+        if not isinstance(count, int | np.integer) or not 1 <= count <= most:
+            raise ValueError(f"matchings must be a whole number from 1 to {most}, got {count}")
+        scale = float(self.pair_noise(self.epsilon).whole.scale)
+        if self.kind == noises.SHARED and scale > MAX_SHARED_SCALE:
             raise ValueError(
-                f"matchings must be a whole number from 1 to {MAX_GIVEN_MATCHINGS}, got {count}"
-            )
-        least = self.pair_noise(self.epsilon)
-        if least.kind == SHARED and least.scale > MAX_SHARED_SCALE:
-            raise ValueError(
-                f"shared noise has a scale of at most {MAX_SHARED_SCALE:g}, got {least.scale:g}: "
+                f"shared noise has a scale of at most {MAX_SHARED_SCALE:g}, got {scale:g}: "
                 "take fewer matchings, or noise='laplace'"
             )
 
@@ -253,16 +235,16 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
     @property
     def kind(self) -> str:
         """The noise that is used: the one given, or the best for the kernel."""
-        if self.noise != BEST:
+        if self.noise != noises.BEST:
             return self.noise
-        return RESPONSE if self.function in kernels.TWO_VALUED else LAPLACE
+        return noises.RESPONSE if self.function in kernels.TWO_VALUED else noises.LAPLACE
 
     @property
     def pairs_a_record(self) -> int:
         """Q, the number of matchings: the one given, or the best for kernel, epsilon and noise."""
         if self.matchings != 0:
             return self.matchings
-        return best_matchings(self.function, self.epsilon, self.kind)
+        return noises.best_matchings(self.function, self.epsilon, self.kind)
 
     @property
     def score_range(self) -> tuple[float, float] | None:
@@ -305,11 +287,13 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
         none."""
         if not isinstance(self.kernel, kernels.Area):
             return 0.0
-        return class_epsilon(self.epsilon, self.kind, self.pairs_a_record, sizes)
+        return noises.class_epsilon(self.epsilon, self.kind, self.pairs_a_record, sizes)
 
-    def pair_noise(self, epsilon: float) -> PairNoise:
+    def pair_noise(self, epsilon: float) -> noises.PairNoise:
         """The noise of a pair, where all of a record's pairs together have this epsilon."""
-        return PairNoise(self.kind, epsilon / self.pairs_a_record, kernel_width(self.function))
+        return noises.PairNoise(
+            self.kind, epsilon / self.pairs_a_record, noises.kernel_width(self.function)
+        )
 
     def rows(self, clients: tp.Clients) -> Floats:
         """What of every record enters its pairs, shape (2, M), as ``paired_values`` takes it.
@@ -345,7 +329,9 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
         class_counts = None
         if count_epsilon:
             reply = yield tp.Query(count_positives, self, {"epsilon": count_epsilon})
-            class_counts = counted_positives(np.asarray(reply["positives"]), sizes, count_epsilon)
+            class_counts = noises.counted_positives(
+                np.asarray(reply["positives"]), sizes, count_epsilon
+            )
         per_client, rest = {"seats": tp.Ragged(seats, offsets)}, self.epsilon - count_epsilon
         reply = yield tp.Query(compute_pairs, self, {"epsilon": rest}, per_client, tp.View.MPC)
         sample = self._sample(np.asarray(reply["values"]), seats, offsets, rest)
@@ -353,7 +339,7 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
 
     def _sample(
         self, received: NDArray[Any], seats: Integers, offsets: Integers, epsilon: float
-    ) -> MatchedSample:
+    ) -> estimate.MatchedSample:
         """The debiased values, in the kernel's own scale."""
         noise = self.pair_noise(epsilon)
         owners = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
@@ -363,7 +349,7 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
         low, high = (end * unit for end in kernels.BOUNDS[self.function])
         values = noise.debiased(received) * unit
         variance = noise.variance(crossing) * unit**2
-        return MatchedSample(self.function, values, seats, variance, low, high)
+        return estimate.MatchedSample(self.function, values, seats, variance, low, high)
 
     @property
     def _unit(self) -> float:
@@ -373,19 +359,19 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
 
     def _result(
         self,
-        sample: MatchedSample,
+        sample: estimate.MatchedSample,
         class_counts: tuple[Floats, float] | None,
         count_epsilon: float,
     ) -> tp.ServerResult:
         """The mean, or the AUC; with shared noise, what a client that helps the server leaves."""
         if class_counts is not None:
             positives, variance = class_counts
-            result = matched_area_result(sample, positives, math.sqrt(variance))
+            result = estimate.matched_area_result(sample, positives, math.sqrt(variance))
         else:
             rounding = self._unit / math.sqrt(6) if isinstance(self.kernel, kernels.Gini) else 0.0
             limits = KERNELS[self.function].limits(self._space, sample.records)
-            result = matched_mean_result(sample, rounding, limits)
-        if self.kind != SHARED or sample.mean.ndim:
+            result = estimate.matched_mean_result(sample, rounding, limits)
+        if self.kind != noises.SHARED or sample.mean.ndim:
             return result
         pair = self.pair_noise(self.epsilon - count_epsilon)
         rest = count_epsilon + self.pairs_a_record * pair.collusion_epsilon
@@ -427,20 +413,20 @@ def paired_forecast(
     >>> round(forecast.standard_error, 3)
     0.021
     """
-    if not isinstance(protocol.kernel, Area):
+    if not isinstance(protocol.kernel, kernels.Area):
         raise ValueError(f"plans are for the kernel 'auc', got {protocol.function!r}")
     n, (sizes, weight) = scenario.records, client_sizes(scenario)
     count_epsilon = protocol.class_epsilon(sizes)
-    counted = weight * count_variance(sizes, count_epsilon)
+    counted = weight * noises.count_variance(sizes, count_epsilon)
     noise = protocol.pair_noise(protocol.epsilon - count_epsilon).variance(1 - 1 / scenario.clients)
     positives, negatives = float(scenario.positives), float(scenario.negatives)
     pair_fraction = 2 * positives * negatives / (n * (n - 1))
     mean = shape.auc * pair_fraction
     area = np.array(shape.auc)
-    shared = area_shared_covariance(area, np.array(positives), n)
+    shared = estimate.area_shared_covariance(area, np.array(positives), n)
     shared = np.minimum(shared, mean * (1 - mean) / 2)
     matchings = protocol.pairs_a_record
-    matching_term = float(matching_variance(mean * (1 - mean), shared, n, matchings))
+    matching_term = float(estimate.matching_variance(mean * (1 - mean), shared, n, matchings))
     of_pairs = (matching_term + noise / (matchings * (n // 2))) / pair_fraction**2
     of_counts = (shape.auc * (negatives - positives) / (positives * negatives)) ** 2 * counted
     return forecast.Forecast(
@@ -451,18 +437,6 @@ def paired_forecast(
     )
 
 
-def paired_families(scenario: tp.Scenario) -> list[forecast.Family]:
-    """One family, which chooses its settings."""
-    return [
-        forecast.Family(
-            (PairedUStatistic("auc", scenario.epsilon),),
-            (tp.Trust.MPC,),
-            "every pair of clients needs a session under cryptography, the guarantee is "
-            "computational, and there is no curve",
-        )
-    ]
-
-
 def paired_traffic(protocol: PairedUStatistic, scenario: tp.Scenario) -> tp.Traffic:
     """A dry run of the queries and the first replies; pairs cost what was measured.
 
@@ -470,7 +444,7 @@ def paired_traffic(protocol: PairedUStatistic, scenario: tp.Scenario) -> tp.Traf
     """
     *first_rounds, mpc = measured_rounds(protocol, scenario)
     matchings, half = protocol.pairs_a_record, scenario.records // 2
-    kind = np.uint8 if protocol.kind == RESPONSE else np.int64
+    kind = np.uint8 if protocol.kind == noises.RESPONSE else np.int64
     values = len(fields.encode({"values": np.zeros((matchings, 0), dtype=kind)}))
     values += matchings * half * np.dtype(kind).itemsize
     rounds = [*first_rounds, replace(mpc, sent=-(-values // scenario.clients))]
@@ -495,4 +469,4 @@ def client_sizes(scenario: tp.Scenario) -> tuple[NDArray[np.int64], float]:
     return np.diff(ends), more
 
 
-PLANNING = forecast.Planning.of_figure(paired_families, paired_forecast, paired_traffic)
+PLANNING = forecast.Planning.of_figure(None, paired_forecast, paired_traffic)

@@ -174,6 +174,20 @@ class Kernel(Choice):
         return self
 
 
+class Finite(Kernel):
+    """A kernel on finitely many values, ascending."""
+
+    values: Numbers | Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _ascending(self.values))
+
+    @property
+    def axes(self) -> tuple[pair_kernels.Axis, ...]:
+        """Of the values."""
+        return (pair_kernels.Axis("values", grid=tuple(self.values)),)
+
+
 @dataclass(frozen=True)
 class Gini(Kernel):
     """``|x - x'|``.
@@ -194,7 +208,7 @@ class Gini(Kernel):
 
 
 @dataclass(frozen=True)
-class Collision(Kernel):
+class Collision(Finite):
     """``1[x = x']``.
 
     Parameters
@@ -205,14 +219,6 @@ class Collision(Kernel):
     values: Numbers | Sequence[float]
 
     word = "collision"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _ascending(self.values))
-
-    @property
-    def axes(self) -> tuple[pair_kernels.Axis, ...]:
-        """Of the values."""
-        return (pair_kernels.Axis("values", grid=tuple(self.values)),)
 
 
 @dataclass(frozen=True)
@@ -267,7 +273,7 @@ class Area(Kernel):
 
 
 @dataclass(frozen=True, eq=False)
-class Own(Kernel):
+class Own(Finite):
     """Another symmetric kernel on finitely many values.
 
     Parameters
@@ -286,7 +292,7 @@ class Own(Kernel):
     word = "own"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _ascending(self.values))
+        super().__post_init__()
         if len(self.values) > MAX_SYMBOLS:
             raise ValueError(
                 f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {len(self.values)}"
@@ -299,8 +305,3 @@ class Own(Kernel):
     def pair(self) -> pair_kernels.PairKernel:
         """The function, as a table."""
         return pair_kernels.user_kernel(self.function, tuple(self.values))
-
-    @property
-    def axes(self) -> tuple[pair_kernels.Axis, ...]:
-        """Of the values."""
-        return (pair_kernels.Axis("values", grid=tuple(self.values)),)

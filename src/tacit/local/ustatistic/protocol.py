@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -151,6 +151,11 @@ class UStatistic(ReportDeclarations, tp.Protocol):
     name = "ustatistic"
     adjacency = tp.Adjacency.REPLACE
     planning_module = __name__
+    planned = tuple(
+        {"kernel": kernels.Area(kernels.Range(bins=bins))} for bins in (2, 4, 6, 8, 12, 16, 24, 32)
+    )
+    trusts = (tp.Trust.LOCAL, tp.Trust.EACH)
+    given_up = "there is no curve, only the AUC"
     steps = (turns.count_records, random_symbols)
     trials_divisor = 8
     threats = staticmethod(lambda settings: ONE_SYMBOL)
@@ -301,9 +306,6 @@ class UStatistic(ReportDeclarations, tp.Protocol):
         return federation(records, apart, *axis.ends, axis.grid or None)
 
 
-BINS = (2, 4, 6, 8, 12, 16, 24, 32)
-"""Numbers of bins that a plan compares."""
-
 ROUNDING_SLACK = 1 + 1e-12
 """Factor on expected counts: their sum is not below a whole number after rounding."""
 
@@ -355,22 +357,6 @@ def symbols_forecast(
     )
 
 
-def symbols_families(scenario: tp.Scenario) -> list[forecast.Family]:
-    """One family, which compares numbers of bins."""
-    symbols = (
-        partial(UStatistic, kernels.Area(kernels.Range(bins=bins)), scenario.epsilon)
-        for bins in BINS
-    )
-    return [
-        forecast.Family(
-            forecast.accepted(symbols),
-            (tp.Trust.LOCAL, tp.Trust.EACH),
-            "there is no curve, only the AUC",
-            tuned=True,
-        )
-    ]
-
-
 @lru_cache(maxsize=64)
 def _tables(bins: int) -> tuple[pair_kernels.PairTables, Floats]:
     """The kernel's values for pairs of symbols, and which pairs are of both classes."""
@@ -386,7 +372,7 @@ def _pair_mean(table: Floats, record_counts: Floats) -> float:
     return float(record_counts @ table @ record_counts / (total * (total - 1)))
 
 
-PLANNING = forecast.Planning.of_figure(symbols_families, symbols_forecast)
+PLANNING = forecast.Planning.of_figure(None, symbols_forecast)
 
 
 STEP = 1e-3

@@ -386,9 +386,7 @@ def _claimed(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.
     return cost
 
 
-_HISTOGRAMS = tp.Step(
-    "noisy_histograms", noisy_histograms.answer, _claimed, noisy_histograms.participates
-)
+_HISTOGRAMS = tp.Step(noisy_histograms.answer, _claimed, noisy_histograms.participates)
 
 
 @dataclass(frozen=True)

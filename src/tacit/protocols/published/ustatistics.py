@@ -175,7 +175,7 @@ class PublishedUStatistic(UStatistic):
     epsilon: float = tp.setting(help=tp.EPSILON)
 
     name = "published-ustatistic"
-    planning_module = ""
+    planning_module, trusts = "", ()
     audit_settings = ({"kernel": "gini"}, {"kernel": "gini(domain=range(bins=4))"})
     law_settings: ClassVar[audits.Configurations] = {
         "published-gini": {"kernel": "gini(domain=range(bins=4))"}
@@ -214,7 +214,7 @@ class PublishedHierarchicalAUC(HierarchicalAUC):
     scale: str = tp.scale_setting(EVEN)
 
     name = "published-hierarchical"
-    planning_module = ""
+    planning_module, trusts = "", ()
     law_settings: ClassVar[audits.Configurations] = {
         "local-hierarchical-traversal": {"epsilon": 6.0, "height": 1}
     }
