@@ -18,8 +18,7 @@ from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.local.hierarchical.protocol import HierarchicalAUC, hierarchical_forecast
 from tacit.local.paired.protocol import PairedUStatistic, paired_forecast
-from tacit.local.two_round.forecast import interpolation_bias, two_round_forecast
-from tacit.local.two_round.protocol import TwoRoundAUC
+from tacit.local.two_round.protocol import TwoRoundAUC, interpolation_bias, two_round_forecast
 from tacit.local.ustatistic.protocol import UStatistic, symbols_forecast
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol

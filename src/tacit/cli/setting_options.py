@@ -13,9 +13,8 @@ from typing import Any, get_args, get_origin
 import click
 
 from tacit.protocol import registry
-from tacit.protocol.choices import spelled, suggestion
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings import Setting, known_settings
+from tacit.protocol.settings import Setting, known_settings, spelled, suggestion
 
 CHOSEN = "tacit.cli.setting_options.chosen"
 """Key under which a command's context names the protocols whose options it shows."""

@@ -24,7 +24,7 @@ from click.exceptions import Exit
 
 from tacit.output import OutputFile
 from tacit.protocol import mpc
-from tacit.protocol.choices import suggestion
+from tacit.protocol.settings import suggestion
 from tacit.results.text import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130

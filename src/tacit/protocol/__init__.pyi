@@ -9,7 +9,6 @@ from .audits import (
     LawTraits,
     SelfTestCases,
 )
-from .choices import Choice
 from .conversation import (
     ClientState,
     Conversation,
@@ -63,7 +62,7 @@ from .scenario import (
     measured_traffic,
     traffic_of_rounds,
 )
-from .settings import EPSILON, setting
+from .settings import EPSILON, Choice, setting
 from .trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
 
 __all__ = [

@@ -13,9 +13,14 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from tacit.protocol.choices import problem_with, spelled, suggestion
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings import changed_settings, known_settings
+from tacit.protocol.settings import (
+    changed_settings,
+    known_settings,
+    problem_with,
+    spelled,
+    suggestion,
+)
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol

@@ -1,18 +1,20 @@
 """The situation of a plan: how many records, how scores may be distributed, how much traffic.
 
 A ``Scenario`` is what is known before an evaluation. Dry runs on records drawn from it measure
-bytes and rounds, and the stated error of a run without noise.
+bytes and rounds, and the stated error of a run without noise. Others say what one conversation
+asks, what answers, and from what the answers draw.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtr, ndtri
 
 from tacit.arrays import Floats
@@ -20,9 +22,17 @@ from tacit.data.categories import MAX_CATEGORIES
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, REAL, named_scale
 from tacit.metrics.ranking import plug_in_variance
-from tacit.privacy.cost import check_budget
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply
+from tacit.privacy.cost import Cost, check_budget
+from tacit.privacy.mechanisms import interface
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol.conversation import (
+    ONE_REPLICATE,
+    ClientState,
+    Conversation,
+    Protocol,
+    Query,
+    Reply,
+)
 from tacit.protocol.fields import bytes_sent
 from tacit.protocol.forecast import Forecast
 from tacit.protocol.values import encode_query
@@ -418,3 +428,91 @@ def _few_clients(scenario: Scenario, records: float, few: int) -> Clients:
     positives = min(max(1, round(total * scenario.positive_fraction)), total - 1)
     sample = Scenario(total, positives, count, scenario.epsilon, scenario.classes)
     return sample.drawn(Shape(GUESSES[1]), seed=0)
+
+
+DRAWN_CLIENTS, MOST_RECORDS, LONE_RECORDS = 10, 2**16, 64
+"""The most clients and records of a run that is drawn, and the records where each is a client."""
+
+MOST_NUMBERS = 2**24
+"""Numbers in memory above which nothing is run to be drawn."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A query of a dry run with its reply.
+
+    Parameters
+    ----------
+    query : of the server.
+    reply : of a batch of all clients.
+    cost : the largest cost of a record, before the step ran.
+    drawn : every distribution from which the step drew.
+    """
+
+    query: Query
+    reply: Reply
+    cost: Cost
+    drawn: tuple[interface.Distribution, ...]
+
+
+class _NotingNoise(NoiseSource):
+    """Another source, whose draws are noted."""
+
+    def __init__(self, source: NoiseSource) -> None:
+        self.drawn: list[interface.Distribution] = []
+        self._source = source
+
+    def draw(self, distribution: interface.Distribution, shape: interface.Shape) -> NDArray[Any]:
+        """Draws from the other source."""
+        self.drawn.append(distribution)
+        return self._source.draw(distribution, shape)
+
+
+def exchanges(protocol: Any, clients: Clients, noise: NoiseSource) -> Iterator[Exchange]:
+    """The exchanges of one conversation, which these clients answer.
+
+    Raises
+    ------
+    ValueError : where a step or the server refuses these records.
+    """
+    clients, state = protocol.fitted(clients), ClientState()
+    conversation = protocol.conversation(clients.count)
+    reply = None
+    while True:
+        try:
+            query = next(conversation) if reply is None else conversation.send(reply)
+        except StopIteration:
+            return
+        noting = _NotingNoise(noise)
+        cost = query.step.cost(clients, query, state)
+        with np.errstate(all="ignore"):
+            reply = query.step.answer(clients, query, noting, state)
+        yield Exchange(query, reply, cost, tuple(noting.drawn))
+
+
+def small_run(protocol: Any, clients: int, records: float) -> Iterator[Exchange]:
+    """The exchanges of a run with simulated noise over synthetic records, to be drawn.
+
+    Parameters
+    ----------
+    protocol : the protocol.
+    clients, records : how many there are, on which rounds may depend; NaN for an unknown number.
+        At most ``DRAWN_CLIENTS`` and ``MOST_RECORDS`` are made; a protocol's own bound of records,
+        which must be near their number, is then ``MOST_RECORDS`` too.
+
+    Raises
+    ------
+    ValueError : for settings that would need much memory, or refuse these records.
+    """
+    few, most = max(1, min(clients, DRAWN_CLIENTS)), MOST_RECORDS
+    bound = getattr(protocol, "most_records", most)
+    if bound > most:
+        protocol = replace(protocol, most_records=most)
+    most = min(most, bound)
+    count = max(2 * few, min(round(records), most) if math.isfinite(records) else most)
+    batch = protocol.audit_federation(LONE_RECORDS if protocol.lone_records else count, apart=True)
+    if not protocol.lone_records:
+        batch = batch.taken(slice(None), np.linspace(0, count, few + 1).astype(np.int64))
+    if MOST_NUMBERS < protocol.replicate_size(batch) != ONE_REPLICATE:
+        raise ValueError(f"a run of {protocol.title} is too large to be drawn")
+    yield from exchanges(protocol, batch, SimulatedNoise(0))

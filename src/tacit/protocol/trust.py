@@ -11,8 +11,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from tacit.protocol.choices import Choice, spelled
-from tacit.protocol.settings import setting
+from tacit.protocol.settings import Choice, setting, spelled
 
 
 class Trust(Enum):

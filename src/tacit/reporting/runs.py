@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 from tacit.privacy.cost import cost_line
 from tacit.privacy.mechanisms.interface import Mechanism
-from tacit.protocol.exchanges import CLIENTS, Exchange, small_run
 from tacit.protocol.registry import with_settings, written_kind
+from tacit.protocol.scenario import DRAWN_CLIENTS, Exchange, small_run
 from tacit.protocol.steps import View
 from tacit.running.spending import per_record
 
@@ -129,7 +129,7 @@ class RunPicture:
 def run_picture(
     protocol: Mapping[str, Any],
     name: str,
-    clients: int = CLIENTS,
+    clients: int = DRAWN_CLIENTS,
     records: float = math.nan,
     person: Mapping[str, Any] | None = None,
 ) -> RunPicture | None:

@@ -28,8 +28,8 @@ from tacit.privacy.mechanisms.response import (
     flip_probability,
 )
 from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.choices import Choice
 from tacit.protocol.conversation import Query
+from tacit.protocol.settings import Choice
 from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate

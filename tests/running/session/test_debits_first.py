@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ ANSWERING = {
 ONE_PROCESS = {
     "running.simulation._answer",
     "running.deployment.preview.check_records",
-    "protocol.exchanges.exchanges",
+    "protocol.scenario.exchanges",
     "protocol.scenario.dry_run",
     "protocols.shared.declared.first_reply",
 }
@@ -37,7 +38,7 @@ ONE_PROCESS = {
 INVENTED = {
     "local.drawing.Drawing._reports",
     "protocol.declared.asked_views",
-    "protocol.exchanges.exchanges",
+    "protocol.scenario.exchanges",
     "protocol.scenario.dry_run",
     "protocol.scenario.measured_forecast",
     "protocols.shared.declared.first_reply",
@@ -121,6 +122,7 @@ def watched(steps: tuple[Step, ...], debits: LastDebits, seen: list[str]) -> Ite
     def watch(step: Step) -> Any:
         answer = step.answer
 
+        @wraps(answer)
         def asked(clients: Clients, query: Query, noise: Any, state: ClientState) -> Any:
             assert debits.last.pop(noise.party, None) == step.name, f"{step.name} was not debited"
             seen.append(step.name)

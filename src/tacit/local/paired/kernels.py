@@ -17,7 +17,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import signed_codes
 from tacit.protocol import mpc
-from tacit.protocol.choices import Between, Choice
+from tacit.protocol.settings import Between, Choice
 
 GRIDS: dict[str, int] = {"auc": 1, "collision": 1, "kendall": 1, "gini": 2**12}
 """Every kernel's grid: the factor that makes its values integers."""

@@ -119,24 +119,23 @@ class FirstRound(WindowReports):
             truth = np.concatenate([(1 - fraction) * truth[0], fraction * truth[1]])[np.newaxis]
         return np.asarray(truth @ self._table)
 
+    def slots(self, records: int) -> int:
+        """How many of the ``SLOTS`` slots belong to the first round.
 
-def first_round_slots(epsilon: float, records: int, private_labels: bool) -> int:
-    """How many of the ``SLOTS`` slots belong to the first round.
+        With a fraction f of M records in the first round the second round's variance is about ``v /
+        (M (1 - f))``, v that of one record's influence, and the squared error of second order about
+        ``(c v / (f M))^2``, c = ``WEIGHT_OF_SQUARES``. The sum is least near ``f = (2 c^2 v /
+        M)^(1/3)``. For equal classes v is four times a report's variance where labels are private;
+        where they are public each class has separate reports, and a report's variance enters once.
 
-    With a fraction f of M records in the first round the second round's variance is about ``v / (M
-    (1 - f))``, v that of one record's influence, and the squared error of second order about ``(c v
-    / (f M))^2``, c = ``WEIGHT_OF_SQUARES``. The sum is least near ``f = (2 c^2 v / M)^(1/3)``. For
-    equal classes v is four times a report's variance where labels are private; where they are
-    public each class has separate reports, and a report's variance enters once.
-
-    Examples
-    --------
-    >>> [first_round_slots(1.0, records, False) for records in (1000, 20000, 458407)]
-    [128, 57, 20]
-    """
-    influence = report_variance(epsilon) * (4.0 if private_labels else 1.0)
-    fraction = (2 * WEIGHT_OF_SQUARES**2 * influence / records) ** (1 / 3)
-    return int(np.clip(round(turns.SLOTS * fraction), 1, turns.SLOTS // 2))
+        Examples
+        --------
+        >>> [FirstRound(1.0, False).slots(records) for records in (1000, 20000, 458407)]
+        [128, 57, 20]
+        """
+        influence = report_variance(self.epsilon) * (4.0 if self.private_labels else 1.0)
+        fraction = (2 * WEIGHT_OF_SQUARES**2 * influence / records) ** (1 / 3)
+        return int(np.clip(round(turns.SLOTS * fraction), 1, turns.SLOTS // 2))
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from tacit.local import pair_kernels
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
-from tacit.protocol.choices import Between, Choice
+from tacit.protocol.settings import Between, Choice
 from tacit.results.curves.curve import UNIT
 
 MIN_BINS = 2

@@ -18,9 +18,9 @@ from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol import audits
-from tacit.protocol.choices import chosen
 from tacit.protocol.declared import Revealed
 from tacit.protocol.scenario import round_seconds
+from tacit.protocol.settings import chosen
 from tacit.protocols.encrypted import hidden, sessions
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
 from tacit.protocols.encrypted.masked_scheme import Certain
