@@ -33,10 +33,10 @@ WORDS: dict[Any, str] = {
 }
 
 
-@cache
-def field_types(kind: type) -> Mapping[str, Any]:
-    """The types of a class's annotated fields by name; they are evaluated once for each class."""
-    return MappingProxyType(get_type_hints(kind))
+field_types: Callable[[type], Mapping[str, Any]] = cache(
+    lambda kind: MappingProxyType(get_type_hints(kind))
+)
+"""The types of a class's annotated fields by name; they are evaluated once for each class."""
 
 
 def problem_with(kind: type, name: str, value: Any) -> str | None:

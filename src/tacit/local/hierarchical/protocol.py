@@ -163,7 +163,7 @@ class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
     name = "hierarchical-auc"
     planning_module = __name__
     planned = tuple({"height": height} for height in (3, 4, 5, 6, 7, 8))
-    trusts = (tp.Trust.LOCAL,)
+    trusts: ClassVar[tuple[tp.Trust, ...]] = (tp.Trust.LOCAL,)
     given_up = "every record's label is shown to the server"
     steps = (turns.count_records, hadamard_reports)
     threats = staticmethod(lambda settings: ONE_ANSWER)

@@ -154,7 +154,7 @@ class UStatistic(ReportDeclarations, tp.Protocol):
     planned = tuple(
         {"kernel": kernels.Area(kernels.Range(bins=bins))} for bins in (2, 4, 6, 8, 12, 16, 24, 32)
     )
-    trusts = (tp.Trust.LOCAL, tp.Trust.EACH)
+    trusts: ClassVar[tuple[tp.Trust, ...]] = (tp.Trust.LOCAL, tp.Trust.EACH)
     given_up = "there is no curve, only the AUC"
     steps = (turns.count_records, random_symbols)
     trials_divisor = 8
