@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 from tests.collecting.support import device_payloads, stored_payloads
 
-from tacit.collecting.batches import write_batch
 from tacit.collecting.campaign import Terms, stage_query
-from tacit.collecting.folder import Folder
+from tacit.collecting.folder import Folder, write_batch
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, Report
 from tacit.data.clients import Clients
 from tacit.privacy.noise import SimulatedNoise

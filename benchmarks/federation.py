@@ -33,7 +33,6 @@ from tacit.running.deployment.flower_programs.programs import (
     is_listening,
 )
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
-from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.server import (
     CONNECTION,
     Coordinator,
@@ -41,6 +40,7 @@ from tacit.running.deployment.server import (
     register_nodes,
     start_server,
 )
+from tacit.running.deployment.site import start_node, wait_connected
 
 HOST, PARTIES, WAIT = "127.0.0.1", ("a", "b", "c"), 60.0
 ROUNDS, LONGEST = 5, 400.0

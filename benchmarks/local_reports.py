@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.timing import paired
-from tacit.collecting.batches import StoredReports, parts_of_batch
+from tacit.collecting.folder import StoredReports, parts_of_batch
 from tacit.data.clients import Clients
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query

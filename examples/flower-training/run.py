@@ -30,8 +30,8 @@ from tacit.running.deployment.flower_programs.programs import (
     require_flower,
 )
 from tacit.running.deployment.local import local_parties, prepared
-from tacit.running.deployment.node import wait_connected
 from tacit.running.deployment.server import CONNECTION, Coordinator, register_nodes
+from tacit.running.deployment.site import wait_connected
 
 PROJECT = Path(__file__).resolve().parent
 HOST, START_TIME, LONGEST = "127.0.0.1", 60.0, 600.0

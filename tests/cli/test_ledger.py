@@ -142,7 +142,7 @@ class TestLimit:
         arguments = ("--dataset", "registry", "--epsilon", 3, "--period", period)
         result = run("limit", tmp_path / "ledger.db", *arguments)
         assert result.exit_code == 2
-        assert "is not like 30m, 12h, 365d, 52w or 1y" in result.stderr
+        assert "must be like 30m, 12h, 365d, 52w or 1y" in result.stderr
         assert not list(tmp_path.iterdir())
 
     def test_impossible_limits_are_one_sentence(self, path: Path) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.collecting.batches import StoredReports, parts_of_batch
 from tacit.collecting.campaign import Terms, stage_query
-from tacit.collecting.folder import Folder
+from tacit.collecting.folder import Folder, StoredReports, parts_of_batch
 from tacit.collecting.log import DIGEST_PREFIX, Report
 from tacit.data.clients import Clients
 from tacit.local import turns

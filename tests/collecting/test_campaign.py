@@ -21,7 +21,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.cli import main
-from tacit.collecting.batches import sealed_payloads, serial_of, write_batch
 from tacit.collecting.campaign import (
     DELTA,
     Campaign,
@@ -32,7 +31,7 @@ from tacit.collecting.campaign import (
     shuffled_of,
     stage_query,
 )
-from tacit.collecting.folder import Folder
+from tacit.collecting.folder import Folder, sealed_payloads, serial_of, write_batch
 from tacit.collecting.log import Disk, Log
 from tacit.crypto.identities import Identity
 from tacit.metrics.ranking import auc
@@ -397,7 +396,7 @@ def test_reports_that_are_not_sealed_have_no_other_guarantee(tmp_path: Path) -> 
     log = Log(folder.reports / "log-1.bin", Disk())
     log.append(messages_of(folder, 2000))
     log.close()
-    assert folder.sealed_sizes() == []
+    assert folder.stages()[0].sealed == []
     assert "sealed batches" not in estimated(folder)
     assert "shuffled" not in json.loads(estimated(folder, "--json"))
 

@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from tacit import files
 from tacit.cli.collecting import serve_campaign
-from tacit.collecting import batches, service
-from tacit.collecting.batches import log_name, parts_of_batch, read_spent
+from tacit.collecting import folder as folders
+from tacit.collecting import service
 from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of
-from tacit.collecting.folder import Folder
+from tacit.collecting.folder import Folder, log_name, parts_of_batch, read_spent
 from tacit.collecting.intake import ACCEPTED, Intake
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, STAGE_PLACE, Disk, Log, read_log
 from tests.collecting.support import (
@@ -157,7 +157,7 @@ def test_sealing_may_be_interrupted_anywhere(
         return call
 
     with monkeypatch.context() as patch:
-        for module, name in ((batches, "_write"), (files, "sync")):
+        for module, name in ((folders, "_write"), (files, "sync")):
             patch.setattr(module, name, dying(name, getattr(module, name)))
         with contextlib.suppress(KeyboardInterrupt):
             Intake(Folder(folder.path), seal_every=10)
@@ -229,7 +229,7 @@ def test_a_group_counts_once_where_a_failed_log_could_not_be_cut_at_once(tmp_pat
 def test_a_flipped_bit_in_a_sealed_batch_is_refused(tmp_path: Path) -> None:
     """Else tokens that were spent are taken again, and payloads change without a word."""
     payloads = np.random.default_rng(0).integers(0, 256, (41, 2)).astype(np.uint8)
-    batches.write_batch(
+    folders.write_batch(
         tmp_path, tmp_path, 1, [payloads], np.arange(0, 40_000, 977, dtype=np.uint64)
     )
     for name, read in (("batch-1-0", lambda p: list(parts_of_batch(p))), ("batch-1", read_spent)):
@@ -299,7 +299,7 @@ def test_reading_while_a_batch_is_sealed_counts_each_report_once(
         left[0] -= 1
         if left[0] == -1:
             log = folder.reports / log_name(1)
-            batches.seal(folder.reports, folder.spent, 1, read_log(log))
+            folders.seal(folder.reports, folder.spent, 1, read_log(log))
         return iter(entries)
 
     with monkeypatch.context() as patch:
@@ -448,4 +448,4 @@ def test_tokens_of_another_key_or_campaign_are_refused(tmp_path: Path) -> None:
 
 def test_a_report_has_at_most_forty_bytes_for_a_histogram(tmp_path: Path) -> None:
     terms = terms_of((LOCAL_TREE[0], {**LOCAL_TREE[1], "height": 5}))
-    assert Intake(new_folder(tmp_path, terms)).report_bytes == 39
+    assert Intake(new_folder(tmp_path, terms)).open.size == 39

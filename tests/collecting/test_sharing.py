@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.collecting.batches import StoredReports, parts_of_batch, write_batch
 from tacit.collecting.campaign import stage_query
+from tacit.collecting.folder import StoredReports, parts_of_batch, write_batch
 from tacit.privacy.noise import SimulatedNoise
 from tests.collecting.support import all_payloads, records_of, terms_of
 

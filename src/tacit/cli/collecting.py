@@ -170,9 +170,10 @@ def estimate(folder: Path, output: JsonOutput, report: str | None, honest: float
     """
     file = None if report is None else OutputFile(report)
     place = Folder(folder)
+    stages = place.stages()
     result = replace(
-        evaluation_of(place.campaign, place.stages(), place.report_bytes),
-        shuffled=shuffled_of(place.campaign.terms, place.sealed_sizes(), honest),
+        evaluation_of(place.campaign, stages, place.open_stage().size),
+        shuffled=shuffled_of(place.campaign.terms, stages[0].sealed, honest),
     )
     if file is not None:
         file.write(result.to_html().encode())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -25,13 +24,6 @@ from tacit.results.text import aligned, unformulated
 
 BROKEN = 1
 
-UNITS = {
-    "m": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-    "y": timedelta(days=365),
-}
 NOTES = """\
 summed: holds whatever questions followed from earlier replies, as limits do. tightest: holds if the
 costs were fixed before the first reply. unlimited: what that adjacency hides was shown as it is.
@@ -84,16 +76,10 @@ def show_ledger(path: str, dataset: str | None, delta: float) -> None:
 
 
 def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
-    """A number and a unit: 30m, 12h, 365d, 52w, 1y of 365 days."""
-    if text is None:
-        return None
-    parts = re.fullmatch(r"([1-9][0-9]{0,5})([mhdwy])", text)
-    if parts is None:
-        raise click.BadParameter(f"{text!r} is not like 30m, 12h, 365d, 52w or 1y")
     try:
-        return int(parts[1]) * UNITS[parts[2]]
-    except OverflowError:
-        raise click.BadParameter(f"{text!r} is longer than a clock counts") from None
+        return None if text is None else entries.period_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @ledger.command("limit")
@@ -230,8 +216,11 @@ def _bound_rows(
     if together and len(names) > 1:
         histories.append((ALL, pages.history()))
     for name, history in histories:
-        bounds = [composition.bound(history, adjacency, delta) for adjacency in _shown(history)]
-        rows += [(name, *_bound_cells(each)) for each in bounds]
+        for adjacency in _shown(history):
+            bound = composition.bound(history, adjacency, delta)
+            costs = (bound.summed, bound.tightest)
+            cells = [_number(value) for cost in costs for value in (cost.epsilon, cost.delta)]
+            rows.append((name, adjacency.value, str(bound.releases), *cells, bound.way))
     return rows
 
 
@@ -239,12 +228,6 @@ def _shown(history: Mapping[Cost, int]) -> list[Adjacency]:
     """The adjacencies of records, and those of persons where a run was about persons."""
     about_persons = any(cost.adjacency in composition.OF_PERSON.values() for cost in history)
     return [each for each in Adjacency if about_persons or each in composition.OF_PERSON]
-
-
-def _bound_cells(bound: composition.Bound) -> tuple[str, ...]:
-    sums = (_number(bound.summed.epsilon), _number(bound.summed.delta))
-    best = (_number(bound.tightest.epsilon), _number(bound.tightest.delta))
-    return (bound.adjacency.value, str(bound.releases), *sums, *best, bound.way)
 
 
 def _limit_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:

@@ -6,28 +6,208 @@ reports/log-1.bin                    what was taken and is not sealed yet
 reports/log-1.torn                   what a crash left of a report that was never acknowledged
 reports/batch-1-0.parquet            a sealed batch: payloads of one stage, in an order drawn
 spent/batch-1.parquet                the tokens of that batch, in ascending order
+
+Threads share the batches of a stage: each reads one while the others count.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, reduce
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from tacit import files
-from tacit.collecting import batches
+from tacit.arrays import Integers
 from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_query
-from tacit.collecting.log import KEY_BYTES, MAX_REPORT, REPORT_HEADER, Tokens, read_log
+from tacit.collecting.log import (
+    KEY_BYTES,
+    MAX_REPORT,
+    REPORT_HEADER,
+    SERIAL_BYTES,
+    STAGE_PLACE,
+    Report,
+    Tokens,
+    read_log,
+)
 from tacit.crypto.identities import Identity
+from tacit.privacy.exact import words
 from tacit.protocol.conversation import Query
+from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, slices
+
+LOG = re.compile(r"log-(\d+)\.bin")
+BATCH = re.compile(r"batch-(\d+)-(\d+)\.parquet")
+
+
+def log_name(number: int) -> str:
+    """The name of a log."""
+    return f"log-{number}.bin"
+
+
+def log_numbers(folder: Path) -> list[int]:
+    """The numbers of the logs in a folder, ascending."""
+    matches = (LOG.fullmatch(path.name) for path in folder.iterdir())
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def batch_files(names: Iterable[str], spent: set[str]) -> tuple[list[tuple[str, int]], list[str]]:
+    """The files of whole batches, with their stages, and the logs that are in none of them.
+
+    The tokens of a batch are written last: a batch without them is not whole, and its log is there.
+    """
+    batches = [match for match in map(BATCH.fullmatch, names) if match]
+    whole = [(each[0], int(each[2])) for each in batches if f"batch-{each[1]}.parquet" in spent]
+    logs = [match for match in map(LOG.fullmatch, names) if match]
+    return whole, [each[0] for each in logs if f"batch-{each[1]}.parquet" not in spent]
+
+
+def seal(reports: Path, spent: Path, number: int, bodies: Sequence[bytes]) -> None:
+    """Seal a log: payloads in an order drawn from the system, tokens ascending, then no log.
+
+    Whenever it is interrupted, the log or the whole batch is there; sealing again starts over.
+
+    Raises
+    ------
+    OSError : when a file cannot be written; the log stays.
+    """
+    stages = max(Report.from_bytes(body).stage for body in bodies) + 1
+    serials = np.array([serial_of(body) for body in bodies], dtype=np.uint64)
+    write_batch(reports, spent, number, sealed_payloads(bodies, stages), serials)
+    (reports / log_name(number)).unlink(missing_ok=True)
+    files.sync(reports)
+
+
+def write_batch(
+    reports: Path,
+    spent: Path,
+    number: int,
+    payloads: Sequence[Payloads],
+    serials: NDArray[np.uint64],
+) -> None:
+    """Write a batch: payloads of every stage in a fresh order, then its tokens ascending."""
+    for stage, each in enumerate(payloads):
+        if each.size:
+            order = np.argsort(words(each.shape[0]), kind="stable")
+            _write(reports / f"batch-{number}-{stage}.parquet", "payload", _fixed(each[order]))
+    _write(spent / f"batch-{number}.parquet", "serial", pa.array(np.sort(serials)))
+
+
+def serial_of(body: bytes) -> int:
+    """The serial number of the token in a report's bytes."""
+    return int.from_bytes(Report.from_bytes(body).token[:SERIAL_BYTES], "little")
+
+
+def sealed_payloads(bodies: Sequence[bytes], stages: int) -> list[Payloads]:
+    """The payloads of every stage, shape (M, bytes), in the order of the reports."""
+    made = []
+    for stage in range(stages):
+        chosen = [body[REPORT_HEADER.size :] for body in bodies if body[STAGE_PLACE] == stage]
+        flat = np.frombuffer(b"".join(chosen), dtype=np.uint8)
+        made.append(flat.reshape(len(chosen), -1) if chosen else np.zeros((0, 1), dtype=np.uint8))
+    return made
+
+
+@dataclass(frozen=True)
+class StoredReports:
+    """The reports of one stage in sealed batches, and those that are not sealed yet.
+
+    Parameters
+    ----------
+    files : of sealed batches.
+    opened : payloads of reports in logs, shape (m, bytes).
+    """
+
+    files: tuple[Path, ...]
+    opened: Payloads
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.opened) + sum(self.sealed)
+
+    @property
+    def sealed(self) -> list[int]:
+        """How many reports each sealed batch holds."""
+        return [pq.read_metadata(path).num_rows for path in self.files]
+
+    def counts(self, devices: DeviceReports, query: Query) -> Integers:
+        """How often each report came: a pass over the files by all processors, in constant memory.
+
+        The counts are whole numbers, so it does not matter which thread counts a file.
+        """
+        threads = min(os.cpu_count() or 1, len(self.files))
+        shares: list[Iterator[Payloads]] = [
+            chain.from_iterable(map(parts_of_batch, self.files[k::threads])) for k in range(threads)
+        ]
+        if len(self.opened) or not self.files:
+            shares.append(slices(self.opened))
+        with ThreadPoolExecutor(len(shares), "tacit-counting") as pool:
+            return reduce(np.add, pool.map(partial(devices.counts_of_batches, query), shares))
+
+
+def parts_of_batch(path: Path) -> Iterator[Payloads]:
+    """The payloads of a sealed batch, a part at a time, shape (m, bytes)."""
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for part in file.iter_batches(BATCH_REPORTS, columns=["payload"], use_threads=False):
+            yield payloads_of(part.column("payload"))
+
+
+def payloads_of(column: pa.FixedSizeBinaryArray) -> Payloads:
+    """A column of fixed-size bytes as payloads, without a copy, shape (m, bytes)."""
+    size = column.type.byte_width
+    flat = np.frombuffer(column.buffers()[1], dtype=np.uint8)
+    return flat[column.offset * size : (column.offset + len(column)) * size].reshape(-1, size)
+
+
+def read_spent(path: Path) -> NDArray[np.uint64]:
+    """The serial numbers of a batch's tokens, ascending."""
+    numbers: NDArray[np.uint64] = (
+        pq.read_table(path, page_checksum_verification=True).column("serial").to_numpy()
+    )
+    return numbers
+
+
+def _fixed(payloads: Payloads) -> Any:
+    kind = pa.binary(payloads.shape[1])
+    buffer = pa.py_buffer(np.ascontiguousarray(payloads))
+    return pa.FixedSizeBinaryArray.from_buffers(kind, payloads.shape[0], [None, buffer])
+
+
+def _write(path: Path, name: str, column: Any) -> None:
+    """Write one column, whole or not at all."""
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table({name: column}), content, write_page_checksum=True)
+    files.write_private(path, content.getvalue())
+
 
 READS = 5
 """Number of times that a folder is read again where batches were sealed meanwhile."""
+
+
+@dataclass(frozen=True)
+class OpenStage:
+    """The stage whose reports are taken.
+
+    Parameters
+    ----------
+    number : from 0.
+    query : what devices answer.
+    size : how long every report is.
+    """
+
+    number: int
+    query: Query
+    size: int
 
 
 @dataclass(frozen=True)
@@ -78,10 +258,9 @@ class Folder:
         for folder in (self.reports, self.spent):
             folder.mkdir(parents=True, exist_ok=True)
         files.private_folder(self.coordinator_key.parent)
-        reports = terms.reports
         query = stage_query(terms, [])
-        _check_size(reports.payload_bytes(query))
-        content = terms.to_content() | {"report": dict(reports.instructions(query))}
+        _report_size(terms, query)
+        content = terms.to_content() | {"report": dict(terms.reports.instructions(query))}
         identity = Identity.from_bytes(stored_secret(self.coordinator_key))
         files.write_private(
             self.path / "campaign.json", Signed.by(identity, content).to_json().encode()
@@ -112,11 +291,11 @@ class Folder:
             files.write_private(path, str(start + count).encode())
         return start
 
-    @property
-    def report_bytes(self) -> int:
-        """How long a report of the current stage is."""
-        payload = self.campaign.terms.reports.payload_bytes(self.query(self.current_stage))
-        return REPORT_HEADER.size + payload
+    def open_stage(self) -> OpenStage:
+        """The stage whose reports are taken."""
+        number = self.current_stage
+        query = self.query(number)
+        return OpenStage(number, query, _report_size(self.campaign.terms, query))
 
     def stage(self, number: int) -> Signed:
         """The signed document of a later stage.
@@ -166,7 +345,7 @@ class Folder:
         with self.locked(alone=True):
             (self.path / f"stage-{stage - 1}.closed").touch()
         query = stage_query(terms, self.stages()[:stage])
-        _check_size(terms.reports.payload_bytes(query))
+        _report_size(terms, query)
         content = self.campaign.stage_content(stage, terms.reports.instructions(query))
         signed = Signed.by(identity, content).to_json()
         files.write_private(self.path / f"stage-{stage}.json", signed.encode())
@@ -191,7 +370,7 @@ class Folder:
         """The query that devices answer in a stage that is open."""
         return stage_query(self.campaign.terms, self.stages()[:stage])
 
-    def stages(self) -> list[batches.StoredReports]:
+    def stages(self) -> list[StoredReports]:
         """What was taken in every stage up to the current one, sealed or not."""
         for _ in range(READS):
             try:
@@ -200,17 +379,17 @@ class Folder:
                 continue  # a log was sealed meanwhile
         raise CampaignError(f"{self.reports} changes faster than it can be read")
 
-    def _stages(self) -> list[batches.StoredReports]:
+    def _stages(self) -> list[StoredReports]:
         stages = range(self.current_stage + 1)
         names, spent = self._names()
-        sealed, logs = batches.batch_files(names, spent)
+        sealed, logs = batch_files(names, spent)
         bodies = [body for name in logs for body in read_log(self.reports / name)]
-        opened = batches.sealed_payloads(bodies, len(stages))
-        batch_files = [
+        opened = sealed_payloads(bodies, len(stages))
+        closed = [
             tuple(self.reports / name for name, of_stage in sealed if of_stage == stage)
             for stage in stages
         ]
-        return [batches.StoredReports(*each) for each in zip(batch_files, opened, strict=True)]
+        return [StoredReports(*each) for each in zip(closed, opened, strict=True)]
 
     def _names(self) -> tuple[list[str], set[str]]:
         """The files of reports and of tokens, at one moment between two steps of sealing.
@@ -225,15 +404,9 @@ class Folder:
             raise FileNotFoundError(f"{self.spent} has a new batch")
         return names, before
 
-    def sealed_sizes(self) -> list[int]:
-        """How many reports of the first stage every whole sealed batch holds."""
-        names = sorted(path.name for path in self.reports.iterdir())
-        sealed, _ = batches.batch_files(names, {path.name for path in self.spent.iterdir()})
-        return [batches.batch_size(self.reports / name) for name, stage in sealed if stage == 0]
-
-    def spent_serials(self) -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint64]]]:
+    def spent_serials(self) -> Iterator[NDArray[np.uint64]]:
         """The serial numbers of tokens in sealed batches, a batch at a time."""
-        return (batches.read_spent(path) for path in sorted(self.spent.glob("batch-*.parquet")))
+        return (read_spent(path) for path in sorted(self.spent.glob("batch-*.parquet")))
 
     def _document(self, name: str) -> Signed:
         path = self.path / name
@@ -242,10 +415,17 @@ class Folder:
         return Signed.from_json(path.read_bytes())
 
 
-def _check_size(payload_bytes: int) -> None:
-    size = REPORT_HEADER.size + payload_bytes
+def _report_size(terms: Terms, query: Query) -> int:
+    """How long a report of a stage is.
+
+    Raises
+    ------
+    CampaignError : where that is more than a report may have.
+    """
+    size = REPORT_HEADER.size + terms.reports.payload_bytes(query)
     if size > MAX_REPORT:
         raise CampaignError(f"a report must have at most {MAX_REPORT} bytes, got {size}")
+    return size
 
 
 def stored_secret(path: Path) -> bytes:

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 from tacit.collecting import log
-from tacit.collecting.batches import log_name, log_numbers, seal
 from tacit.collecting.campaign import CampaignError, ReportError
-from tacit.collecting.folder import Folder
-from tacit.protocol.conversation import Query
+from tacit.collecting.folder import Folder, log_name, log_numbers, seal
 
 ACCEPTED = "accepted"
 """What becomes of a report that is stored."""
@@ -31,22 +28,6 @@ SEAL_EVERY = 10_000
 def system_clock() -> datetime:
     """The time now, in UTC."""
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True)
-class OpenStage:
-    """The stage whose reports are taken.
-
-    Parameters
-    ----------
-    number : from 0.
-    query : what devices answer.
-    size : how long every report is.
-    """
-
-    number: int
-    query: Query
-    size: int
 
 
 class Intake:
@@ -87,7 +68,7 @@ class Intake:
             for serial in serials.tolist():
                 self._spent.add(serial)
         self._log = self._opened()
-        self._open = self._opened_stage(folder.current_stage)
+        self.open = folder.open_stage()
 
     def _opened(self) -> log.Log:
         """The log to write to: the last one; earlier ones are sealed first."""
@@ -124,27 +105,10 @@ class Intake:
 
     def follow_stage(self) -> None:
         """Take the reports of the stage that was signed last."""
-        if self._open.number + 1 == self.stages:
+        if self.open.number + 1 == self.stages:
             return
-        stage = self._folder.current_stage
-        if stage != self._open.number:
-            self._open = self._opened_stage(stage)
-
-    def _opened_stage(self, stage: int) -> OpenStage:
-        query = self._folder.query(stage)
-        return OpenStage(
-            stage, query, log.REPORT_HEADER.size + self._terms.reports.payload_bytes(query)
-        )
-
-    @property
-    def report_bytes(self) -> int:
-        """How long every report of this stage is."""
-        return self._open.size
-
-    @property
-    def stage(self) -> int:
-        """The stage whose reports are taken."""
-        return self._open.number
+        if self._folder.current_stage != self.open.number:
+            self.open = self._folder.open_stage()
 
     def check(self, message: bytes) -> int:
         """Check a report that arrived, and hold its token until it is settled; its serial number.
@@ -156,7 +120,7 @@ class Intake:
         now = self._clock()
         if not self._terms.opens <= now < self._terms.closes:
             raise ReportError("closed", "the campaign takes no reports at this time")
-        stage, size = self._open.number, self._open.size
+        stage, size = self.open.number, self.open.size
         if len(message) != size:
             sentence = f"a report of stage {stage} has {size} bytes, got {len(message)}"
             raise ReportError("size", sentence)
@@ -189,7 +153,7 @@ class Intake:
         ------
         OSError : when the disk failed; no report of the group is stored then.
         """
-        stage = self._open
+        stage = self.open
         outcomes = ["stage" if each[log.STAGE_PLACE] != stage.number else "" for each in messages]
         current = [index for index, outcome in enumerate(outcomes) if not outcome]
         joined = b"".join(messages[index] for index in current)

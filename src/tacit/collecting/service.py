@@ -129,7 +129,7 @@ class Collector:
         self._folder, self._intake, self._bucket = folder, intake, Bucket(rate)
         self._queue: asyncio.Queue[tuple[bytes, asyncio.Future[str]]] = asyncio.Queue(WAITING)
         self._thread = ThreadPoolExecutor(1)
-        self._estimate = Paced(lambda: summary(folder, intake.report_bytes))
+        self._estimate = Paced(lambda: summary(folder, intake.open.size))
         self._estimating = asyncio.Lock()
 
     async def campaign(self, request: Request) -> Response:
@@ -149,10 +149,10 @@ class Collector:
         self._intake.follow_stage()
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                body = await _limited_body(request, MAX_BATCH * self._intake.report_bytes)
+                body = await _limited_body(request, MAX_BATCH * self._intake.open.size)
         except (TimeoutError, ClientDisconnect):
             return _refusals(0, [(0, "slow")])
-        size = self._intake.report_bytes
+        size = self._intake.open.size
         if body is None:
             return _refusals(0, [(0, "size")])
         messages = [body[place : place + size] for place in range(0, max(len(body), 1), size)]
@@ -163,7 +163,7 @@ class Collector:
 
     async def health(self, request: Request) -> Response:
         """Whether reports are taken."""
-        return JSONResponse({"stage": self._intake.stage, "waiting": self._queue.qsize()})
+        return JSONResponse({"stage": self._intake.open.number, "waiting": self._queue.qsize()})
 
     async def metrics(self, request: Request) -> Response:
         """Counters, as Prometheus reads them."""

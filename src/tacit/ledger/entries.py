@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,13 @@ DIGEST_BYTES = 32
 MAX_NAME = 200
 CHAIN = b"tacit ledger 1"
 MICROSECOND = timedelta(microseconds=1)
+PERIODS = {
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+    "y": timedelta(days=365),
+}
 
 
 @dataclass(frozen=True)
@@ -195,6 +203,27 @@ def request_digest(query: bytes) -> bytes:
     '2f2fc7f2'
     """
     return hashlib.sha256(query).digest()
+
+
+def period_of(text: str) -> timedelta:
+    """A period as 30m, 12h, 365d, 52w or 1y of 365 days.
+
+    Raises
+    ------
+    ValueError : for another text, or more than a clock counts.
+
+    Examples
+    --------
+    >>> period_of("2w")
+    datetime.timedelta(days=14)
+    """
+    parts = re.fullmatch(r"([1-9][0-9]{0,5})([mhdwy])", text)
+    if parts is None:
+        raise ValueError(f"a period must be like 30m, 12h, 365d, 52w or 1y, got {text!r}")
+    try:
+        return int(parts[1]) * PERIODS[parts[2]]
+    except OverflowError:
+        raise ValueError(f"a period of {text!r} is longer than a clock counts") from None
 
 
 def instant(microseconds: int) -> datetime:

@@ -16,7 +16,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -27,7 +26,7 @@ from tacit.privacy.cost import Cost
 
 APPLICATION = 0x74414354
 VERSION = 1
-KEY_BYTES = 32
+KEY_BYTES, NAME_BYTES = 32, 16
 WAIT_SECONDS = 30.0
 
 NUMBERED = ("number INTEGER PRIMARY KEY", *entries.COLUMNS[1:])
@@ -39,37 +38,22 @@ PRAGMA application_id = {APPLICATION};
 """
 
 
-@dataclass(frozen=True)
-class Identity:
-    """What identifies a ledger: 16 random bytes, and a digest that its key must give."""
+def keyed_digest(key: bytes, purpose: str, content: bytes = b"") -> bytes:
+    """HMAC-SHA256 of a content, 32 bytes, apart for each purpose.
 
-    name: bytes
-    key_check: bytes
-
-    @property
-    def first_hash(self) -> bytes:
-        """The hash before the first entry: SHA-256 of a prefix, the name and the key's check."""
-        return hashlib.sha256(entries.CHAIN + b" identity" + self.name + self.key_check).digest()
+    Without the ledger's secret key a digest cannot be matched to records.
+    """
+    return hmac.digest(key, purpose.encode() + b"\0" + content, "sha256")
 
 
-class Key:
-    """A ledger's secret key for digests: without it a digest cannot be matched to records."""
-
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
-
-    def digest(self, purpose: str, content: bytes) -> bytes:
-        """HMAC-SHA256 of the content, 32 bytes, apart for each purpose."""
-        return hmac.digest(self._secret, purpose.encode() + b"\0" + content, "sha256")
-
-    @property
-    def check(self) -> bytes:
-        """The digest by which a ledger recognises its key."""
-        return self.digest("key", b"")
+KEY_CHECK = "key"
+"""The purpose of the digest by which a ledger recognises its key."""
 
 
-def open_to_write(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
-    """A ledger to write in, made if there is none; the writes of its connection are durable.
+def open_to_write(path: Path) -> tuple[sqlite3.Connection, bytes, bytes]:
+    """A ledger to write in, made if there is none: connection, first hash and key.
+
+    The writes of its connection are durable.
 
     Raises
     ------
@@ -83,15 +67,17 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
     files.check_private(path, entries.LedgerError)
     connection = _connected(path, path.absolute().as_uri())
     with closed_on_error(connection, path):
-        identity = _identity(connection, path)
-        if not hmac.compare_digest(identity.key_check, key.check):
+        first_hash, key_check = _identity(connection, path)
+        if not hmac.compare_digest(key_check, keyed_digest(key, KEY_CHECK)):
             raise entries.LedgerError(f"{key_path(path)} is not the key of {path}")
         _make_durable(connection, path)
-    return connection, identity, key
+    return connection, first_hash, key
 
 
-def open_to_read(path: Path) -> tuple[sqlite3.Connection, Identity]:
-    """A ledger to read, without its key; also where its folder cannot be written.
+def open_to_read(path: Path) -> tuple[sqlite3.Connection, bytes]:
+    """A ledger to read, without its key: connection and first hash.
+
+    Its folder need not be one in which this process may write.
 
     Raises
     ------
@@ -106,7 +92,7 @@ def open_to_read(path: Path) -> tuple[sqlite3.Connection, Identity]:
     mode = "mode=ro&immutable=1" if unchanging else "mode=ro"
     connection = _connected(path, f"{uri}?{mode}")
     with closed_on_error(connection, path):
-        return connection, _identity(connection, path)
+        return connection, _identity(connection, path)[0]
 
 
 def _connected(path: Path, place: str) -> sqlite3.Connection:
@@ -144,24 +130,24 @@ def _make(path: Path) -> None:
     try:
         with files.draft_of(path) as draft:
             files.create_private(draft, b"")
-            _fill(draft, Identity(secrets.token_bytes(16), _read_key(path).check))
+            _fill(draft, keyed_digest(_read_key(path), KEY_CHECK))
             files.publish(draft, path)
     except sqlite3.Error as error:
         raise entries.LedgerError(f"{path} cannot be made: {error}") from None
 
 
-def _fill(draft: Path, identity: Identity) -> None:
+def _fill(draft: Path, key_check: bytes) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(SCHEMA)
-        values = (VERSION, identity.name, identity.key_check)
+        values = (VERSION, secrets.token_bytes(NAME_BYTES), key_check)
         connection.execute("INSERT INTO identity VALUES (?, ?, ?)", values)
     finally:
         connection.close()
 
 
-def _read_key(path: Path) -> Key:
+def _read_key(path: Path) -> bytes:
     beside = key_path(path)
     try:
         secret = beside.read_bytes()
@@ -172,17 +158,22 @@ def _read_key(path: Path) -> Key:
     if len(secret) != KEY_BYTES:
         raise entries.LedgerError(f"{beside} must have {KEY_BYTES} bytes, got {len(secret)}")
     files.check_private(beside, entries.LedgerError)
-    return Key(secret)
+    return secret
 
 
-def _identity(connection: sqlite3.Connection, path: Path) -> Identity:
+def _identity(connection: sqlite3.Connection, path: Path) -> tuple[bytes, bytes]:
+    """The hash before the first entry, and the digest that the ledger's key must give.
+
+    The hash is SHA-256 of a prefix, the ledger's name of random bytes, and the digest.
+    """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION:
         raise entries.LedgerError(f"{path} is not a ledger")
     version, name, key_check = connection.execute("SELECT * FROM identity").fetchone()
     if version != VERSION:
         raise entries.LedgerError(f"{path} has version {version}; this program reads {VERSION}")
-    return Identity(name, key_check)
+    identity = entries.CHAIN + b" identity" + name + key_check
+    return hashlib.sha256(identity).digest(), key_check
 
 
 def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
@@ -206,11 +197,11 @@ class Pages:
     Sums cover the entries at the time of the call; reading does not disturb a writer.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, identity: Identity) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, first_hash: bytes) -> None:
         self.path = path
         self._connection = connection
-        self._accounts = Accounts(entries.Chain(identity.first_hash))
-        self._first_hash = identity.first_hash
+        self._accounts = Accounts(entries.Chain(first_hash))
+        self._first_hash = first_hash
         self._lock = threading.RLock()
         self._process = os.getpid()
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tacit.ledger import entries
 from tacit.ledger.accounts import Spending
-from tacit.ledger.files import Clock, Pages, microseconds, open_to_read, open_to_write
+from tacit.ledger.files import Clock, Pages, keyed_digest, microseconds, open_to_read, open_to_write
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 
 
@@ -99,10 +99,9 @@ class Ledger(Pages):
     """
 
     def __init__(self, path: str | os.PathLike[str], clock: Clock = time.time) -> None:
-        connection, identity, key = open_to_write(Path(path))
-        super().__init__(Path(path), connection, identity)
+        connection, first_hash, self._key = open_to_write(Path(path))
+        super().__init__(Path(path), connection, first_hash)
         self._clock = clock
-        self._key = key
 
     @staticmethod
     def open_readonly(path: str | os.PathLike[str]) -> Pages:
@@ -126,7 +125,7 @@ class Ledger(Pages):
         ------
         ValueError : for no columns, columns of different lengths, or numbers that are not finite.
         """
-        return self._key.digest("records", canonical_records(*columns))
+        return keyed_digest(self._key, "records", canonical_records(*columns))
 
     def limit(
         self,
@@ -276,7 +275,7 @@ class Ledger(Pages):
 
     def _keyed(self, request: bytes) -> bytes:
         """A query may follow from records (as ranks do), so its digest is keyed too."""
-        return self._key.digest("request", request)
+        return keyed_digest(self._key, "request", request)
 
     def _contradiction(self, entry: entries.Entry) -> entries.ConflictError | None:
         before = self._accounts.answered.get((entry.session, entry.step))

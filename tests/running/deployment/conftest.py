@@ -13,13 +13,13 @@ import tomli_w
 
 from tacit.running.deployment.flower_programs.programs import Program, free_port
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
-from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.server import (
     Coordinator,
     nodes_online,
     register_nodes,
     start_server,
 )
+from tacit.running.deployment.site import start_node, wait_connected
 from tests.running.deployment.processes import HOSPITALS, WAIT, nothing_left
 
 PARTIES = ("a", "b", "c")

@@ -47,9 +47,9 @@ from tacit.running.deployment.keys import (
     stored_node_key,
 )
 from tacit.running.deployment.local import local_parties
-from tacit.running.deployment.node import follow
 from tacit.running.deployment.preview import preview
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
+from tacit.running.deployment.site import user_line
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -430,9 +430,8 @@ def test_a_party_sees_what_tacit_tells_it(tmp_path: Path) -> None:
     lines = "\x1b[92mINFO\x1b[0m:  Receiving: query.letter message (ID: 1)\ntacit: refused\nhalf"
     with program(tmp_path, f"print({lines!r}, end='', flush=True); import time") as part:
         part.wait_until(lambda: part.said().endswith("half"), WAIT)
-        seen, reported = follow(part, 0, everything=False)
-        assert reported == ["refused"]
-        assert follow(part, seen, everything=False) == (seen, [])
+        part.query_to_end()
+        assert [line for line in map(user_line, part.lines(WAIT)) if line] == ["refused"]
 
 
 def test_one_process_alone_runs_a_server(tmp_path: Path) -> None:
@@ -489,18 +488,21 @@ class Clock:
         if self.seconds == self._at:
             self._listens()
 
-    def now(self) -> float:
+    def monotonic(self) -> float:
         return self.seconds
 
 
-def test_a_run_waits_for_a_server_that_starts(tmp_path: Path) -> None:
+def test_a_run_waits_for_a_server_that_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`tacit serve` may have been called a moment ago: it writes its address, then it listens."""
     coordinator, lines = Coordinator(tmp_path), list[str]()
     with socket.create_server(("127.0.0.1", 0)) as server:
         written = json.dumps(server.getsockname()[:2])
         coordinator.private.mkdir()
         clock = Clock(lambda: _written(coordinator.private / "address.json", written), at=4.0)
-        coordinator.wait_running(lines.append, clock.sleep, clock.now)
+        monkeypatch.setattr(programs, "time", clock)
+        coordinator.wait_running(lines.append)
     assert clock.seconds == 4.0
     (line,) = lines
     assert "tacit serve; retrying, 60 s left, Ctrl-C ends" in line
@@ -510,8 +512,9 @@ def _written(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def test_a_run_waits_for_a_minute_only(tmp_path: Path) -> None:
+def test_a_run_waits_for_a_minute_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(lambda: None, at=0.0)
+    monkeypatch.setattr(programs, "time", clock)
     with pytest.raises(DeploymentError, match=r"no server was started.*gave up after 60 s"):
-        Coordinator(tmp_path).wait_running(lambda line: None, clock.sleep, clock.now)
+        Coordinator(tmp_path).wait_running(lambda line: None)
     assert clock.seconds == 60.0

@@ -33,7 +33,6 @@ from tacit.running.deployment.keys import (
     make_certificates,
     stored_node_key,
 )
-from tacit.running.deployment.node import RefusedError, wait_connected
 from tacit.running.deployment.server import (
     CONNECTION,
     conduct_run,
@@ -41,6 +40,7 @@ from tacit.running.deployment.server import (
     register_nodes,
     runs_of,
 )
+from tacit.running.deployment.site import RefusedError, wait_connected
 from tacit.running.session.service import PartyDesk
 from tests.running.deployment.conftest import PARTIES, Federation
 from tests.running.deployment.processes import (

@@ -360,24 +360,10 @@ def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
     show_rows(rows)
 
 
-def _certificate_rows(
-    files: key_files.Certificates, hosts: tuple[str, ...]
-) -> list[tuple[str, str]]:
-    if not files.exist:
-        if not hosts:
-            raise click.UsageError("the server's certificate needs --host NAME")
-        key_files.make_certificates(files, hosts)
-    known = key_files.hosts_of(files.certificate)
-    if not set(hosts) <= set(known):
-        raise click.ClickException(
-            f"the server has a certificate for {', '.join(known)}; remove {files.authority} to "
-            "make another, and send it to every party"
-        )
-    last = f"{key_files.ends_of(files.certificate):%Y-%m-%d}"
+def _certificate_rows(tls: key_files.Certificates, hosts: tuple[str, ...]) -> list[tuple[str, str]]:
+    known = key_files.certified(tls, hosts, "--host NAME")
+    last = f"{key_files.ends_of(tls.certificate):%Y-%m-%d}"
     return [
-        ("authority", f"{files.authority}  (to every party)"),
-        (
-            "server",
-            f"certificate for {', '.join(known)} until {last}",
-        ),
+        ("authority", f"{tls.authority}  (to every party)"),
+        ("server", f"certificate for {', '.join(known)} until {last}"),
     ]

@@ -151,13 +151,7 @@ def _took(started: str, ended: str) -> str:
 @json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @verbose_option
-def run(
-    plan: Path,
-    local: int | None,
-    output: JsonOutput,
-    plot: str | None,
-    verbose: bool,
-) -> None:
+def run(plan: Path, local: int | None, output: JsonOutput, plot: str | None, verbose: bool) -> None:
     """Run PLAN once, with the parties that are connected, and print the result.
 
     The server of the plan runs on this machine (`tacit serve`), and is waited for a minute, unless

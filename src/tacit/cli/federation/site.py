@@ -7,8 +7,10 @@ part, on its own terms.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -17,11 +19,10 @@ from tacit.cli.federation import read_letter, show_rows, stoppable, teller, verb
 from tacit.cli.federation.inviting import party_text
 from tacit.cli.shell import complain, show
 from tacit.data import units
-from tacit.results.text import protocol_line
 from tacit.running.deployment import letters, preview, site
 from tacit.running.deployment.door import NOT_YET, OK
 from tacit.running.deployment.flower_programs.programs import require_flower
-from tacit.running.deployment.node import follow, start_node, wait_connected
+from tacit.running.deployment.site import start_node, user_line, wait_connected
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -70,13 +71,10 @@ def _write_party(
 
 def _rows(letter: letters.Invitation, answer: letters.Answer, home: Path) -> list[tuple[str, str]]:
     plan = Plan.parsed(letter.plan, "the invitation's plan")
-    protocol = {"name": plan.protocol.name, **plan.protocol.settings}
     return [
         ("site", f"{letter.site} of {plan.name}"),
         ("server", letter.server),
-        ("protocol", protocol_line(protocol)),
-        ("asks for", preview.asked_line(plan.protocol)),
-        ("a run costs", preview.cost_line(plan.guarantee)),
+        *preview.run_rows(plan),
         ("allows", f"what {home / 'party.toml'} says, under [limit]: check it"),
         ("answer", f"{home / site.ANSWER_FILE}  (send it to the coordinator)"),
         ("code", f"{answer.code}  (read it to the coordinator by phone)"),
@@ -125,16 +123,14 @@ def _waited_for(
     invitation: letters.Invitation, server: str, authority: Path, patience: float
 ) -> site.Reached:
     """The server's answer, once all sites are admitted."""
-    ends, announced = time.monotonic() + patience, False
+    ends = time.monotonic() + patience
+    tell: Callable[[str], None] = show
     while True:
-        answer = site.reach(
-            server, authority, show if not announced else _silent, patience, invitation.token
-        )
+        answer = site.reach(server, authority, tell, patience, invitation.token)
         if answer.status != NOT_YET or time.monotonic() >= ends:
             return answer
-        if not announced:
-            show("the server answers; waiting until the coordinator has admitted all sites")
-            announced = True
+        tell("the server answers; waiting until the coordinator has admitted all sites")
+        tell = _silent
         time.sleep(ROSTER_LOOK_SECONDS)
 
 
@@ -178,7 +174,6 @@ def _change(key: bytes | None, before: bytes | None) -> str:
 
 
 PATIENCE = 600.0
-LOOK_SECONDS = 0.5
 
 
 @click.command()
@@ -252,13 +247,11 @@ def join(
             waiting = f"{address} answers; waiting for it to let this node in"
             wait_connected(node, PATIENCE, lambda left: show(f"{waiting}, {left:.0f} s left"))
             show(f"connected to {address}; Ctrl-C leaves")
-            seen = 0
-            while True:
-                node.check()
-                seen, lines = follow(node, seen, verbose)
-                for line in lines:
-                    show(line)
-                time.sleep(LOOK_SECONDS)
+            for line in node.lines(math.inf):
+                shown = line if verbose else user_line(line)
+                if shown:
+                    show(shown)
+            node.check()
 
 
 def _address(party: Path, server: str | None) -> str | None:

@@ -130,32 +130,18 @@ def prepare(plan: Path, server: str | None) -> tuple[Coordinator, str]:
 
     Raises
     ------
-    LetterError : for an address that is none, or that the certificate does not name.
+    LetterError : for an address that is none.
+    KeyFileError : for an address that the certificate does not name.
     PlanError : for a plan that names another coordinator's key.
     """
     coordinator = Coordinator.of(plan)
-    certificates = coordinator.certificates
     if server is not None and not letters.ADDRESS.fullmatch(server):
         raise letters.LetterError(f"--server must be HOST:PORT, got {server!r}")
     Plan.read(plan)
-    if not certificates.exist:
-        if server is None:
-            raise letters.LetterError("the server has no certificate yet: give --server HOST:PORT")
-        keys.make_certificates(certificates, [host_of(server)])
-    known = keys.hosts_of(certificates.certificate)
-    address = server or f"{known[0]}:{PORT}"
-    if host_of(address) not in known:
-        raise letters.LetterError(
-            f"the server has a certificate for {', '.join(known)}, not for {host_of(address)}; "
-            f"remove {certificates.authority} to make another, and invite all sites again"
-        )
+    hosts = [] if server is None else [letters.host_of(server)]
+    known = keys.certified(coordinator.certificates, hosts, "--server HOST:PORT")
     _name_coordinator(plan, coordinator)
-    return coordinator, address
-
-
-def host_of(address: str) -> str:
-    """The host in an address."""
-    return address.rpartition(":")[0].strip("[]")
+    return coordinator, server or f"{known[0]}:{PORT}"
 
 
 def invite(

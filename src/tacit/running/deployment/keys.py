@@ -164,6 +164,33 @@ def make_certificates(tls: Certificates, hosts: Sequence[str]) -> None:
         files.write_public(path, signed.public_bytes(serialization.Encoding.PEM))
 
 
+def certified(tls: Certificates, hosts: Sequence[str], option: str) -> tuple[str, ...]:
+    """The names and addresses of a server's certificate, which is made if there is none.
+
+    Parameters
+    ----------
+    tls : the server's files.
+    hosts : names and addresses that the certificate must have.
+    option : by which a user gives them.
+
+    Raises
+    ------
+    KeyFileError : without a certificate and hosts to make one for, and for other hosts.
+    """
+    if not tls.exist:
+        if not hosts:
+            raise KeyFileError(f"the server has no certificate yet, and it needs {option}")
+        make_certificates(tls, hosts)
+    known = hosts_of(tls.certificate)
+    if not set(hosts) <= set(known):
+        raise KeyFileError(
+            f"the server has a certificate for {', '.join(known)}, not for {', '.join(hosts)}; "
+            f"remove {tls.authority} to make another, and send it to every party, or invite all "
+            "sites again"
+        )
+    return known
+
+
 def hosts_of(certificate: Path) -> tuple[str, ...]:
     """The names and addresses that a certificate is for.
 

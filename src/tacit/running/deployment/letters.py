@@ -122,6 +122,11 @@ NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):\d{1,5}")
 
 
+def host_of(address: str) -> str:
+    """The host in an address."""
+    return address.rpartition(":")[0].strip("[]")
+
+
 class LetterError(ValueError):
     """A file that is not the invitation, answer or roster that it should be."""
 

@@ -18,19 +18,12 @@ from tacit import files
 from tacit.data.engines.opening import DatabaseTable
 from tacit.data.errors import DataError
 from tacit.data.scales import check_scales
+from tacit.running.deployment import server
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
 from tacit.running.deployment.letters import NAME
-from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
-from tacit.running.deployment.server import (
-    Conducted,
-    Coordinator,
-    alone,
-    conduct_run,
-    register_nodes,
-    start_server,
-)
+from tacit.running.deployment.site import start_node, wait_connected
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -67,7 +60,7 @@ def local_parties(path: Path, count: int) -> dict[str, Path]:
 
 def run_locally(
     path: Path, count: int, tell: programs.Tell, verbose: programs.Tell | None = None
-) -> Conducted:
+) -> server.Conducted:
     """Run a plan with a server and all parties on this machine, over TLS on loopback.
 
     Parameters
@@ -90,26 +83,26 @@ def run_locally(
     programs.require_flower()
     parties = local_parties(path, count)
     hidden = files.private_folder(path.resolve().parent / HIDDEN)
-    with alone(hidden), contextlib.ExitStack() as running:
+    with server.alone(hidden), contextlib.ExitStack() as running:
         coordinator = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
         check_parties([PartyDesk.open(_party_file(hidden, name)) for name in parties])
         began = time.time()
         tell("starting the server")
         port = programs.free_port()
-        server = running.enter_context(
-            start_server(coordinator, HOST, port, verbose, lasting=False)
+        link = running.enter_context(
+            server.start_server(coordinator, HOST, port, verbose, lasting=False)
         )
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
-        register_nodes(coordinator, verbose)
+        server.register_nodes(coordinator, verbose)
         nodes = [running.enter_context(_node(hidden, name, port, verbose)) for name in parties]
         for node in nodes:  # all nodes end at once, before each is waited for
             running.callback(node.query_to_end)
         for name, node in zip(parties, nodes, strict=True):
             wait_connected(node, CONNECT_TIME)
             tell(f"{name} is connected")
-        result = conduct_run(coordinator, hidden / "plan.toml", plan.deadline, tell, verbose)
-        server.check()
+        result = server.conduct_run(coordinator, hidden / "plan.toml", plan.deadline, tell, verbose)
+        link.check()
         for name in parties:
             file = last_result(PartyFile.read(_party_file(hidden, name)), began)
             if file is not None:
@@ -144,11 +137,11 @@ def _node(hidden: Path, name: str, port: int, verbose: programs.Tell | None) -> 
     return start_node(
         _party_file(hidden, name),
         f"{HOST}:{port}",
-        Coordinator(hidden).certificates.authority,
+        server.Coordinator(hidden).certificates.authority,
         _folder(hidden, name) / "node.key",
         _folder(hidden, name) / "node",
         verbose,
-        Coordinator(hidden).guards,
+        server.Coordinator(hidden).guards,
     )
 
 
@@ -160,7 +153,7 @@ def _folder(hidden: Path, name: str) -> Path:
     return hidden / "parties" / name
 
 
-def prepared(path: Path, parties: Mapping[str, Path], hidden: Path) -> Coordinator:
+def prepared(path: Path, parties: Mapping[str, Path], hidden: Path) -> server.Coordinator:
     """Make keys, certificates, and copies of the plan and the parties' files that name them.
 
     Parameters
@@ -169,7 +162,7 @@ def prepared(path: Path, parties: Mapping[str, Path], hidden: Path) -> Coordinat
     parties : as ``local_parties`` found them.
     hidden : the folder for all of it, which becomes the coordinator's.
     """
-    coordinator = Coordinator(hidden)
+    coordinator = server.Coordinator(hidden)
     shutil.rmtree(coordinator.private, ignore_errors=True)
     shutil.rmtree(coordinator.nodes, ignore_errors=True)
     make_certificates(coordinator.certificates, [HOST])
@@ -180,7 +173,7 @@ def prepared(path: Path, parties: Mapping[str, Path], hidden: Path) -> Coordinat
     return coordinator
 
 
-def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: Coordinator) -> None:
+def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: server.Coordinator) -> None:
     """The plan with all parties' keys, and every party's file with this plan and whole paths.
 
     The parties' identities are their own. The coordinator is one made for this machine. Parties

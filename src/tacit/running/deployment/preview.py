@@ -16,6 +16,7 @@ from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.text import protocol_line
 from tacit.running.session.debits import limit_line
+from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.spending import counted_clients
 from tacit.running.units import for_plan
@@ -89,7 +90,6 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     desk : the party's files, opened and checked.
     """
     party_file, plan = desk.party_file, desk.plan
-    protocol = plan.protocol
     key = "" if plan.coordinator is None else plan.coordinator.hex()
     others = ", ".join(party.name for party in plan.parties if party.name != party_file.name)
     rows = [
@@ -98,13 +98,9 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
             f"{plan.name}, with {others or 'no other party'}; a result needs {plan.min_clients}",
         ),
         ("coordinator", key),
-        ("protocol", protocol_line({"name": protocol.name, **protocol.settings})),
-        ("asks for", asked_line(protocol)),
         ("scores", _unit_line(desk)),
-        ("a run costs", cost_line(plan.guarantee)),
+        *run_rows(plan),
     ]
-    if plan.per_person:
-        rows.append(("", composition.person_line(plan.per_person, plan.guarantee.epsilon)))
     if plan.on_loss == "restart":
         again = "and the same again each time a lost party makes a run or its sum start again"
         rows.append(("", again))
@@ -117,7 +113,20 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     return rows + [("ledger", line) for line in _ledger_lines(desk, plan.guarantee)]
 
 
-def asked_line(protocol: Protocol) -> str:
+def run_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Labelled lines on what a run of a plan computes and costs."""
+    protocol = plan.protocol
+    rows = [
+        ("protocol", protocol_line({"name": protocol.name, **protocol.settings})),
+        ("asks for", _asked_line(protocol)),
+        ("a run costs", _cost_line(plan.guarantee)),
+    ]
+    if plan.per_person:
+        rows.append(("", composition.person_line(plan.per_person, plan.guarantee.epsilon)))
+    return rows
+
+
+def _asked_line(protocol: Protocol) -> str:
     """What a run of a protocol shows its coordinator."""
     if protocol.gives_histogram:
         return (
@@ -134,7 +143,7 @@ def _unit_line(desk: PartyDesk) -> str:
     return f"{file_unit}, converted to the plan's {plan_unit}"
 
 
-def cost_line(cost: Cost) -> str:
+def _cost_line(cost: Cost) -> str:
     """A cost in words."""
     if math.isinf(cost.epsilon) or cost.adjacency is None:
         return "everything: no differential privacy"

@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,13 +16,7 @@ from typing import Any
 
 from tacit import files
 from tacit.running.deployment.door import check_closed, write_token
-from tacit.running.deployment.flower_programs import programs
-from tacit.running.deployment.flower_programs.guards import (
-    TICKETS,
-    write_application,
-    write_guards,
-    write_ticket,
-)
+from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
 from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
 from tacit.running.speaking import LOG_PREFIX
@@ -92,9 +86,9 @@ class Coordinator:
 
     def flower(self, tell: programs.Tell | None = None) -> programs.Flower:
         """Flower's programs with this folder's configuration."""
-        guards = write_guards(self.guards)
-        settings = {TICKETS: str(files.private_folder(self.tickets))}
-        return programs.Flower(self.private / "flower", guards, tell, settings)
+        guarded = guards.write_guards(self.guards)
+        settings = {guards.TICKETS: str(files.private_folder(self.tickets))}
+        return programs.Flower(self.private / "flower", guarded, tell, settings)
 
     def address(self) -> tuple[str, int]:
         """Where the server was started last, as this machine reaches it.
@@ -124,24 +118,14 @@ class Coordinator:
                 f"no server listens on {host}:{port}; start it with: tacit serve"
             )
 
-    def wait_running(
-        self,
-        tell: programs.Tell,
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Wait for a server that is not there yet; a line says so at once, and now and again.
-
-        Parameters
-        ----------
-        tell : receives the lines.
-        sleep, now : the clock.
+    def wait_running(self, tell: programs.Tell) -> None:
+        """Wait for a server that is not there yet; ``tell`` receives a line now and again.
 
         Raises
         ------
         DeploymentError : when none listens after ``PATIENCE`` seconds.
         """
-        programs.retried(self.check_running, PATIENCE, tell, sleep, now)
+        programs.retried(self.check_running, PATIENCE, tell)
 
     def registered(self) -> dict[str, dict[str, str]]:
         """The nodes that may connect: name, key and Flower's number."""
@@ -351,8 +335,8 @@ def conduct_run(
     folder = files.private_folder(coordinator.private / "results")
     result = folder / f"{secrets.token_hex(8)}.json"
     settings = {"plan": str(plan), "identity": str(coordinator.identity), "result": str(result)}
-    allowed = write_ticket(coordinator.tickets, settings)
-    application = write_application(coordinator.private / "application")
+    allowed = guards.write_ticket(coordinator.tickets, settings)
+    application = guards.write_application(coordinator.private / "application")
     flower = coordinator.flower(verbose)
     command = ("flwr", "run", str(application), CONNECTION, "--stream")
     number, log = "", result.with_suffix(".log")

@@ -1,4 +1,4 @@
-"""A site's side of joining: an invitation becomes a folder with keys, and a roster is taken.
+"""A site's side: an invitation becomes a folder with keys, a roster is taken, and a node dials out.
 
 Whether a coordinator's server can be reached, said in words while a site waits for it.
 
@@ -9,30 +9,25 @@ silence.
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import ssl
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tacit import files
 from tacit.running.deployment import letters
-from tacit.running.deployment.door import ROSTER_FILE, ROSTER_HEADER, ROSTER_PATH
-from tacit.running.deployment.flower_programs.programs import (
-    DeploymentError,
-    Tell,
-    UnreachableError,
-    require_flower,
-    retried,
-)
+from tacit.running.deployment.door import ROSTER_FILE, ROSTER_HEADER, ROSTER_PATH, write_token
+from tacit.running.deployment.flower_programs import guards, programs
+from tacit.running.deployment.flower_programs.template import start_template
 from tacit.running.deployment.keys import stored_identity, stored_node_key
-from tacit.running.deployment.node import FOREIGN_SERVER, FOREIGN_WORDS, RefusedError
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
+from tacit.running.speaking import LOG_PREFIX
 
 INVITATION_FILE, ANSWER_FILE = "invitation.json", "answer.json"
 PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
@@ -193,10 +188,9 @@ class Reached:
 
 def proxy_for(server: str) -> str:
     """The proxy that the environment names for a server, without a password; empty for none."""
-    host = server.rpartition(":")[0].strip("[]")
     proxies = urllib.request.getproxies()
     proxy = proxies.get("https") or proxies.get("all") or ""
-    if not proxy or urllib.request.proxy_bypass(host):
+    if not proxy or urllib.request.proxy_bypass(letters.host_of(server)):
         return ""
     parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
@@ -217,7 +211,7 @@ def ask(server: str, authority: Path, token: str = "") -> Reached:
     UnreachableError : with the reason, where it does not answer.
     FileNotFoundError : when the certificate is not there.
     """
-    require_flower()
+    programs.require_flower()
     import httpx  # noqa: PLC0415 -- comes with Flower
 
     context = ssl.create_default_context(cafile=str(authority))
@@ -229,18 +223,12 @@ def ask(server: str, authority: Path, token: str = "") -> Reached:
     except (httpx.HTTPError, OSError) as error:
         raise _translated(error, server) from None
     if len(said.content) > letters.MAX_LETTER:
-        raise UnreachableError(f"{server} sends more than a roster")
+        raise programs.UnreachableError(f"{server} sends more than a roster")
     return Reached(said.status_code, said.content)
 
 
 def reach(
-    server: str,
-    authority: Path,
-    tell: Tell,
-    patience: float,
-    token: str = "",
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.monotonic,
+    server: str, authority: Path, tell: programs.Tell, patience: float, token: str = ""
 ) -> Reached:
     """Ask a server until it answers, and say why it does not.
 
@@ -249,7 +237,6 @@ def reach(
     server, authority, token : as ``ask`` takes them.
     tell : receives lines: one before the first attempt, one for each reason.
     patience : seconds after which this gives up.
-    sleep, now : the clock.
 
     Raises
     ------
@@ -258,10 +245,10 @@ def reach(
     """
     proxy = proxy_for(server)
     tell(f"connecting to {server}{f' through the proxy {proxy}' if proxy else ''}")
-    return retried(lambda: ask(server, authority, token), patience, tell, sleep, now)
+    return programs.retried(lambda: ask(server, authority, token), patience, tell)
 
 
-def _translated(error: Exception, server: str) -> DeploymentError:
+def _translated(error: Exception, server: str) -> programs.DeploymentError:
     """An error of the network in a user's words."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
@@ -269,7 +256,9 @@ def _translated(error: Exception, server: str) -> DeploymentError:
         return RefusedError(FOREIGN_WORDS)
     proxy = proxy_for(server)
     through = f" through the proxy {proxy}" if proxy else ""
-    return UnreachableError(f"cannot reach {server}{through} ({_reason(causes, bool(proxy))})")
+    return programs.UnreachableError(
+        f"cannot reach {server}{through} ({_reason(causes, bool(proxy))})"
+    )
 
 
 def _reason(causes: list[BaseException], through_proxy: bool) -> str:
@@ -288,3 +277,123 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
+
+
+CONNECTED = "SuperNode ID:"
+"""What Flower writes when the server has let a node in."""
+RECEIVED = re.compile(r"Receiving: query\.(\w+) message")
+WORDS = {"hello": "a run begins: asked who this party is"}
+"""What arriving messages are called; what the others cost, the party itself says."""
+LOST = "Connection attempt failed"
+REACHED = "Connection successful"
+UNKNOWN_KEY = "Failed to activate SuperNode"
+FOREIGN_SERVER = "CERTIFICATE_VERIFY_FAILED"
+FOREIGN_WORDS = (
+    "the server's certificate is not of the authority in ca.crt, or not for this name: "
+    "this may not be the server that it claims to be"
+)
+
+
+class RefusedError(programs.DeploymentError):
+    """Node and server do not accept each other."""
+
+
+def start_node(
+    party: Path,
+    server: str,
+    authority: Path,
+    key: Path,
+    folder: Path,
+    tell: programs.Tell | None = None,
+    prepared: Path | None = None,
+) -> programs.Program:
+    """Start a SuperNode for a party's file; ``running.flower.client`` answers its messages.
+
+    Parameters
+    ----------
+    party : the party's file, which every process that answers a message reads again.
+    server : the server's address, as host:port.
+    authority : the certificate of the server's authority.
+    key : the party's private node key.
+    folder : where Flower's configuration and the log go.
+    tell : receives the command.
+    prepared : a folder of guarded programs with a prepared process; None makes the node's own.
+
+    Raises
+    ------
+    ImportError : when Flower is not installed.
+    FileNotFoundError : when the certificate or the key is not there.
+    """
+    programs.require_flower()
+    for path in (authority, key):
+        path.stat()
+    home = files.private_folder(folder)
+    guarded = prepared or guards.write_guards(home / "programs")
+    flower = programs.Flower(home / "flower", guarded, tell)
+    write_token(flower.home)
+    config = programs.settings_text({"party": str(party)})
+    template = start_template(flower, guarded) if prepared is None else None
+    return flower.start(
+        home / "supernode.log",
+        "flower-supernode",
+        *("--root-certificates", str(authority)),
+        *("--superlink", server),
+        *("--auth-supernode-private-key", str(key)),
+        *("--host", "127.0.0.1", "--port", str(programs.free_port())),
+        *("--isolation", "process"),  # the guarded node starts processes that answer by itself
+        *("--node-config", config),
+        helper=template,
+    )
+
+
+def wait_connected(
+    node: programs.Program, seconds: float, waiting: programs.Waiting | None = None
+) -> None:
+    """Wait until the server has let a node in.
+
+    Parameters
+    ----------
+    node : the node.
+    seconds : how long.
+    waiting : receives from time to time how many seconds are left.
+
+    Raises
+    ------
+    RefusedError : when the server does not know its key, or is not the one that it claims to be.
+    DeploymentError : when it ends for another reason, or the time is over.
+    """
+    try:
+        node.wait_until(lambda: is_connected(node), seconds, waiting)
+    except programs.DeploymentError:
+        _tell_refusal(node)
+        raise
+
+
+def is_connected(node: programs.Program) -> bool:
+    """Whether the server has let a node in."""
+    return CONNECTED in node.said()
+
+
+def user_line(line: str) -> str:
+    """A line of a node's log as a user reads it; empty for Flower's own lines.
+
+    Told are what begins, what the party said, and a connection that is lost or back.
+    """
+    if line.startswith(LOG_PREFIX):
+        return line.removeprefix(LOG_PREFIX)
+    if LOST in line:
+        return "the server cannot be reached; retrying"
+    if REACHED in line:
+        return "the server is reached again"
+    match = RECEIVED.search(line)
+    return WORDS.get(match[1], "") if match else ""
+
+
+def _tell_refusal(node: programs.Program) -> None:
+    said = node.said()
+    if UNKNOWN_KEY in said:
+        raise RefusedError(
+            "the server does not know this node key: its coordinator has to register node.key.pub"
+        )
+    if FOREIGN_SERVER in said:
+        raise RefusedError(FOREIGN_WORDS)

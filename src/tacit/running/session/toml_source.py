@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tacit.crypto.identities import KEY_BYTES
-
-PERIODS = {"d": 1, "w": 7, "y": 365}
+from tacit.ledger.entries import period_of
 
 
 class PlanError(ValueError):
@@ -197,11 +196,8 @@ class Table:
         return host.strip("[]"), int(port)
 
     def period(self, key: str) -> timedelta | None:
-        """A span of days, weeks or years, as 90d, 4w or 1y."""
-        value = self.values.get(key)
-        if value is None:
+        """A span of time, as 12h, 90d, 4w or 1y."""
+        if key not in self.values:
             return None
-        match = re.fullmatch(r"([1-9]\d{0,4})([dwy])", value) if isinstance(value, str) else None
-        if match is None:
-            self.refuse(key, f"{key} must be as 90d, 4w or 1y, got {value!r}")
-        return timedelta(days=int(match[1]) * PERIODS[match[2]])
+        with self.about(key):
+            return period_of(self.text(key))

@@ -19,7 +19,7 @@ from tacit.running.deployment.inviting import (
     prepare,
     publish_roster,
 )
-from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.keys import KeyFileError, stored_identity, stored_node_key
 from tacit.running.deployment.letters import (
     Answer,
     LetterError,
@@ -302,7 +302,7 @@ def test_accepting_twice_gives_the_same_answer_and_touches_nothing(study: Study)
 
 
 def test_the_address_is_one_of_the_certificate(study: Study) -> None:
-    with pytest.raises(LetterError, match=r"not for other\.example"):
+    with pytest.raises(KeyFileError, match=r"not for other\.example"):
         prepare(study.plan, "other.example:1")
     with pytest.raises(LetterError, match="must be HOST:PORT, got 'localhost'"):
         prepare(study.plan, "localhost")

@@ -19,6 +19,7 @@ from tacit.running.deployment.door import (
     RosterDoor,
     tokens_in,
 )
+from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     UnreachableError,
@@ -26,8 +27,7 @@ from tacit.running.deployment.flower_programs.programs import (
     without_proxy,
 )
 from tacit.running.deployment.inviting import publish_roster
-from tacit.running.deployment.node import RefusedError
-from tacit.running.deployment.site import ask, proxy_for, reach
+from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
 from tests.running.deployment.joining.loopback import connect_proxy, tls_server
 from tests.running.deployment.joining.studies import Study, quick_codes
 
@@ -53,7 +53,7 @@ class Clock:
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def now(self) -> float:
+    def monotonic(self) -> float:
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
@@ -68,12 +68,13 @@ def test_a_server_that_answers(server: tuple[int, Path]) -> None:
     assert said == [f"connecting to localhost:{port}"]
 
 
-def test_nothing_listens(server: tuple[int, Path]) -> None:
+def test_nothing_listens(server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """The first sentence comes before the first attempt, the reason with it, and then from time to
     time until the patience is over."""
     address, clock, said = f"localhost:{free_port()}", Clock(), list[str]()
+    monkeypatch.setattr(programs, "time", clock)
     with pytest.raises(DeploymentError, match=r"nothing listens there\); gave up after 60 s"):
-        reach(address, server[1], said.append, 60.0, sleep=clock.sleep, now=clock.now)
+        reach(address, server[1], said.append, 60.0)
     assert said[0] == f"connecting to {address}"
     assert said[1].startswith(f"cannot reach {address} (the connection is refused")
     assert said[1].endswith("retrying, 60 s left, Ctrl-C ends")

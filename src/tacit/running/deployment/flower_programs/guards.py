@@ -241,31 +241,32 @@ def _pull_sooner() -> None:
         )
 
 
-def _behind(middleware: type, **settings: Any) -> Wrapper:
-    """A server's application behind a middleware with these settings."""
+def _changed(change: Callable[[Any], None]) -> Wrapper:
+    """A function that makes something, which is changed before it is returned."""
 
     def wrapped(create: Callable[..., Any]) -> Callable[..., Any]:
         def created(*args: Any, **options: Any) -> Any:
-            application = create(*args, **options)
-            application.add_middleware(middleware, **settings)
-            return application
+            made = create(*args, **options)
+            change(made)
+            return made
 
         return created
 
     return wrapped
 
 
+def _behind(middleware: type, **settings: Any) -> Wrapper:
+    """A server's application behind a middleware with these settings."""
+    return _changed(lambda application: application.add_middleware(middleware, **settings))
+
+
 def _holding(create: Callable[..., Any]) -> Callable[..., Any]:
     """A server's application that holds empty answers, until it ends."""
     arrivals = Arrivals()
-
-    def created(*args: Any, **options: Any) -> Any:
-        application = create(*args, **options)
-        # the last one is the innermost, behind those that authenticate
-        middleware = importlib.import_module("starlette.middleware").Middleware
-        application.user_middleware.append(middleware(Holding, arrivals=arrivals))
-        return application
-
+    middleware = importlib.import_module("starlette.middleware").Middleware
+    # the last one is the innermost, behind those that authenticate
+    innermost = middleware(Holding, arrivals=arrivals)
+    created = _changed(lambda application: application.user_middleware.append(innermost))(create)
     server = importlib.import_module("uvicorn").Server
     shutdown = server.shutdown
 

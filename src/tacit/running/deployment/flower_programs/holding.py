@@ -219,9 +219,7 @@ class Waits:
     """
 
     def __init__(
-        self,
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.monotonic,
+        self, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._sleep, self._now = sleep, now
         self._since = self._looked = now()

@@ -64,13 +64,7 @@ class UnreachableError(DeploymentError):
     """A server that does not answer now, and may answer later."""
 
 
-def retried(
-    attempt: Callable[[], Result],
-    patience: float,
-    tell: Tell,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.monotonic,
-) -> Result:
+def retried(attempt: Callable[[], Result], patience: float, tell: Tell) -> Result:
     """What an attempt gives, once its server can be reached; lines say why it cannot be yet.
 
     Parameters
@@ -78,23 +72,23 @@ def retried(
     attempt : tries once.
     patience : seconds after which this gives up.
     tell : receives a line for each reason, and the same again from time to time.
-    sleep, now : the clock.
 
     Raises
     ------
     DeploymentError : of the attempt, or when the time is over.
     """
-    ends, said, again = now() + patience, "", 0.0
+    ends, said, again = time.monotonic() + patience, "", 0.0
     while True:
         try:
             return attempt()
         except UnreachableError as error:
-            if now() >= ends:
+            now = time.monotonic()
+            if now >= ends:
                 raise DeploymentError(f"{error}; gave up after {patience:.0f} s") from None
-            if str(error) != said or now() >= again:
-                tell(f"{error}; retrying, {max(ends - now(), 0):.0f} s left, Ctrl-C ends")
-                said, again = str(error), now() + REPEAT_SECONDS
-            sleep(RETRY_SECONDS)
+            if str(error) != said or now >= again:
+                tell(f"{error}; retrying, {ends - now:.0f} s left, Ctrl-C ends")
+                said, again = str(error), now + REPEAT_SECONDS
+            time.sleep(RETRY_SECONDS)
 
 
 def require_flower() -> None:
